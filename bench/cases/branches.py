@@ -1,0 +1,23 @@
+"""Ten small layers, each with `if x.mean().item() > 0`: a graph break for torch.compile at each."""
+
+import torch
+from torch import nn
+
+
+def make():
+    torch.manual_seed(0)
+    layers = [nn.Linear(64, 64) for _ in range(10)]
+    inputs = torch.randn(32, 64)
+
+    @torch.no_grad()
+    def step():
+        x = inputs
+        for layer in layers:
+            x = layer(x)
+            if x.mean().item() > 0:
+                x = torch.relu(x)
+            else:
+                x = torch.tanh(x)
+        return x
+
+    return step

@@ -1,0 +1,22 @@
+"""A whole training step of an MLP 64-128-128-10, batch 64, with SGD and momentum."""
+
+import torch
+from torch import nn
+
+
+def make():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    criterion = nn.CrossEntropyLoss()
+    inputs = torch.randn(64, 64)
+    labels = torch.randint(10, (64,))
+
+    def step():
+        optimizer.zero_grad()
+        loss = criterion(model(inputs), labels)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step

@@ -1,0 +1,92 @@
+"""One measurement: runs one case's step in this process and prints one line of JSON.
+
+Usage:   python bench/worker.py CASE OUTPUT.json [--compile MODE] [--seconds S] [--groups N] [--threads N]
+         dynvm bench/worker.py ... for dynvm: the script is the same.
+Inputs:  bench/cases/CASE.py, whose make() gives the step, inputs fixed by seed.
+Outputs: JSON with
+           import_s   importing torch
+           cold_us    time of each of the first COLD_STEPS steps, nothing run before
+           groups_us  time per step of each group; a group is one plain loop over steps
+           results    numbers that step COMPARED_STEP gave, for comparison between modes
+         The timed loops are plain Python on purpose: they are what dynvm traces.
+Tests:   bench/run.py --quick
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import time
+from time import perf_counter
+
+COLD_STEPS = 60
+COMPARED_STEP = 20  # few: training steps amplify rounding
+WARM_UP_S = 0.5
+
+
+def load_case(name):
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cases", name + ".py")
+    spec = importlib.util.spec_from_file_location("case_" + name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def first_steps(step, count):
+    """The microseconds of each of `count` steps, and what the last one gave."""
+    times = []
+    result = None
+    for _ in range(count):
+        start = perf_counter()
+        result = step()
+        times.append((perf_counter() - start) * 1e6)
+    return times, result
+
+
+def group(step, count):
+    """The microseconds per step over `count` steps."""
+    start = perf_counter()
+    for _ in range(count):
+        step()
+    return (perf_counter() - start) * 1e6 / count
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("case")
+    parser.add_argument("output")
+    parser.add_argument("--compile", metavar="MODE")
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--groups", type=int, default=8)
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+
+    start = perf_counter()
+    import torch
+    torch.set_num_threads(arguments.threads)
+    import_s = perf_counter() - start
+
+    step = load_case(arguments.case).make()
+    if arguments.compile:
+        step = torch.compile(step, mode=arguments.compile)
+    cold, result = first_steps(step, COMPARED_STEP)
+    results = [float(x) for x in result.detach().flatten()[:64]]
+    cold += first_steps(step, COLD_STEPS - COMPARED_STEP)[0]
+
+    # Warm-up: until the time is over the count grows, so that the loop of `group` is itself compiled by then.
+    count = 2
+    per_step = group(step, count)
+    end = perf_counter() + WARM_UP_S
+    while perf_counter() < end:
+        count = max(2, int(0.1e6 / per_step))
+        per_step = group(step, count)
+    count = max(2, int(arguments.seconds * 1e6 / arguments.groups / per_step))
+    groups = [group(step, count) for _ in range(arguments.groups)]
+
+    with open(arguments.output, "w", encoding="utf-8") as file:
+        json.dump({"import_s": import_s, "cold_us": cold, "groups_us": groups, "steps_per_group": count,
+                   "results": results, "torch": torch.__version__, "time": time.time()}, file)
+
+
+if __name__ == "__main__":
+    main()

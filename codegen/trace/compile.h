@@ -1,0 +1,84 @@
+// Compiles a trace to x86 machine code.
+//
+// Inputs: an optimised trace that verifies, its value plan, the numbers that the tensor part has in its session, addresses of helpers and
+// kernels. Output: executable code, to be entered with an Activation (activation.h).
+//
+// How. Template code: each instruction loads its operands from their slots, computes, stores its result; constants are immediates. There
+// is no register allocation across instructions: nearly all time is spent in what is called. Registers: rbx the activation, r12 the root
+// slots, r13 the session; the rest is scratch inside an instruction.
+// A guard costs a compare and a jump to a stub behind the hot code; long runs of version guards are one loop over a table.
+//
+// Tests: tests/exec.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codegen/trace/activation.h"
+#include "codegen/trace/helper_table.h"
+#include "codegen/trace/python_layout.h"
+#include "codegen/trace/value_plan.h"
+#include "ir/trace.h"
+#include "runtime/base/status.h"
+
+namespace dynvm::codegen {
+
+// How the tensor part of a trace is called: indexes into the session's program.
+struct TensorPlan {
+  std::vector<int32_t> tensor;              // by Ref: tensor index, -1 for other values
+  std::vector<int32_t> call;                // by Ref of an aten: call index, -1 when nothing runs (views, sunk calls)
+  std::vector<int32_t> wrap;                // by Ref of a wrap: wrap index
+  std::vector<std::vector<int32_t>> allocate;  // by Ref: fresh storages to allocate before it
+};
+
+// A compiled kernel: entry(storage_data, scalars), or entry(context, storage_data, scalars) when there is a context.
+struct KernelEntry {
+  const void* entry = nullptr;
+  const void* context = nullptr;
+};
+
+struct TraceCodeOptions {
+  bool stress_exits = false;                 // each guard fails once
+  bool listing = false;                      // keep the text for --dump=asm
+  std::vector<uint64_t>* counters = nullptr; // by Ref: how often residual operations ran; null: not counted. Must not move.
+};
+
+struct TraceCodeInput {
+  const ir::Trace* trace;
+  const ValuePlan* values;
+  const TensorPlan* tensors;
+  const PythonLayout* layout;
+  const HelperTable* helpers;
+  std::vector<KernelEntry> kernels;          // by kernel index
+};
+
+class TraceCode {
+ public:
+  ~TraceCode();
+  TraceCode(const TraceCode&) = delete;
+  TraceCode& operator=(const TraceCode&) = delete;
+
+  TraceEntry entry() const { return entry_; }
+  size_t size() const { return size_; }
+  int32_t num_scratch() const { return num_scratch_; }  // words behind the values that an activation needs
+  const std::string& listing() const { return listing_; }
+  uint64_t stressed() const;                            // guards that have been made to fail
+
+ private:
+  friend class TraceEmitter;
+  TraceCode() = default;
+  TraceEntry entry_ = nullptr;
+  size_t size_ = 0;
+  int32_t num_scratch_ = 0;
+  std::string listing_;
+  std::vector<std::vector<int64_t>> tables_;   // guard tables that the code points into
+  std::vector<uint8_t> stress_;                // by Ref: 1 while the guard has yet to fail
+  uint64_t stress_sites_ = 0;
+};
+
+// An instruction that cannot be compiled is an error that names it.
+base::Status compile_trace(const TraceCodeInput& input, const TraceCodeOptions& options, std::unique_ptr<TraceCode>* code);
+
+}  // namespace dynvm::codegen

@@ -1,0 +1,135 @@
+// Tensor operations, and the ends of a trace (emitter.h).
+#include "codegen/trace/emitter.h"
+
+#include <cstddef>
+
+namespace dynvm::codegen {
+
+using namespace asmjit;
+using namespace asmjit::x86;
+using ir::Op;
+
+bool TraceEmitter::emit_tensor() {
+  const Inst& inst = *inst_;
+  const TensorPlan& tensors = *input_.tensors;
+  switch (inst.op) {
+    case Op::k_aten:
+    case Op::k_kernel:
+    case Op::k_read_scalar:
+    case Op::k_wrap:
+    case Op::k_bump_version:
+      if (helpers_.call == nullptr) return fail("needs the torch bridge"), true;
+      break;
+    case Op::k_get_grad:
+    case Op::k_set_grad:
+      if (helpers_.get_grad == nullptr) return fail("needs the torch bridge"), true;
+      break;
+    default: return false;
+  }
+  for (int32_t storage : tensors.allocate[ref_]) {
+    a_.mov(rdi, r13);
+    a_.mov(esi, storage);
+    call(helpers_.allocate);
+    a_.test(eax, eax);
+    if (inst.snapshot >= 0) {
+      a_.jnz(error_exit());
+    } else {
+      Label fine = a_.newLabel();
+      a_.jz(fine);
+      a_.mov(edi, ref_);
+      uses_out_of_memory_ = true;
+      a_.jmp(out_of_memory_);
+      a_.bind(fine);
+    }
+  }
+  switch (inst.op) {
+    case Op::k_aten: {
+      if (tensors.call[ref_] < 0) return true;
+      int32_t scalars = gather_numbers();
+      a_.mov(rdi, r13);
+      a_.mov(esi, tensors.call[ref_]);
+      if (scalars > 0) {
+        a_.lea(rdx, scratch(0));
+      } else {
+        a_.xor_(edx, edx);
+      }
+      call(helpers_.call);
+      a_.test(eax, eax);
+      a_.jnz(error_exit());
+      return true;
+    }
+    case Op::k_kernel: {
+      const KernelEntry& kernel = input_.kernels[inst.imm];
+      int32_t scalars = gather_numbers();
+      int next = 0;
+      if (kernel.context != nullptr) a_.mov(integer_arg(next++), imm(kernel.context));
+      a_.mov(integer_arg(next++), ptr(rbx, offsetof(Activation, storage_data)));
+      if (scalars > 0) {
+        a_.lea(integer_arg(next), scratch(0));
+      } else {
+        a_.xor_(integer_arg(next).r32(), integer_arg(next).r32());
+      }
+      call(kernel.entry);
+      return true;
+    }
+    case Op::k_read_scalar:
+      a_.mov(rdi, r13);
+      a_.mov(esi, tensors.tensor[arg(0)]);
+      a_.lea(rdx, slot(ref_));
+      call(helpers_.read_scalar);
+      a_.test(eax, eax);
+      a_.jnz(error_exit());
+      return true;
+    case Op::k_wrap: {
+      a_.mov(rdi, rbx);
+      a_.mov(esi, ref_);
+      call(helpers_.wrap);
+      check_result(HelperShape::kValues);
+      return true;
+    }
+    case Op::k_bump_version:
+      a_.mov(rdi, r13);
+      a_.mov(esi, tensors.tensor[arg(0)]);
+      a_.mov(edx, static_cast<int32_t>(inst.imm));
+      call(helpers_.bump_version);
+      return true;
+    case Op::k_get_grad:
+      a_.mov(rdi, imm(helpers_.grad_context));
+      load(rsi, arg(0));
+      call(helpers_.get_grad);
+      check_result(HelperShape::kValues);
+      return true;
+    default:  // set_grad
+      a_.mov(rdi, imm(helpers_.grad_context));
+      load(rsi, arg(0));
+      load(rdx, arg(1));
+      call(helpers_.set_grad);
+      check_result(HelperShape::kValues);
+      return true;
+  }
+}
+
+bool TraceEmitter::emit_end() {
+  if (inst_->op == Op::k_leave) {
+    a_.jmp(exit(ExitKind::kLeave));
+    return true;
+  }
+  if (inst_->op != Op::k_loop) return false;
+  a_.mov(rdi, rbx);
+  call(helpers_.write_back);
+  a_.test(eax, eax);
+  a_.jnz(error_exit());
+  release(values_.dying[ref_]);
+  if (helpers_.end_iteration != nullptr) {
+    a_.mov(rdi, r13);
+    call(helpers_.end_iteration);
+  }
+  a_.inc(qword_ptr(rbx, offsetof(Activation, iterations)));
+  a_.mov(rax, ptr(rbx, offsetof(Activation, eval_breaker)));
+  a_.cmp(dword_ptr(rax), 0);
+  a_.je(start_);
+  a_.jmp(exit(ExitKind::kBreak));
+  return true;
+}
+
+}  // namespace dynvm::codegen

@@ -1,0 +1,304 @@
+// Frame work of the trace emitter (emitter.h): entry, exits, operands, reference counts.
+#include "codegen/trace/emitter.h"
+
+#include <cstddef>
+
+#include "ir/text.h"
+
+namespace dynvm::codegen {
+
+using namespace asmjit;
+using namespace asmjit::x86;
+
+namespace {
+
+JitRuntime& jit() {
+  static JitRuntime* runtime = new JitRuntime;  // outlives all traces
+  return *runtime;
+}
+
+// Keeps the first message; emission goes on, and the caller looks at the end.
+class Errors : public ErrorHandler {
+ public:
+  explicit Errors(std::string* message) : message_(message) {}
+  void handleError(Error, const char* message, BaseEmitter*) override {
+    if (message_->empty()) *message_ = std::string("asmjit: ") + message;
+  }
+
+ private:
+  std::string* message_;
+};
+
+constexpr int32_t offset_of_values() { return static_cast<int32_t>(sizeof(Activation)); }
+
+}  // namespace
+
+TraceCode::~TraceCode() {
+  if (entry_ != nullptr) jit().release(entry_);
+}
+
+uint64_t TraceCode::stressed() const {
+  uint64_t left = 0;
+  for (uint8_t byte : stress_) left += byte;
+  return stress_sites_ - left;
+}
+
+TraceEmitter::TraceEmitter(const TraceCodeInput& input, const TraceCodeOptions& options)
+    : input_(input), options_(options), trace_(*input.trace), values_(*input.values), layout_(*input.layout), helpers_(*input.helpers),
+      code_(new TraceCode) {}
+
+void TraceEmitter::fail(const std::string& message) {
+  if (error_.empty()) error_ = "instruction " + std::to_string(ref_) + " `" + ir::print_inst(trace_, ref_) + "`: " + message;
+}
+
+base::Status TraceEmitter::run(std::unique_ptr<TraceCode>* out) {
+  if (!CpuInfo::host().features().x86().hasAVX()) return base::Status::failure("the processor has no AVX");
+  holder_.init(jit().environment());
+  Errors errors(&error_);
+  holder_.setErrorHandler(&errors);
+  holder_.attach(&a_);
+  if (options_.listing) holder_.setLogger(&logger_);
+  start_ = a_.newLabel();
+  leave_ = a_.newLabel();
+  dealloc_ = a_.newLabel();
+  out_of_memory_ = a_.newLabel();
+  // Sized before emission: code holds the addresses of its bytes.
+  if (options_.stress_exits) code_->stress_.assign(trace_.insts.size(), 0);
+
+  prologue();
+  a_.bind(start_);
+  for (Ref ref = 0; ref < trace_.insts.size() && error_.empty();) {
+    std::vector<Ref> members;
+    size_t next = options_.stress_exits ? ref : guard_run(ref, &members);
+    ref_ = ref;
+    inst_ = &trace_.insts[ref];
+    if (members.size() > 16) {
+      guard_table(ref, members);
+      ref = static_cast<Ref>(next);
+      continue;
+    }
+    instruction(ref);
+    ++ref;
+  }
+  if (!error_.empty()) return base::Status::failure(error_);
+  stubs();
+  if (!error_.empty()) return base::Status::failure(error_);
+  void* entry = nullptr;
+  if (Error error = jit().add(&entry, &holder_)) return base::Status::failure(std::string("asmjit: ") + DebugUtils::errorAsString(error));
+  code_->entry_ = reinterpret_cast<TraceEntry>(entry);
+  code_->size_ = holder_.codeSize();
+  code_->num_scratch_ = scratch_used_;
+  if (options_.listing) code_->listing_.assign(logger_.data(), logger_.dataSize());
+  holder_.setErrorHandler(nullptr);
+  *out = std::move(code_);
+  return {};
+}
+
+void TraceEmitter::prologue() {
+  a_.push(rbx);
+  a_.push(r12);
+  a_.push(r13);  // the return address and three pushes: aligned to 16
+  a_.mov(rbx, rdi);
+  a_.mov(r12, ptr(rbx, offsetof(Activation, root_slots)));
+  a_.mov(r13, ptr(rbx, offsetof(Activation, session)));
+}
+
+void TraceEmitter::instruction(Ref ref) {
+  const Inst& inst = trace_.insts[ref];
+  if (is_executed(inst)) {
+    if (options_.listing) a_.comment(("  ; " + ir::print_inst(trace_, ref)).c_str());
+    if (options_.stress_exits && (ir::op_info(inst.op).effects & ir::kGuard) && inst.snapshot >= 0) stress(ref);
+    bool done = emit_guard() || emit_load() || emit_scalar() || emit_write() || emit_tensor() || emit_end() || emit_helper();
+    if (!done) fail("there is no code for this operation");
+  }
+  if (inst.op != ir::Op::k_loop) release(values_.dying[ref]);
+}
+
+void TraceEmitter::stress(Ref ref) {
+  uint8_t* byte = &code_->stress_[ref];
+  *byte = 1;
+  ++code_->stress_sites_;
+  Label passed = a_.newLabel();
+  move(rax, reinterpret_cast<int64_t>(byte));
+  a_.cmp(x86::byte_ptr(rax), 0);
+  a_.je(passed);
+  a_.mov(x86::byte_ptr(rax), 0);
+  a_.jmp(guard_exit());
+  a_.bind(passed);
+}
+
+void TraceEmitter::stubs() {
+  if (options_.listing) a_.comment("  ; exits");
+  for (const Exit& exit : exits_) {
+    a_.bind(exit.label);
+    a_.mov(ecx, exit.inst);
+    a_.mov(eax, static_cast<int32_t>(exit.kind));
+    a_.jmp(leave_);
+  }
+  a_.bind(leave_);
+  a_.mov(ptr(rbx, offsetof(Activation, exit_inst)), rcx);
+  a_.pop(r13);
+  a_.pop(r12);
+  a_.pop(rbx);
+  a_.ret();
+  if (uses_dealloc_) {
+    a_.bind(dealloc_);
+    a_.mov(rax, imm(layout_.dealloc));
+    a_.jmp(rax);
+  }
+  if (uses_out_of_memory_) {
+    a_.bind(out_of_memory_);  // edi: the instruction
+    a_.mov(rax, imm(helpers_.out_of_memory));
+    a_.call(rax);
+    a_.ud2();
+  }
+}
+
+TraceEmitter::Label TraceEmitter::exit(ExitKind kind) {
+  for (size_t k = exits_.size(); k-- > 0 && exits_[k].inst == ref_;)  // those of one instruction stand together
+    if (exits_[k].kind == kind) return exits_[k].label;
+  exits_.push_back({ref_, kind, a_.newLabel()});
+  return exits_.back().label;
+}
+
+TraceEmitter::Label TraceEmitter::guard_exit() {
+  if (inst_->snapshot < 0) fail("has no snapshot to leave through");
+  return exit(ExitKind::kGuard);
+}
+
+TraceEmitter::Label TraceEmitter::error_exit() { return exit(ExitKind::kError); }
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Reference counts
+
+void TraceEmitter::take(const Gp& object, bool null_possible) {
+  Label done;
+  if (null_possible) {
+    done = a_.newLabel();
+    a_.test(object, object);
+    a_.jz(done);
+  }
+  a_.inc(x86::qword_ptr(object, layout_.ob_refcnt));
+  if (null_possible) a_.bind(done);
+}
+
+void TraceEmitter::drop(const Gp& object, bool null_possible) {
+  Label done = a_.newLabel();
+  if (object != rdi) a_.mov(rdi, object);
+  if (null_possible) {
+    a_.test(rdi, rdi);
+    a_.jz(done);
+  }
+  a_.dec(x86::qword_ptr(rdi, layout_.ob_refcnt));
+  a_.jnz(done);
+  uses_dealloc_ = true;
+  a_.call(dealloc_);
+  a_.bind(done);
+}
+
+void TraceEmitter::release(const std::vector<Ref>& values) {
+  for (Ref ref : values) {
+    if (options_.listing) a_.comment(("  ; release %" + std::to_string(ref)).c_str());
+    a_.mov(rdi, slot(ref));
+    drop(rdi, values_.values[ref].nullable);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Operands and results
+
+bool TraceEmitter::is_constant(Ref ref, int64_t* value) const {
+  const Inst& inst = def(ref);
+  switch (inst.op) {
+    case ir::Op::k_const_obj: *value = reinterpret_cast<int64_t>(trace_.objects[inst.imm].pointer); return true;
+    case ir::Op::k_const_int:
+    case ir::Op::k_const_float: *value = inst.imm; return true;
+    case ir::Op::k_const_bool: *value = inst.imm != 0; return true;
+    default: return false;
+  }
+}
+
+bool TraceEmitter::is_null_constant(Ref ref) const {
+  int64_t value;
+  return is_constant(ref, &value) && value == 0;
+}
+
+bool TraceEmitter::nullable(Ref ref) const {
+  return values_.values[ref].nullable || def(ref).op == ir::Op::k_slot || is_null_constant(ref);
+}
+
+void TraceEmitter::move(const Gp& to, int64_t value) {
+  if (value == 0) {
+    a_.xor_(to.r32(), to.r32());
+  } else if (value > 0 && value <= INT64_C(0xffffffff)) {
+    a_.mov(to.r32(), static_cast<uint32_t>(value));
+  } else {
+    a_.mov(to, value);
+  }
+}
+
+Mem TraceEmitter::slot(Ref ref) const {
+  return x86::qword_ptr(rbx, offset_of_values() + 8 * values_.values[ref].slot);
+}
+
+// Word `index` of the scratch area.
+Mem TraceEmitter::scratch(int32_t index) {
+  scratch_used_ = std::max(scratch_used_, index + 1);
+  return x86::qword_ptr(rbx, offset_of_values() + 8 * (values_.num_slots + index));
+}
+
+void TraceEmitter::load(const Gp& to, Ref ref) {
+  int64_t value;
+  if (is_constant(ref, &value)) {
+    move(to, value);
+  } else if (def(ref).op == ir::Op::k_slot) {
+    a_.mov(to, x86::qword_ptr(r12, static_cast<int32_t>(8 * def(ref).imm)));
+  } else if (values_.values[ref].slot != ValuePlan::kNoSlot) {
+    a_.mov(to, slot(ref));
+  } else {
+    fail("operand %" + std::to_string(ref) + " has no value at run time");
+  }
+}
+
+void TraceEmitter::load(const Xmm& to, Ref ref) {
+  int64_t value;
+  if (is_constant(ref, &value)) {
+    move(rax, value);
+    a_.vmovq(to, rax);
+  } else {
+    a_.vmovsd(to, slot(ref));
+  }
+}
+
+void TraceEmitter::result(const Gp& from) { a_.mov(slot(ref_), from.r64()); }
+void TraceEmitter::result(const Xmm& from) { a_.vmovsd(slot(ref_), from); }
+
+void TraceEmitter::result_object(const Gp& from, bool null_possible) {
+  result(from);
+  if (values_.values[ref_].owned) take(from, null_possible);
+}
+
+void TraceEmitter::compare(const Gp& with, int64_t value) {
+  if (value == static_cast<int32_t>(value)) {
+    a_.cmp(with, static_cast<int32_t>(value));
+  } else {
+    a_.mov(rdx, value);
+    a_.cmp(with, rdx);
+  }
+}
+
+TraceEmitter::Gp TraceEmitter::integer_arg(int index) const {
+  static const Gp kRegisters[] = {rdi, rsi, rdx, rcx, r8, r9};
+  return kRegisters[index];
+}
+
+void TraceEmitter::call(const void* function) {
+  a_.mov(rax, imm(function));
+  a_.call(rax);
+}
+
+base::Status compile_trace(const TraceCodeInput& input, const TraceCodeOptions& options, std::unique_ptr<TraceCode>* code) {
+  return TraceEmitter(input, options).run(code);
+}
+
+}  // namespace dynvm::codegen

@@ -1,0 +1,175 @@
+// Lives and slots of values (value_plan.h). One pass backwards for the last uses, one forwards for slots.
+#include "codegen/trace/value_plan.h"
+
+#include <algorithm>
+
+namespace dynvm::codegen {
+
+using ir::Inst;
+using ir::Op;
+using ir::Ref;
+using ir::Trace;
+using ir::Type;
+
+namespace {
+
+bool is_constant(Op op) {
+  return op == Op::k_const_obj || op == Op::k_const_int || op == Op::k_const_float || op == Op::k_const_bool || op == Op::k_slot;
+}
+
+bool is_nullable(Op op) {
+  switch (op) {
+    case Op::k_load_dict_of:
+    case Op::k_load_value:
+    case Op::k_load_field:
+    case Op::k_dict_get:
+    case Op::k_iter_next:
+    case Op::k_iter_next_known: return true;
+    default: return false;
+  }
+}
+
+// Loads that could do without a reference of their own.
+bool may_be_borrowed(Op op) {
+  switch (op) {
+    case Op::k_load_dict_of:
+    case Op::k_load_value:
+    case Op::k_load_field:
+    case Op::k_tuple_item:
+    case Op::k_list_item:
+    case Op::k_dict_get: return true;
+    default: return false;
+  }
+}
+
+// Cannot make another reference go away: runs no code, writes nothing, releases nothing by itself.
+bool is_quiet(const Inst& inst) {
+  if (!is_executed(inst)) return true;
+  constexpr uint16_t kLoud = ir::kWrite | ir::kBarrier | ir::kRaises | ir::kTensorMemory | ir::kEnd | ir::kNew;
+  return (ir::op_info(inst.op).effects & kLoud) == 0 && inst.op != Op::k_get_grad;
+}
+
+class Planner {
+ public:
+  explicit Planner(const Trace& trace) : trace_(trace) {}
+
+  ValuePlan run() {
+    size_t n = trace_.insts.size();
+    plan_.values.resize(n);
+    plan_.dying.resize(n);
+    for (Ref ref = 0; ref < n; ++ref) {
+      ValuePlan::Value& value = plan_.values[ref];
+      value.last_use = ref;
+      const Inst& inst = trace_.insts[ref];
+      value.owned = needs_slot(inst) && inst.type == Type::kObject && inst.op != Op::k_box_bool;  // True and False never die
+      value.nullable = is_nullable(inst.op);
+    }
+    last_uses();
+    borrow();
+    slots();
+    return std::move(plan_);
+  }
+
+ private:
+  void use(Ref value, Ref at) {
+    if (value >= plan_.values.size()) return;  // kSlotNull, kSlotUnchanged, kNoRef
+    const Inst& inst = trace_.insts[value];
+    if (inst.sunk && inst.op != Op::k_aten) {
+      if (expanded_[value] == at + 1) return;
+      expanded_[value] = at + 1;
+      for (uint32_t k = 0; k < inst.count; ++k) use(trace_.arg(inst, k), at);
+      if (inst.op == Op::k_wrap) use_forward(inst, at);
+      return;
+    }
+    plan_.values[value].last_use = std::max(plan_.values[value].last_use, at);
+  }
+
+  // Calls that a wrap runs again read their scalars again.
+  void use_forward(const Inst& wrap, Ref at) {
+    for (Ref call : trace_.wraps[wrap.imm].forward) {
+      const Inst& inst = trace_.insts[call];
+      for (uint32_t k = 0; k < inst.count; ++k) use(trace_.arg(inst, k), at);
+    }
+  }
+
+  void last_uses() {
+    expanded_.assign(trace_.insts.size(), 0);
+    std::vector<Ref> last_exit(trace_.snapshots.size(), ir::kNoRef);
+    for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
+      const Inst& inst = trace_.insts[ref];
+      if (!is_executed(inst)) continue;
+      for (uint32_t k = 0; k < inst.count; ++k) use(trace_.arg(inst, k), ref);
+      if (inst.op == Op::k_wrap) use_forward(inst, ref);
+      if (inst.snapshot >= 0) last_exit[inst.snapshot] = ref;
+    }
+    for (size_t k = 0; k < last_exit.size(); ++k) {
+      if (last_exit[k] == ir::kNoRef) continue;
+      for (const ir::SnapshotFrame& frame : trace_.snapshots[k].frames) {
+        use(frame.function, last_exit[k]);
+        use(frame.continuation_value, last_exit[k]);
+        for (Ref slot : frame.slots) use(slot, last_exit[k]);
+      }
+    }
+  }
+
+  // Gives up the reference of loads that need none. In order of definition, so that a value's own borrowing is known to later ones; an
+  // owned value that dies inside ends the time, whether or not it would be borrowed in the end.
+  void borrow() {
+    size_t n = trace_.insts.size();
+    std::vector<uint32_t> deaths(n, 0);
+    for (Ref ref = 0; ref < n; ++ref)
+      if (plan_.values[ref].owned) ++deaths[plan_.values[ref].last_use];
+    for (Ref ref = 0; ref < n; ++ref) {
+      ValuePlan::Value& value = plan_.values[ref];
+      if (!value.owned || !may_be_borrowed(trace_.insts[ref].op)) continue;
+      bool quiet = true;
+      for (Ref at = ref; at < value.last_use && quiet; ++at) {
+        uint32_t others = deaths[at];
+        quiet = (at == ref || is_quiet(trace_.insts[at])) && others == 0;
+      }
+      // What the last user does with it happens after its operands are read: a call holds its arguments only by our reference.
+      quiet = quiet && (value.last_use == ref || is_quiet(trace_.insts[value.last_use]));
+      if (!quiet) continue;
+      value.owned = false;
+      --deaths[value.last_use];
+    }
+  }
+
+  void slots() {
+    std::vector<int32_t> free;
+    std::vector<std::vector<Ref>> ending(trace_.insts.size());
+    for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
+      if (needs_slot(trace_.insts[ref])) {
+        ValuePlan::Value& value = plan_.values[ref];
+        if (free.empty()) {
+          value.slot = plan_.num_slots++;
+        } else {
+          value.slot = free.back();
+          free.pop_back();
+        }
+        ending[value.last_use].push_back(ref);
+        if (value.owned) {
+          plan_.owned.push_back(ref);
+          plan_.dying[value.last_use].push_back(ref);
+        }
+      }
+      for (Ref dead : ending[ref]) free.push_back(plan_.values[dead].slot);
+    }
+  }
+
+  const Trace& trace_;
+  ValuePlan plan_;
+  std::vector<Ref> expanded_;  // by sunk instruction: 1 + the use it was expanded for last
+};
+
+}  // namespace
+
+bool is_executed(const Inst& inst) {
+  return !inst.sunk && !is_constant(inst.op) && inst.op != Op::k_result && inst.op != Op::k_graph_freed;
+}
+
+bool needs_slot(const Inst& inst) { return is_executed(inst) && inst.type != Type::kVoid && inst.type != Type::kTensor; }
+
+ValuePlan plan_values(const Trace& trace) { return Planner(trace).run(); }
+
+}  // namespace dynvm::codegen

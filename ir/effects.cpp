@@ -1,0 +1,163 @@
+// Effects by storage and by place (effects.h).
+#include "ir/effects.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace dynvm::ir {
+namespace {
+
+void add_once(std::vector<int32_t>* set, int32_t storage) {
+  if (storage >= 0 && std::find(set->begin(), set->end(), storage) == set->end()) set->push_back(storage);
+}
+
+// Operations whose data decides whether they raise; with fixed metadata the others can only run out of memory.
+bool data_can_raise(std::string_view name) {
+  constexpr std::string_view kNames[] = {
+      "embedding", "index", "gather", "scatter", "nll_loss", "take", "put", "linalg", "cholesky", "inverse", "bincount", "multinomial",
+      "bernoulli", "one_hot", "cross_entropy", "lu", "solve", "histc", "binary_cross_entropy", "repeat_interleave", "searchsorted",
+      "ctc_loss", "assert", "multi_margin", "triangular", "qr", "svd", "eig", "equal", "normal", "poisson", "binomial"};
+  for (std::string_view part : kNames)
+    if (name.find(part) != std::string_view::npos) return true;
+  return name.substr(0, 6) != "aten::";  // a custom operator may do anything
+}
+
+// Two object values that are certainly different objects.
+bool different_objects(const Trace& trace, Ref a, Ref b) {
+  const Inst& x = trace.insts[a];
+  const Inst& y = trace.insts[b];
+  if (a == b) return false;
+  auto made_here = [](const Inst& inst) { return has_effect(inst, kNew); };
+  if (x.op == Op::k_const_obj && y.op == Op::k_const_obj) return trace.objects[x.imm].pointer != trace.objects[y.imm].pointer;
+  if (made_here(x) && (made_here(y) || y.op == Op::k_const_obj || y.op == Op::k_slot)) return true;
+  return made_here(y) && (x.op == Op::k_const_obj || x.op == Op::k_slot);
+}
+
+}  // namespace
+
+int32_t storage_of(const Trace& trace, Ref tensor) {
+  const Inst& inst = trace.insts[tensor];
+  return inst.meta < 0 ? -1 : trace.metas[inst.meta].storage;
+}
+
+std::vector<int32_t> wrap_storages(const Trace& trace, Ref wrap) {
+  const Inst& inst = trace.insts[wrap];
+  std::vector<int32_t> out{storage_of(trace, trace.arg(inst, 0))};
+  std::vector<int32_t> provided;
+  for (Ref ref : trace.wraps[inst.imm].forward) {
+    const Inst& call_inst = trace.insts[ref];
+    const AtenCall& call = trace.calls[call_inst.imm];
+    for (uint32_t k = 0; k < call_inst.count; ++k) {
+      const Inst& operand = trace.insts[trace.arg(call_inst, k)];
+      if (operand.type != Type::kTensor || operand.op == Op::k_unbox_tensor) continue;
+      int32_t storage = trace.metas[operand.meta].storage;
+      if (std::find(provided.begin(), provided.end(), storage) == provided.end()) add_once(&out, storage);
+    }
+    for (int32_t result : call.results) {
+      if (result < 0) continue;
+      add_once(&provided, trace.metas[result].storage);
+      if (call.is_random) add_once(&out, trace.metas[result].storage);
+    }
+  }
+  return out;
+}
+
+bool is_view_call(const Trace& trace, const Inst& inst) {
+  const AtenCall& call = trace.calls[inst.imm];
+  if (!call.mutates.empty() || call.is_random || call.results.empty()) return false;
+  for (int32_t result : call.results) {
+    if (result < 0) return false;
+    bool shared = false;
+    for (uint32_t k = 0; k < inst.count; ++k) {
+      Ref operand = trace.arg(inst, k);
+      if (trace.insts[operand].type == Type::kTensor && storage_of(trace, operand) == trace.metas[result].storage) shared = true;
+    }
+    if (!shared) return false;
+  }
+  return true;
+}
+
+TensorEffects tensor_effects(const Trace& trace, Ref ref) {
+  TensorEffects out;
+  const Inst& inst = trace.insts[ref];
+  switch (inst.op) {
+    case Op::k_aten: {
+      if (inst.sunk || is_view_call(trace, inst)) return out;
+      const AtenCall& call = trace.calls[inst.imm];
+      for (uint32_t k = 0; k < inst.count; ++k)
+        if (trace.insts[trace.arg(inst, k)].type == Type::kTensor) add_once(&out.reads, storage_of(trace, trace.arg(inst, k)));
+      for (int32_t argument : call.mutates)
+        for (int32_t position : call.args[argument].operands)
+          if (position >= 0) add_once(&out.writes, storage_of(trace, trace.arg(inst, position)));
+      for (int32_t result : call.results)
+        if (result >= 0) {
+          int32_t storage = trace.metas[result].storage;
+          // A result that shares an argument's memory writes nothing new.
+          if (std::find(out.reads.begin(), out.reads.end(), storage) == out.reads.end()) add_once(&out.writes, storage);
+        }
+      out.random = call.is_random;
+      out.may_raise = data_can_raise(call.name);
+      return out;
+    }
+    case Op::k_kernel: {
+      const Kernel& kernel = trace.kernels[inst.imm];
+      for (const KernelNode& node : kernel.nodes)
+        if (node.op == KOp::k_load) add_once(&out.reads, kernel.operands[node.operand].pointer);
+      for (const KernelStore& store : kernel.stores) add_once(&out.writes, kernel.operands[store.operand].pointer);
+      return out;
+    }
+    case Op::k_read_scalar:
+      add_once(&out.reads, storage_of(trace, trace.arg(inst, 0)));
+      return out;
+    default: return out;
+  }
+}
+
+bool may_change(const Trace& trace, Ref write, Ref reader) {
+  const Inst& w = trace.insts[write];
+  const Inst& r = trace.insts[reader];
+  if (is_barrier(w)) return true;
+  if (!has_effect(w, kWrite)) return false;
+  switch (r.op) {
+    // About the value itself, or about what only Python code can change.
+    case Op::k_guard_is:
+    case Op::k_guard_bound:
+    case Op::k_guard_true:
+    case Op::k_guard_false:
+    case Op::k_guard_type:
+    case Op::k_unbox_int:
+    case Op::k_unbox_float:
+    case Op::k_unbox_bool:
+    case Op::k_tuple_len: return false;
+    case Op::k_guard_func_version:
+    case Op::k_guard_torch_state:
+    case Op::k_unbox_tensor: return w.op == Op::k_call_known || w.op == Op::k_set_attr_known;
+    default: break;
+  }
+  if (!has_effect(r, kLoad | kGuard)) return false;
+  if (!has_effect(r, kLoad) && r.op != Op::k_guard_dict_version && r.op != Op::k_guard_keys_version && r.op != Op::k_guard_list_items &&
+      r.op != Op::k_guard_type_version) {
+    return false;  // checked arithmetic
+  }
+  if (w.op == Op::k_call_known) return true;
+  // A function we know nothing of except that it has no effect may read anything.
+  if (r.op == Op::k_call_pure || r.op == Op::k_get_attr_known || r.op == Op::k_is_true_builtin) return w.op != Op::k_set_grad || r.op != Op::k_is_true_builtin;
+  auto other_object = [&] { return w.count > 0 && r.count > 0 && different_objects(trace, trace.arg(w, 0), trace.arg(r, 0)); };
+  switch (w.op) {
+    case Op::k_store_value: return r.op == Op::k_load_value && r.imm == w.imm && !other_object();
+    case Op::k_store_field: return r.op == Op::k_load_field && r.imm == w.imm && !other_object();
+    case Op::k_dict_set:
+    case Op::k_dict_merge:
+      return (r.op == Op::k_dict_get || r.op == Op::k_dict_len || r.op == Op::k_guard_dict_version || r.op == Op::k_guard_keys_version) &&
+             !other_object();
+    case Op::k_list_append:
+    case Op::k_list_extend_list:
+    case Op::k_list_set: return (r.op == Op::k_list_item || r.op == Op::k_list_len || r.op == Op::k_guard_list_items) && !other_object();
+    case Op::k_set_grad: return r.op == Op::k_get_grad;  // two objects may be one tensor to autograd, so their identity says nothing
+    case Op::k_iter_next_known: return false;            // changes the iterator only
+    case Op::k_set_attr_known: return true;
+    default: return true;
+  }
+}
+
+}  // namespace dynvm::ir

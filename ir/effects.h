@@ -1,0 +1,43 @@
+// What an instruction does to tensor memory, by storage, and to Python memory, by kind of place.
+//
+// Inputs: a trace and an instruction. Outputs: sets of storages read and written; whether a write to Python memory can change what a load
+// or a guard sees. Passes order instructions by these answers and by nothing else. Invariant: when in doubt the answer is "yes".
+// Tests: tests/ir/passes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/trace.h"
+
+namespace dynvm::ir {
+
+struct TensorEffects {
+  std::vector<int32_t> reads;    // storages, without repetition
+  std::vector<int32_t> writes;   // storages whose memory changes, fresh results included
+  bool random = false;           // advances the generator
+  bool may_raise = false;        // can leave the trace with an exception in practice: bad indexes, singular matrices, unknown operations
+};
+
+// Of aten (a sunk one does nothing), kernel, read_scalar. Other ops touch no tensor memory themselves: wrap only shares it.
+TensorEffects tensor_effects(const Trace& trace, Ref ref);
+
+// The call computes nothing: each result looks at the memory of an argument (view, detach, _unsafe_view).
+bool is_view_call(const Trace& trace, const Inst& inst);
+
+// What an exit needs in memory to make a wrap's object: the tensor's own storage, and where the exit runs forward calls again, what random
+// ones among them drew and what they read that neither they nor the trace's inputs provide.
+std::vector<int32_t> wrap_storages(const Trace& trace, Ref wrap);
+
+// The storage of a tensor value, -1 where it has none.
+int32_t storage_of(const Trace& trace, Ref tensor);
+
+// Whether `write` (an instruction with effect W or B) can change what `reader` (effect L or G) gives: the reader must stay behind it.
+bool may_change(const Trace& trace, Ref write, Ref reader);
+
+inline bool has_effect(const Inst& inst, uint16_t effects) { return (op_info(inst.op).effects & effects) != 0; }
+
+// Runs Python code, or for other reasons is a wall for every guard.
+inline bool is_barrier(const Inst& inst) { return has_effect(inst, kBarrier); }
+
+}  // namespace dynvm::ir

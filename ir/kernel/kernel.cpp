@@ -1,0 +1,188 @@
+// The kernel's tables, builders and questions about geometry. See kernel.h. Tests: tests/kernel/text_test.cpp, verify_test.cpp.
+#include "ir/kernel/kernel.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+namespace dynvm::ir {
+
+namespace {
+
+constexpr KOpInfo kKOpInfos[] = {
+#define X(name, arity, typing, sentence) {#name, arity, #typing[0], sentence},
+#include "ir/kernel/kops.def"
+#undef X
+};
+static_assert(KOp::k_reduce_argmin == static_cast<KOp>(static_cast<int>(KOp::kCount) - 1), "is_reduce() relies on reductions being last");
+
+// Smallest and largest element index that the operand names; false where the space is empty.
+bool element_interval(const Kernel& kernel, const KernelOperand& operand, int64_t* low, int64_t* high) {
+  *low = *high = operand.offset;
+  for (size_t k = 0; k < kernel.sizes.size(); ++k) {
+    if (kernel.sizes[k] == 0) return false;
+    int64_t span = operand.strides[k] * (kernel.sizes[k] - 1);
+    (span < 0 ? *low : *high) += span;
+  }
+  return true;
+}
+
+struct Step {
+  int64_t stride, count;  // stride > 0; the difference of two indexes is in [-count, count]
+};
+
+// Whether `difference` is a sum of multiples of the strides within their counts. Steps are sorted, largest stride first.
+bool reachable(const std::vector<Step>& steps, size_t at, int64_t difference, int* budget) {
+  if (at == steps.size()) return difference == 0;
+  if (--*budget < 0) return true;  // too hard: conservative
+  int64_t rest = 0;
+  for (size_t k = at + 1; k < steps.size(); ++k) rest += steps[k].stride * steps[k].count;
+  const Step& step = steps[at];
+  int64_t first = (difference - rest) / step.stride - 1, last = (difference + rest) / step.stride + 1;
+  first = std::max(first, -step.count);
+  last = std::min(last, step.count);
+  for (int64_t i = first; i <= last; ++i) {
+    int64_t left = difference - i * step.stride;
+    if (std::llabs(left) <= rest && reachable(steps, at + 1, left, budget)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+const KOpInfo& kop_info(KOp op) { return kKOpInfos[static_cast<int>(op)]; }
+
+bool kop_from_name(std::string_view name, KOp* op) {
+  for (int i = 0; i < static_cast<int>(KOp::kCount); ++i)
+    if (kKOpInfos[i].name == name) return *op = static_cast<KOp>(i), true;
+  return false;
+}
+
+int64_t Kernel::num_points() const {
+  int64_t points = 1;
+  for (int64_t size : sizes) points *= size;
+  return points;
+}
+
+int32_t Kernel::add_operand(KernelOperand operand) {
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (operands[i] == operand) return static_cast<int32_t>(i);
+  num_pointers = std::max(num_pointers, operand.pointer + 1);
+  operands.push_back(std::move(operand));
+  return static_cast<int32_t>(operands.size()) - 1;
+}
+
+int32_t Kernel::add_node(const KernelNode& node) {
+  for (size_t i = 0; i < nodes.size(); ++i)
+    if (nodes[i] == node) return static_cast<int32_t>(i);
+  nodes.push_back(node);
+  return static_cast<int32_t>(nodes.size()) - 1;
+}
+
+int32_t Kernel::add_load(int32_t operand) {
+  KernelNode node;
+  node.op = KOp::k_load;
+  node.dtype = operands[operand].dtype;
+  node.operand = operand;
+  return add_node(node);
+}
+
+int32_t Kernel::add_const(DType dtype, double value) {
+  if (is_bool(dtype)) return add_const_int(dtype, value != 0);
+  if (!is_floating(dtype)) return add_const_int(dtype, static_cast<int64_t>(value));
+  KernelNode node;
+  node.op = KOp::k_const;
+  node.dtype = dtype;
+  node.f = value;
+  return add_node(node);
+}
+
+int32_t Kernel::add_const_int(DType dtype, int64_t value) {
+  if (is_floating(dtype)) return add_const(dtype, static_cast<double>(value));
+  KernelNode node;
+  node.op = KOp::k_const;
+  node.dtype = dtype;
+  node.i = is_bool(dtype) ? value != 0 : value;
+  return add_node(node);
+}
+
+int32_t Kernel::add_scalar(DType dtype, int32_t parameter) {
+  KernelNode node;
+  node.op = KOp::k_scalar;
+  node.dtype = dtype;
+  node.i = parameter;
+  return add_node(node);
+}
+
+int32_t Kernel::add_index(int32_t dim) {
+  KernelNode node;
+  node.op = KOp::k_index;
+  node.dtype = DType::kI64;
+  node.i = dim;
+  return add_node(node);
+}
+
+int32_t Kernel::add_cast(DType dtype, int32_t a) {
+  if (nodes[a].dtype == dtype) return a;
+  KernelNode node;
+  node.op = KOp::k_cast;
+  node.dtype = dtype;
+  node.a = a;
+  return add_node(node);
+}
+
+int32_t Kernel::add(KOp op, int32_t a, int32_t b, int32_t c) {
+  KernelNode node;
+  node.op = op;
+  node.a = a;
+  node.b = b;
+  node.c = c;
+  switch (kop_info(op).typing) {
+    case 'B':
+    case 'P': node.dtype = DType::kBool; break;
+    case 'G': node.dtype = DType::kI64; break;
+    case 'W': node.dtype = nodes[b].dtype; break;
+    default: node.dtype = nodes[a].dtype;
+  }
+  return add_node(node);
+}
+
+std::vector<uint32_t> node_dims(const Kernel& kernel) {
+  std::vector<uint32_t> dims(kernel.nodes.size(), 0);
+  for (size_t n = 0; n < kernel.nodes.size(); ++n) {
+    const KernelNode& node = kernel.nodes[n];
+    if (node.op == KOp::k_load) {
+      const KernelOperand& operand = kernel.operands[node.operand];
+      for (size_t k = 0; k < kernel.sizes.size(); ++k)
+        if (operand.strides[k] != 0 && kernel.sizes[k] != 1) dims[n] |= 1u << k;
+    } else if (node.op == KOp::k_index) {
+      if (kernel.sizes[node.i] != 1) dims[n] |= 1u << node.i;
+    } else {
+      for (int32_t a : {node.a, node.b, node.c})
+        if (a >= 0) dims[n] |= dims[a];
+      if (is_reduce(node.op)) dims[n] &= ~kernel.reduce_dims;
+    }
+  }
+  return dims;
+}
+
+bool may_conflict(const Kernel& kernel, const KernelOperand& store, const KernelOperand& load) {
+  if (store.pointer != load.pointer) return false;
+  int64_t low_a, high_a, low_b, high_b;
+  if (!element_interval(kernel, store, &low_a, &high_a) || !element_interval(kernel, load, &low_b, &high_b)) return false;
+  int64_t size_a = dtype_size(store.dtype), size_b = dtype_size(load.dtype);
+  if ((high_a + 1) * size_a <= low_b * size_b || (high_b + 1) * size_b <= low_a * size_a) return false;
+  bool same_strides = size_a == size_b;
+  for (size_t k = 0; k < kernel.sizes.size(); ++k)
+    if (kernel.sizes[k] != 1 && store.strides[k] != load.strides[k]) same_strides = false;
+  if (!same_strides) return true;
+  if (store.offset == load.offset) return store.dtype != load.dtype;
+  std::vector<Step> steps;
+  for (size_t k = 0; k < kernel.sizes.size(); ++k)
+    if (kernel.sizes[k] != 1 && store.strides[k] != 0) steps.push_back({std::llabs(store.strides[k]), kernel.sizes[k] - 1});
+  std::sort(steps.begin(), steps.end(), [](const Step& x, const Step& y) { return x.stride > y.stride; });
+  int budget = 1000;
+  return reachable(steps, 0, load.offset - store.offset, &budget);
+}
+
+}  // namespace dynvm::ir

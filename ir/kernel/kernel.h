@@ -1,0 +1,131 @@
+// A fused kernel: scalar expressions over one iteration space, with strided loads and stores and optional reductions.
+//
+// Input: built by the fuse pass or parsed (text.h). Output: compiled by codegen/x86/kernel, interpreted by eval.h.
+//
+// The iteration space is the box sizes[0] x sizes[1] x ..., row-major; no dims at all means one point. `nodes` is one SSA list for the
+// whole kernel. A subset of the dims (`reduce_dims`, a bit mask) may be *reduced*: a node `reduce_sum(a)` is the sum of `a` over all of
+// them, one value for each point of the remaining ("kept") dims, and other nodes use that value like any other. So
+//
+//     m = reduce_max(x);  e = exp(sub(x, m));  s = reduce_sum(e);  store y <- div(e, s)
+//
+// is softmax, and mean is `div(reduce_sum(x), n)`. The compiler derives the passes over the reduced dims: values that a later pass
+// needs again are computed again, from memory as it was before the kernel.
+//
+//     value              depends on                                     computed
+//     full               a reduced dim (through a load or an index)     at each point
+//     kept               kept dims only, or reductions                  once for each kept point
+//
+// A store writes at every point of its operand: once for each kept point if the operand's stride is 0 in each reduced dim (of size
+// other than 1), else at each point of the whole space. A store with stride 0 in reduced dims needs a kept value.
+//
+// Invariants (verify_kernel)
+//  - Operands of nodes precede them; dtypes follow kops.def; each operand has one stride per dim.
+//  - Loads see memory as it was before the kernel: an operand that is stored to and one that is loaded from through the same pointer
+//    are the same elements in the same places (identical geometry and dtype, in-place) or do not overlap. Different pointer indexes
+//    never overlap, except that the caller may pass the same address for two operands of identical geometry.
+//  - A stored operand has no two points on one element, except the reduced dims (stride 0) and dims of size 1.
+//
+// Tests: tests/kernel/.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/dtype.h"
+#include "runtime/base/status.h"
+
+namespace dynvm::ir {
+
+enum class KOp : uint8_t {
+#define X(name, arity, typing, sentence) k_##name,
+#include "ir/kernel/kops.def"
+#undef X
+  kCount,
+};
+
+struct KOpInfo {
+  std::string_view name;
+  int8_t arity;
+  char typing;  // as in kops.def
+  std::string_view sentence;
+};
+const KOpInfo& kop_info(KOp op);
+// False, and *op unchanged, where no op has that name.
+bool kop_from_name(std::string_view name, KOp* op);
+constexpr bool is_reduce(KOp op) { return op >= KOp::k_reduce_sum && op < KOp::kCount; }
+
+inline constexpr int kMaxKernelDims = 16;
+
+// One value. Use the Kernel::add_* functions to make them.
+struct KernelNode {
+  KOp op = KOp::k_const;
+  DType dtype = DType::kF32;
+  int32_t a = -1, b = -1, c = -1;  // operands: indexes of earlier nodes, -1 where the op has fewer
+  int32_t operand = -1;            // load: index into Kernel::operands
+  union {
+    double f;       // const of a floating dtype
+    int64_t i = 0;  // const of another dtype; scalar: parameter index; index: dim
+  };
+  friend bool operator==(const KernelNode& x, const KernelNode& y) {
+    return x.op == y.op && x.dtype == y.dtype && x.a == y.a && x.b == y.b && x.c == y.c && x.operand == y.operand && x.i == y.i;
+  }
+};
+
+// Memory seen through the iteration space: element (i0, i1, ...) is at base[pointer] + (offset + sum of ik * strides[k]) * dtype_size.
+struct KernelOperand {
+  DType dtype = DType::kF32;
+  std::vector<int64_t> strides;  // elements, one per dim, 0 = broadcast
+  int64_t offset = 0;            // elements, added to the base pointer
+  int32_t pointer = 0;           // index into the run-time pointer array
+  friend bool operator==(const KernelOperand&, const KernelOperand&) = default;
+};
+
+struct KernelStore {
+  int32_t operand;  // index into Kernel::operands; its dtype is the node's
+  int32_t node;
+  friend bool operator==(const KernelStore&, const KernelStore&) = default;
+};
+
+struct Kernel {
+  std::string name;                  // for dumps and reports
+  std::vector<int64_t> sizes;        // one per dim, at most kMaxKernelDims
+  uint32_t reduce_dims = 0;          // bit k: dim k is reduced; 0 where there is no reduction
+  std::vector<KernelOperand> operands;
+  std::vector<KernelNode> nodes;
+  std::vector<KernelStore> stores;   // in order
+  std::vector<DType> scalar_types;   // one per run-time scalar: kF64 (the bits of a double) or kI64
+  int32_t num_pointers = 0;          // length of the pointer array that operands index (may have unused entries)
+
+  int num_scalars() const { return static_cast<int>(scalar_types.size()); }
+  int64_t num_points() const;        // product of sizes
+
+  // Building. Each returns the new index; nodes that are equal to an existing one are shared (local value numbering).
+  int32_t add_operand(KernelOperand operand);
+  int32_t add_node(const KernelNode& node);
+  int32_t add_load(int32_t operand);                       // dtype from the operand
+  int32_t add_const(DType dtype, double value);            // integers and bool: value converted
+  int32_t add_const_int(DType dtype, int64_t value);       // exact for i64
+  int32_t add_scalar(DType dtype, int32_t parameter);
+  int32_t add_index(int32_t dim);
+  int32_t add_cast(DType dtype, int32_t a);                // `a` itself where it has that dtype
+  // Any other op: dtype by its typing rule (bool for comparisons, i64 for argmax, the dtype of b for where, else of a).
+  int32_t add(KOp op, int32_t a, int32_t b = -1, int32_t c = -1);
+  void add_store(int32_t operand, int32_t node) { stores.push_back({operand, node}); }
+
+  friend bool operator==(const Kernel&, const Kernel&) = default;
+};
+
+// The dims that the node's value depends on, one bit per dim, for all nodes: a reduction depends on the kept dims that its operand
+// depends on.
+std::vector<uint32_t> node_dims(const Kernel& kernel);
+
+// Whether a store through one operand could change an element that the other one reads elsewhere in the space: false where the two
+// are disjoint or of identical geometry. Conservative.
+bool may_conflict(const Kernel& kernel, const KernelOperand& store, const KernelOperand& load);
+
+// Checks all invariants above; the message names the node, operand or store.
+base::Status verify_kernel(const Kernel& kernel);
+
+}  // namespace dynvm::ir

@@ -1,0 +1,90 @@
+// Building lowered kernels (builder.h).
+#include "ir/lower/builder.h"
+
+namespace dynvm::ir {
+
+std::vector<int64_t> Builder::broadcast(const TensorMeta& meta) const {
+  std::vector<int64_t> strides(sizes_.size(), 0);
+  size_t missing = sizes_.size() - meta.sizes.size();
+  for (size_t k = 0; k < meta.sizes.size(); ++k)
+    strides[missing + k] = meta.sizes[k] == 1 ? 0 : meta.strides[k];
+  return strides;
+}
+
+int32_t Builder::operand(Ref tensor, std::vector<int64_t> strides, int64_t extra_offset) {
+  const TensorMeta& meta = call_.meta(tensor);
+  for (size_t k = 0; k < strides.size(); ++k)
+    if (sizes_[k] == 1) strides[k] = 0;
+  KernelOperand operand;
+  operand.dtype = meta.dtype;
+  operand.strides = std::move(strides);
+  operand.offset = meta.offset + extra_offset;
+  operand.pointer = meta.storage;
+  int32_t index = kernel_.add_operand(std::move(operand));
+  if (static_cast<size_t>(index) == tensors_.size()) tensors_.push_back(tensor);
+  return index;
+}
+
+Value Builder::load_raw(Ref tensor) { return load_strided(tensor, broadcast(call_.meta(tensor))); }
+
+Value Builder::load_strided(Ref tensor, std::vector<int64_t> strides, int64_t extra_offset) {
+  return make(kernel_.add_load(operand(tensor, std::move(strides), extra_offset)));
+}
+
+void Builder::store(Ref tensor, Value value) { store_strided(tensor, broadcast(call_.meta(tensor)), value); }
+
+void Builder::store_strided(Ref tensor, std::vector<int64_t> strides, Value value, int64_t extra_offset) {
+  int32_t node = kernel_.add_cast(call_.meta(tensor).dtype, value.node);
+  kernel_.add_store(operand(tensor, std::move(strides), extra_offset), node);
+}
+
+Value Builder::number(size_t argument) {
+  Ref scalar = call_.runtime_scalar(argument);
+  if (scalar == kNoRef) {
+    if (is_floating(type_)) return make(kernel_.add_const(type_, call_.real(argument)));
+    return make(kernel_.add_const_int(type_, call_.integer(argument)));
+  }
+  size_t k = 0;
+  while (k < scalars_.size() && scalars_[k] != scalar) ++k;
+  if (k == scalars_.size()) {
+    scalars_.push_back(scalar);
+    kernel_.scalar_types.push_back(call_.trace().insts[scalar].type == Type::kFloat ? DType::kF64 : DType::kI64);
+  }
+  return make(kernel_.add_scalar(type_, static_cast<int32_t>(k)));
+}
+
+Lowered Builder::finish(std::string_view name) {
+  std::vector<size_t> kept;
+  for (size_t k = 0; k < sizes_.size(); ++k)
+    if (sizes_[k] != 1 || (kernel_.reduce_dims >> k & 1)) kept.push_back(k);
+  if (kept.size() != sizes_.size()) {
+    std::vector<int64_t> sizes;
+    uint32_t reduced = 0;
+    std::vector<int32_t> position(sizes_.size(), -1);
+    for (size_t k : kept) {
+      if (kernel_.reduce_dims >> k & 1) reduced |= 1u << sizes.size();
+      position[k] = static_cast<int32_t>(sizes.size());
+      sizes.push_back(sizes_[k]);
+    }
+    for (KernelOperand& operand : kernel_.operands) {
+      std::vector<int64_t> strides;
+      for (size_t k : kept) strides.push_back(operand.strides[k]);
+      operand.strides = std::move(strides);
+    }
+    for (KernelNode& node : kernel_.nodes) {
+      if (node.op != KOp::k_index) continue;
+      if (position[node.i] >= 0) {
+        node.i = position[node.i];
+      } else {
+        node.op = KOp::k_const;  // the index along a dim of size 1
+        node.i = 0;
+      }
+    }
+    kernel_.sizes = std::move(sizes);
+    kernel_.reduce_dims = reduced;
+  }
+  kernel_.name = name;
+  return {std::move(kernel_), std::move(tensors_), std::move(scalars_)};
+}
+
+}  // namespace dynvm::ir

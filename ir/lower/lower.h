@@ -1,0 +1,39 @@
+// Lowering: what an ATen operation computes, as kernels of its own.
+//
+// Inputs: a trace and one of its aten instructions. Outputs: kernels, in order, that compute the same from the same memory; or "no".
+// The fuse pass joins such kernels into larger ones; nothing else knows what an operation means.
+//
+// Types are eager's: operands are promoted as c10::result_type does (dimensions, then 0-dim tensors, then Python numbers), f16 and bf16 are
+// computed in f32 within one operation and rounded at its end, results have the recorded dtype. Formulas keep the order of ATen's CPU
+// kernels. Kernel pointers are the trace's storages; dims of size 1 are left out of the space, reduced dims excepted.
+//
+// Invariant: an operation is lowered only if the kernels do what eager does for all data; what may raise depending on data (integer
+// division by a tensor) is not.
+// Tests: tests/ir/lower.cpp (against eval.h), tests/ir/against_torch.py (against PyTorch).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/kernel/kernel.h"
+#include "ir/trace.h"
+
+namespace dynvm::ir {
+
+struct Lowered {
+  Kernel kernel;
+  std::vector<Ref> tensors;  // for each kernel operand, a tensor value that looks at that storage
+  std::vector<Ref> scalars;  // for each kernel scalar
+};
+
+// `results`: the value that reads each result, kNoRef where nothing does. False: not lowered, and *why says so in a few words. True with
+// no kernels: nothing is to be computed (empty tensors, uninitialised memory).
+bool lower_call(const Trace& trace, Ref aten, const std::vector<Ref>& results, std::vector<Lowered>* out, std::string* why);
+
+// The dtype in which eager computes with these categories; kOther stands for "none of that kind".
+DType promote(DType a, DType b);
+
+// The same kernel over a space of other sizes and the same number of points, where its operands allow it (no reduction, no index).
+bool reshape_kernel(Kernel* kernel, const std::vector<int64_t>& sizes);
+
+}  // namespace dynvm::ir

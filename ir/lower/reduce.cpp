@@ -1,0 +1,529 @@
+// Lowering of reductions, losses, softmax and normalisations: kernels with reduced dims.
+//
+// Inputs, outputs, invariants: builder.h (Request). Each operation is one kernel wherever its reductions run over the same dims; values
+// that a later pass over the reduced dims needs are computed again by the compiled kernel. Sources of the formulas: ATen's CPU kernels of
+// the same names (SoftMaxKernel, layer_norm_kernel, batch_norm_kernel, WelfordOps), in whose order the terms stand.
+// Tests: tests/ir/lower.cpp, tests/ir/against_torch.py.
+#include <cmath>
+#include <limits>
+
+#include "ir/lower/structured.h"
+
+namespace dynvm::ir {
+namespace {
+
+uint32_t mask_of(const std::vector<int64_t>& dims) {
+  uint32_t mask = 0;
+  for (int64_t dim : dims) mask |= 1u << dim;
+  return mask;
+}
+
+// A kernel over `input`'s elements that reduces `dims`.
+class Reduction {
+ public:
+  Reduction(const Request& request, Ref input, std::vector<int64_t> dims)
+      : request_(request), input_(input), builder(request.call, request.call.meta(input).sizes) {
+    const std::vector<int64_t>& sizes = builder.sizes();
+    // A 0-dim tensor is reduced as one element.
+    mask_ = sizes.empty() ? 0 : mask_of(dims);
+    count_ = 1;
+    for (size_t k = 0; k < sizes.size(); ++k)
+      if (mask_ >> k & 1) count_ *= sizes[k];
+    builder.reduce(mask_);
+  }
+
+  bool possible() const { return mask_ != 0 && request_.call.meta(input_).sizes.size() > 0 && builder_points() > 0; }
+  int64_t count() const { return count_; }
+  uint32_t mask() const { return mask_; }
+  Value input() { return builder.load(input_); }
+  Value reduce(KOp op, Value value) { return builder.op(op, value); }
+  Value mean(Value value) { return sum(value) / builder.constant(static_cast<double>(count_)); }
+
+  // The result has the kept dims, with size-1 dims in the place of the reduced ones if its rank is the input's.
+  void store(Ref result, Value value) {
+    if (result == kNoRef) return;
+    const TensorMeta& meta = request_.call.meta(result);
+    if (meta.sizes.size() == builder.sizes().size()) return builder.store(result, value);
+    std::vector<int64_t> strides(builder.sizes().size(), 0);
+    size_t at = 0;
+    for (size_t k = 0; k < strides.size(); ++k)
+      if (!(mask_ >> k & 1)) strides[k] = meta.strides[at++];
+    builder.store_strided(result, strides, value);
+  }
+  // A tensor of the kept dims, such as a saved mean, of either rank.
+  Value load_kept(Ref tensor) {
+    const TensorMeta& meta = request_.call.meta(tensor);
+    if (meta.sizes.size() == builder.sizes().size()) return builder.load(tensor);
+    std::vector<int64_t> strides(builder.sizes().size(), 0);
+    size_t at = 0;
+    for (size_t k = 0; k < strides.size(); ++k)
+      if (!(mask_ >> k & 1)) strides[k] = meta.strides[at++];
+    return builder.cast(builder.load_strided(tensor, strides), builder.type());
+  }
+  bool finish(std::string_view name) {
+    request_.out->push_back(builder.finish(name));
+    return true;
+  }
+
+ private:
+  int64_t builder_points() const {
+    int64_t points = 1;
+    for (int64_t size : request_.call.meta(input_).sizes) points *= size;
+    return points;
+  }
+  const Request& request_;
+  Ref input_;
+  uint32_t mask_ = 0;
+  int64_t count_ = 1;
+
+ public:
+  Builder builder;
+};
+
+int64_t rank_of(const Request& request, size_t argument) {
+  Ref tensor = request.call.tensor(argument);
+  return tensor == kNoRef ? 0 : static_cast<int64_t>(request.call.meta(tensor).sizes.size());
+}
+
+// One reduction of one tensor with one result. `dims`: the argument with the dims, -1: all.
+template <class Combine>
+bool simple(const Request& request, int dims_argument, DType type, std::string_view name, Combine combine) {
+  Ref input = request.call.tensor(0), result = request.result(0);
+  if (input == kNoRef) return request.refuse("no tensor");
+  if (result == kNoRef) return true;
+  std::vector<int64_t> dims =
+      dims_argument < 0 ? request.call.dims(request.call.call().args.size(), rank_of(request, 0)) : request.call.dims(dims_argument, rank_of(request, 0));
+  Reduction reduction(request, input, dims);
+  if (!reduction.possible()) return request.refuse("nothing to reduce");
+  reduction.builder.set_type(type);
+  reduction.store(result, combine(reduction));
+  return reduction.finish(name);
+}
+
+// sum(self, *, dtype) and sum.dim_IntList(self, dim, keepdim, *, dtype): the dims stand at 1 in every overload that has dims.
+int dims_argument(const Request& request) { return request.call.call().overload.empty() ? -1 : 1; }
+
+DType result_type(const Request& request) {
+  return request.result(0) == kNoRef ? DType::kF32 : request.call.meta(request.result(0)).dtype;
+}
+DType input_type(const Request& request) { return request.call.meta(request.call.tensor(0)).dtype; }
+
+bool extreme(const Request& request, int dims, KOp op, KOp bool_op, std::string_view name) {
+  DType type = input_type(request);
+  return simple(request, dims, type, name, [&](Reduction& r) { return r.reduce(is_bool(type) ? bool_op : op, r.input()); });
+}
+
+// max.dim and min.dim: values and indices.
+bool extreme_with_index(const Request& request, KOp op, KOp index_op, std::string_view name) {
+  Ref input = request.call.tensor(0);
+  DType type = input_type(request);
+  if (is_bool(type)) return request.refuse("bool");
+  Reduction reduction(request, input, request.call.dims(1, rank_of(request, 0)));
+  if (!reduction.possible()) return request.refuse("nothing to reduce");
+  reduction.builder.set_type(type);
+  if (request.result(0) != kNoRef) reduction.store(request.result(0), reduction.reduce(op, reduction.input()));
+  if (request.result(1) != kNoRef) reduction.store(request.result(1), reduction.reduce(index_op, reduction.input()));
+  return reduction.finish(name);
+}
+
+bool arg_extreme(const Request& request, KOp op, std::string_view name) {
+  DType type = input_type(request);
+  if (is_bool(type)) return request.refuse("bool");
+  return simple(request, request.call.has(1) ? 1 : -1, type, name, [&](Reduction& r) { return r.reduce(op, r.input()); });
+}
+
+bool truth(const Request& request, KOp op, std::string_view name) {
+  return simple(request, dims_argument(request), DType::kBool, name, [&](Reduction& r) { return r.reduce(op, r.input()); });
+}
+
+// var.correction(self, dim, *, correction, keepdim). `results`: 0 the variance or deviation, 1 the mean.
+bool variance(const Request& request, bool root, bool with_mean, std::string_view name) {
+  const CallView& call = request.call;
+  if (call.call().overload != "correction") return request.refuse("overload");
+  if (call.has(2) && !call.is_constant(2)) return request.refuse("correction changes");
+  Ref input = call.tensor(0);
+  if (!is_floating(input_type(request))) return request.refuse("dtype");
+  Reduction reduction(request, input, call.dims(1, rank_of(request, 0)));
+  if (!reduction.possible()) return request.refuse("nothing to reduce");
+  Builder& b = reduction.builder;
+  b.set_type(input_type(request));
+  Value mean = reduction.mean(reduction.input());
+  Value difference = reduction.input() - mean;
+  double divisor = std::max(0.0, static_cast<double>(reduction.count()) - (call.has(2) ? call.real(2) : 1));
+  Value result = sum(difference * difference) / b.constant(divisor);
+  reduction.store(request.result(0), root ? sqrt(result) : result);
+  if (with_mean) reduction.store(request.result(1), mean);
+  return reduction.finish(name);
+}
+
+Value norm(Reduction& r, double order) {
+  Builder& b = r.builder;
+  Value x = r.input();
+  if (order == 2) return sqrt(sum(x * x));
+  Value magnitude = b.op(KOp::k_abs, x);
+  if (order == 1) return sum(magnitude);
+  if (order == std::numeric_limits<double>::infinity()) return r.reduce(KOp::k_reduce_max, magnitude);
+  return b.op(KOp::k_pow, sum(b.op(KOp::k_pow, magnitude, b.constant(order))), b.constant(1 / order));
+}
+
+bool norm_is_known(const CallView& call, size_t argument) {
+  if (!call.has(argument)) return true;
+  return call.is_constant(argument) && (call.real(argument) > 0);
+}
+
+enum LossReduction { kNone = 0, kMean = 1, kSum = 2 };
+
+// Losses of two tensors of one shape, with ATen's `reduction` argument.
+template <class Formula>
+bool loss(const Request& request, std::string_view name, Formula formula) {
+  const CallView& call = request.call;
+  Ref a = call.tensor(0), target = call.tensor(1), result = request.result(0);
+  if (a == kNoRef || target == kNoRef) return request.refuse("no tensor");
+  if (result == kNoRef) return true;
+  if (call.meta(a).sizes != call.meta(target).sizes) return request.refuse("broadcast");
+  DType type = promote(call.meta(a).dtype, call.meta(target).dtype);
+  if (!is_floating(type)) return request.refuse("dtype");
+  auto reduction_kind = static_cast<LossReduction>(call.integer(2));
+  if (reduction_kind == kNone) {
+    Builder b(call, call.meta(a).sizes);
+    b.set_type(type);
+    b.store(result, formula(b, b.load(a), b.load(target)));
+    request.out->push_back(b.finish(name));
+    return true;
+  }
+  Reduction reduction(request, a, call.dims(call.call().args.size(), rank_of(request, 0)));
+  if (!reduction.possible()) return request.refuse("nothing to reduce");
+  Builder& b = reduction.builder;
+  b.set_type(type);
+  Value values = formula(b, b.load(a), b.load(target));
+  reduction.store(result, reduction_kind == kMean ? reduction.mean(values) : sum(values));
+  return reduction.finish(name);
+}
+
+struct SoftmaxParts {
+  Value shifted, sum_exp;
+};
+SoftmaxParts softmax_parts(Reduction& r) {
+  Value x = r.input();
+  Value shifted = x - r.reduce(KOp::k_reduce_max, x);
+  return {shifted, sum(exp(shifted))};
+}
+
+template <class Formula>
+bool along_dim(const Request& request, size_t dim_argument, std::string_view name, Formula formula) {
+  Ref input = request.call.tensor(0);
+  if (input == kNoRef || request.result(0) == kNoRef) return input == kNoRef ? request.refuse("no tensor") : true;
+  if (!is_floating(input_type(request))) return request.refuse("dtype");
+  Reduction reduction(request, input, request.call.dims(dim_argument, rank_of(request, 0)));
+  if (!reduction.possible()) return request.refuse("nothing to reduce");
+  reduction.builder.set_type(promote(input_type(request), result_type(request)));
+  reduction.builder.store(request.result(0), formula(reduction));
+  return reduction.finish(name);
+}
+
+}  // namespace
+
+bool lower_sum(const Request& request) {
+  return simple(request, dims_argument(request), result_type(request), "sum", [](Reduction& r) { return sum(r.input()); });
+}
+bool lower_prod(const Request& request) {
+  return simple(request, dims_argument(request), result_type(request), "prod",
+                [](Reduction& r) { return r.reduce(KOp::k_reduce_prod, r.input()); });
+}
+bool lower_mean(const Request& request) {
+  if (!is_floating(result_type(request))) return request.refuse("dtype");
+  return simple(request, dims_argument(request), result_type(request), "mean", [](Reduction& r) { return r.mean(r.input()); });
+}
+bool lower_amax(const Request& request) { return extreme(request, 1, KOp::k_reduce_max, KOp::k_reduce_any, "amax"); }
+bool lower_amin(const Request& request) { return extreme(request, 1, KOp::k_reduce_min, KOp::k_reduce_all, "amin"); }
+bool lower_max(const Request& request) {
+  if (request.call.call().overload == "dim") return extreme_with_index(request, KOp::k_reduce_max, KOp::k_reduce_argmax, "max");
+  if (!request.call.call().overload.empty()) return request.refuse("overload");
+  return extreme(request, -1, KOp::k_reduce_max, KOp::k_reduce_any, "max");
+}
+bool lower_min(const Request& request) {
+  if (request.call.call().overload == "dim") return extreme_with_index(request, KOp::k_reduce_min, KOp::k_reduce_argmin, "min");
+  if (!request.call.call().overload.empty()) return request.refuse("overload");
+  return extreme(request, -1, KOp::k_reduce_min, KOp::k_reduce_all, "min");
+}
+bool lower_argmax(const Request& request) { return arg_extreme(request, KOp::k_reduce_argmax, "argmax"); }
+bool lower_argmin(const Request& request) { return arg_extreme(request, KOp::k_reduce_argmin, "argmin"); }
+bool lower_any(const Request& request) { return truth(request, KOp::k_reduce_any, "any"); }
+bool lower_all(const Request& request) { return truth(request, KOp::k_reduce_all, "all"); }
+bool lower_var(const Request& request) { return variance(request, false, false, "var"); }
+bool lower_std(const Request& request) { return variance(request, true, false, "std"); }
+bool lower_var_mean(const Request& request) { return variance(request, false, true, "var_mean"); }
+
+bool lower_logsumexp(const Request& request) {
+  if (!is_floating(input_type(request))) return request.refuse("dtype");
+  return simple(request, 1, input_type(request), "logsumexp", [](Reduction& r) {
+    Builder& b = r.builder;
+    Value x = r.input();
+    Value largest = r.reduce(KOp::k_reduce_max, x);
+    largest = select(b.op(KOp::k_isinf, largest), b.constant(0), largest);
+    return log(sum(exp(x - largest))) + largest;
+  });
+}
+
+// linalg_vector_norm(self, ord, dim, keepdim, *, dtype)
+bool lower_vector_norm(const Request& request) {
+  if (!norm_is_known(request.call, 1)) return request.refuse("order");
+  if (!is_floating(input_type(request))) return request.refuse("dtype");
+  double order = request.call.has(1) ? request.call.real(1) : 2;
+  return simple(request, request.call.has(2) ? 2 : -1, result_type(request), "norm", [&](Reduction& r) { return norm(r, order); });
+}
+
+// _foreach_norm(self[], ord, dtype)
+bool lower_foreach_norm(const Request& request) {
+  if (!norm_is_known(request.call, 1)) return request.refuse("order");
+  const AtenArg& list = request.call.arg(0);
+  double order = request.call.has(1) ? request.call.real(1) : 2;
+  for (size_t k = 0; k < list.operands.size(); ++k) {
+    Ref result = request.result(k), input = request.call.trace().arg(request.call.inst(), list.operands[k]);
+    if (result == kNoRef) continue;
+    const TensorMeta& meta = request.call.meta(input);
+    if (!is_floating(meta.dtype)) return request.refuse("dtype");
+    Reduction reduction(request, input, request.call.dims(~size_t{0}, static_cast<int64_t>(meta.sizes.size())));
+    if (!reduction.possible()) return request.refuse("nothing to reduce");
+    reduction.builder.set_type(request.call.meta(result).dtype);
+    reduction.store(result, norm(reduction, order));
+    reduction.finish("norm");
+  }
+  return true;
+}
+
+bool lower_mse_loss(const Request& request) {
+  return loss(request, "mse_loss", [](Builder&, Value a, Value b) {
+    Value difference = a - b;
+    return difference * difference;
+  });
+}
+
+// mse_loss_backward(grad_output, self, target, reduction): norm * (a - b) * grad, norm = 2 or 2 / numel
+bool lower_mse_loss_backward(const Request& request) {
+  const CallView& call = request.call;
+  Ref grad = call.tensor(0), a = call.tensor(1), target = call.tensor(2), result = request.result(0);
+  if (grad == kNoRef || a == kNoRef || target == kNoRef) return request.refuse("no tensor");
+  if (result == kNoRef) return true;
+  if (call.meta(a).sizes != call.meta(target).sizes || call.meta(a).dtype != call.meta(target).dtype) return request.refuse("broadcast");
+  if (!is_floating(call.meta(a).dtype) || call.meta(grad).sizes.size() > call.meta(result).sizes.size()) return request.refuse("dtype");
+  double numel = 1;
+  for (int64_t size : call.meta(a).sizes) numel *= static_cast<double>(size);
+  Builder b(call, call.meta(result).sizes);
+  b.set_type(call.meta(a).dtype);
+  double factor = call.integer(3) == kMean ? 2 / numel : 2;
+  b.store(result, b.constant(factor) * (b.load(a) - b.load(target)) * b.load(grad));
+  request.out->push_back(b.finish("mse_loss_backward"));
+  return true;
+}
+
+bool lower_smooth_l1_loss(const Request& request) {
+  if (!request.call.is_constant(3) || request.call.real(3) == 0) return request.refuse("beta");
+  double beta = request.call.real(3);
+  return loss(request, "smooth_l1_loss", [&](Builder& b, Value x, Value y) {
+    Value z = b.op(KOp::k_abs, x - y);
+    return select(z < b.constant(beta), b.constant(0.5) * z * z / b.constant(beta), z - b.constant(0.5 * beta));
+  });
+}
+
+bool lower_huber_loss(const Request& request) {
+  if (!request.call.is_constant(3)) return request.refuse("delta");
+  double delta = request.call.real(3);
+  return loss(request, "huber_loss", [&](Builder& b, Value x, Value y) {
+    Value z = b.op(KOp::k_abs, x - y);
+    return select(z <= b.constant(delta), b.constant(0.5) * z * z, b.constant(delta) * (z - b.constant(0.5 * delta)));
+  });
+}
+
+bool lower_softmax(const Request& request) {
+  return along_dim(request, 1, "softmax", [](Reduction& r) {
+    SoftmaxParts parts = softmax_parts(r);
+    return exp(parts.shifted) / parts.sum_exp;
+  });
+}
+bool lower_log_softmax(const Request& request) {
+  return along_dim(request, 1, "log_softmax", [](Reduction& r) {
+    SoftmaxParts parts = softmax_parts(r);
+    return parts.shifted - log(parts.sum_exp);
+  });
+}
+// (grad_output, output, dim, input_dtype)
+bool lower_softmax_backward(const Request& request) {
+  Ref output = request.call.tensor(1);
+  if (output == kNoRef) return request.refuse("no tensor");
+  return along_dim(request, 2, "softmax_backward", [&](Reduction& r) {
+    Value grad = r.input(), out = r.builder.load(output);
+    return out * (grad - sum(grad * out));
+  });
+}
+bool lower_log_softmax_backward(const Request& request) {
+  Ref output = request.call.tensor(1);
+  if (output == kNoRef) return request.refuse("no tensor");
+  return along_dim(request, 2, "log_softmax_backward", [&](Reduction& r) {
+    Value grad = r.input();
+    return grad - exp(r.builder.load(output)) * sum(grad);
+  });
+}
+
+namespace {
+
+// The last dims, as many as argument `shape` has.
+std::vector<int64_t> last_dims(const CallView& call, size_t shape, int64_t rank) {
+  std::vector<int64_t> dims;
+  auto count = static_cast<int64_t>(call.arg(shape).ints.size());
+  for (int64_t dim = rank - count; dim < rank; ++dim) dims.push_back(dim);
+  return dims;
+}
+
+// All dims but the second, the channels.
+std::vector<int64_t> not_channels(int64_t rank) {
+  std::vector<int64_t> dims;
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (dim != 1) dims.push_back(dim);
+  return dims;
+}
+
+bool has_elements(const CallView& call, Ref tensor) {
+  if (tensor == kNoRef) return false;
+  for (int64_t size : call.meta(tensor).sizes)
+    if (size == 0) return false;
+  return true;
+}
+
+}  // namespace
+
+// native_layer_norm(input, normalized_shape, weight, bias, eps) -> (output, mean, rstd)
+bool lower_layer_norm(const Request& request) {
+  const CallView& call = request.call;
+  Ref input = call.tensor(0);
+  if (!is_floating(input_type(request)) || !call.is_constant(4)) return request.refuse("dtype");
+  Reduction r(request, input, last_dims(call, 1, rank_of(request, 0)));
+  if (!r.possible()) return request.refuse("nothing to reduce");
+  Builder& b = r.builder;
+  b.set_type(input_type(request));
+  Value x = r.input();
+  Value mean = r.mean(x);
+  Value difference = x - mean;
+  Value rstd = b.constant(1) / sqrt(r.mean(difference * difference) + b.constant(call.real(4)));
+  Value out = difference * rstd;
+  if (Ref weight = call.tensor(2); weight != kNoRef) out = out * b.load(weight);
+  if (Ref bias = call.tensor(3); bias != kNoRef) out = out + b.load(bias);
+  if (request.result(0) != kNoRef) b.store(request.result(0), out);
+  r.store(request.result(1), mean);
+  r.store(request.result(2), rstd);
+  return r.finish("layer_norm");
+}
+
+// native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)
+bool lower_layer_norm_backward(const Request& request) {
+  const CallView& call = request.call;
+  Ref grad = call.tensor(0), input = call.tensor(1), mean = call.tensor(3), rstd = call.tensor(4), weight = call.tensor(5);
+  if (grad == kNoRef || input == kNoRef || mean == kNoRef || rstd == kNoRef) return request.refuse("no tensor");
+  if (!is_floating(call.meta(input).dtype)) return request.refuse("dtype");
+  int64_t rank = rank_of(request, 1);
+  std::vector<int64_t> inner = last_dims(call, 2, rank), outer;
+  for (int64_t dim = 0; dim < rank - static_cast<int64_t>(inner.size()); ++dim) outer.push_back(dim);
+  if (request.result(0) != kNoRef) {
+    Reduction r(request, input, inner);
+    if (!r.possible()) return request.refuse("nothing to reduce");
+    Builder& b = r.builder;
+    b.set_type(call.meta(input).dtype);
+    Value x = r.input(), dy = b.load(grad), m = r.load_kept(mean), a = r.load_kept(rstd);
+    Value scaled = weight == kNoRef ? dy : dy * b.load(weight);
+    Value ds = sum(scaled * x), db = sum(scaled);
+    Value scale = b.constant(1.0 / static_cast<double>(r.count()));
+    Value slope = (db * m - ds) * a * a * a * scale;
+    Value shift = -(slope * m) - db * a * scale;
+    b.store(request.result(0), a * scaled + slope * x + shift);
+    r.finish("layer_norm_backward");
+  }
+  if (request.result(1) == kNoRef && request.result(2) == kNoRef) return true;
+  if (outer.empty()) return request.refuse("no rows");
+  Reduction r(request, input, outer);
+  if (!r.possible()) return request.refuse("nothing to reduce");
+  Builder& b = r.builder;
+  b.set_type(call.meta(input).dtype);
+  auto of_rows = [&](Ref tensor) {  // mean and rstd vary along the rows, which this kernel reduces
+    const TensorMeta& meta = call.meta(tensor);
+    std::vector<int64_t> strides(b.sizes().size(), 0);
+    for (size_t k = 0; k < outer.size(); ++k) strides[k] = meta.sizes[k] == 1 ? 0 : meta.strides[k];
+    return b.cast(b.load_strided(tensor, strides), b.type());
+  };
+  Value dy = b.load(grad);
+  if (request.result(1) != kNoRef) r.store(request.result(1), sum(dy * (r.input() - of_rows(mean)) * of_rows(rstd)));
+  if (request.result(2) != kNoRef) r.store(request.result(2), sum(dy));
+  return r.finish("layer_norm_backward_weight");
+}
+
+// native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps) -> (output, save_mean, save_invstd)
+bool lower_batch_norm(const Request& request) {
+  const CallView& call = request.call;
+  if (!call.call().overload.empty()) return request.refuse("overload");
+  Ref input = call.tensor(0), weight = call.tensor(1), bias = call.tensor(2), running_mean = call.tensor(3), running_var = call.tensor(4);
+  int64_t rank = rank_of(request, 0);
+  if (input == kNoRef || rank < 2 || !is_floating(input_type(request))) return request.refuse("dtype");
+  if (!call.is_constant(6) || !call.is_constant(7)) return request.refuse("momentum changes");
+  bool training = call.flag(5);
+  if (!training && (running_mean == kNoRef || running_var == kNoRef)) return request.refuse("no statistics");
+  Reduction r(request, input, not_channels(rank));
+  if (!r.possible()) return request.refuse("nothing to reduce");
+  Builder& b = r.builder;
+  b.set_type(input_type(request));
+  if (!training) b.reduce(0);
+  Value eps = b.constant(call.real(7)), x = r.input();
+  Value mean, invstd;
+  if (training) {
+    mean = r.mean(x);
+    Value difference = x - mean;
+    Value squares = sum(difference * difference);
+    auto count = static_cast<double>(r.count());
+    invstd = b.constant(1) / sqrt(squares / b.constant(count) + eps);
+    Value momentum = b.constant(call.real(6)), rest = b.constant(1 - call.real(6));
+    if (running_mean != kNoRef) r.store(running_mean, momentum * mean + rest * r.load_kept(running_mean));
+    if (running_var != kNoRef) r.store(running_var, momentum * (squares / b.constant(count - 1)) + rest * r.load_kept(running_var));
+  } else {
+    mean = r.load_kept(running_mean);
+    invstd = b.constant(1) / sqrt(r.load_kept(running_var) + eps);
+  }
+  Value out = (x - mean) * invstd;
+  if (weight != kNoRef) out = out * r.load_kept(weight);
+  if (bias != kNoRef) out = out + r.load_kept(bias);
+  if (request.result(0) != kNoRef) b.store(request.result(0), out);
+  for (size_t k : {1, 2})
+    if (has_elements(call, request.result(k))) {
+      if (!training) return request.refuse("saves statistics without training");
+      r.store(request.result(k), k == 1 ? mean : invstd);
+    }
+  return r.finish("batch_norm");
+}
+
+// native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask)
+bool lower_batch_norm_backward(const Request& request) {
+  const CallView& call = request.call;
+  Ref grad = call.tensor(0), input = call.tensor(1), weight = call.tensor(2);
+  int64_t rank = rank_of(request, 1);
+  if (grad == kNoRef || input == kNoRef || rank < 2 || !is_floating(call.meta(input).dtype)) return request.refuse("dtype");
+  if (!call.is_constant(8)) return request.refuse("eps changes");
+  bool training = call.flag(7);
+  Ref mean_ref = call.tensor(training ? 5 : 3), deviation_ref = call.tensor(training ? 6 : 4);
+  if (mean_ref == kNoRef || deviation_ref == kNoRef) return request.refuse("no statistics");
+  Reduction r(request, input, not_channels(rank));
+  if (!r.possible()) return request.refuse("nothing to reduce");
+  Builder& b = r.builder;
+  b.set_type(call.meta(input).dtype);
+  Value x = r.input(), dy = b.load(grad), mean = r.load_kept(mean_ref), invstd = r.load_kept(deviation_ref);
+  if (!training) invstd = b.constant(1) / sqrt(invstd + b.constant(call.real(8)));
+  Value centred = x - mean;
+  Value dot = sum(dy * centred), total = sum(dy);
+  if (request.result(0) != kNoRef) {
+    Value scale = weight == kNoRef ? invstd : invstd * r.load_kept(weight);
+    Value count = b.constant(static_cast<double>(r.count()));
+    Value dx = training ? (dy - total / count - centred * (dot * invstd * invstd / count)) * scale : dy * scale;
+    b.store(request.result(0), dx);
+  }
+  if (request.result(1) != kNoRef) r.store(request.result(1), dot * invstd);
+  if (request.result(2) != kNoRef) r.store(request.result(2), total);
+  return r.finish("batch_norm_backward");
+}
+
+}  // namespace dynvm::ir

@@ -1,0 +1,109 @@
+// dce: removes what nothing sees.
+//
+// Marking from the roots. Roots are instructions with an effect outside the trace: guards, writes to Python state, barriers, ends, random
+// draws, tensor operations whose data decides whether they raise. A live instruction makes its operands live, and the values its snapshot
+// names; a tensor value that something reads makes its *storage* live, and a live storage makes every instruction live that writes to it.
+// The last rule looks at no order, so a write behind the last read stays if anything else reads that storage: simple, and safe for loops
+// and exits, which may look at the memory at any time. Inputs' storages are live because the guard that unboxes the tensor is a root, so
+// in-place operations on what outlives the trace always stay.
+//
+// A sunk aten call was fused into a kernel: it stays while its results name tensors or an exit may run it again under autograd, but its
+// operands need no memory for that. Marking visits each instruction once.
+//
+// Tests: tests/ir/passes/dce.
+#include "ir/effects.h"
+#include "ir/passes/pass.h"
+#include "ir/passes/rewrite.h"
+
+namespace dynvm::ir {
+namespace {
+
+class Mark {
+ public:
+  explicit Mark(Trace& trace)
+      : trace_(trace), live_(trace.insts.size(), false), storage_live_(trace.num_storages, false), writers_(trace.num_storages) {}
+
+  void run() {
+    for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
+      TensorEffects effects = tensor_effects(trace_, ref);
+      for (int32_t storage : effects.writes) writers_[storage].push_back(ref);
+      if (root(trace_.insts[ref], effects)) mark(ref);
+    }
+    while (!work_.empty()) {
+      Ref ref = work_.back();
+      work_.pop_back();
+      visit(ref);
+    }
+    std::vector<bool> dead(live_.size());
+    for (size_t k = 0; k < live_.size(); ++k) dead[k] = !live_[k];
+    Replacements none(live_.size());
+    rebuild_without(&trace_, dead, &none);
+  }
+
+ private:
+  static bool root(const Inst& inst, const TensorEffects& effects) {
+    if (inst.sunk) return false;
+    if (has_effect(inst, kGuard | kWrite | kBarrier | kEnd)) return !is_checked_arithmetic(inst);
+    switch (inst.op) {
+      case Op::k_aten: return effects.random || effects.may_raise;
+      case Op::k_bump_version:
+      case Op::k_graph_freed: return true;
+      case Op::k_get_attr_known: return true;  // can raise AttributeError
+      default: return false;
+    }
+  }
+
+  // Leaves the trace only to have the interpreter compute the same in another way: not needed where the result is not.
+  static bool is_checked_arithmetic(const Inst& inst) {
+    bool number = inst.type == Type::kInt || inst.type == Type::kFloat;
+    return number && inst.op != Op::k_unbox_int && inst.op != Op::k_unbox_float && !has_effect(inst, kWrite | kBarrier) &&
+           inst.op != Op::k_div_float && inst.op != Op::k_floordiv_int && inst.op != Op::k_mod_int && inst.op != Op::k_pow_float &&
+           inst.op != Op::k_sqrt_float;
+  }
+
+  void mark(Ref ref) {
+    if (live_[ref]) return;
+    live_[ref] = true;
+    work_.push_back(ref);
+  }
+
+  // Something looks at the memory of this tensor value.
+  void mark_memory(Ref tensor) {
+    if (int32_t storage = storage_of(trace_, tensor); storage >= 0) mark_storage(storage);
+  }
+
+  void visit(Ref ref) {
+    const Inst& inst = trace_.insts[ref];
+    bool reads = !(inst.op == Op::k_aten && (inst.sunk || is_view_call(trace_, inst))) && inst.op != Op::k_bump_version &&
+                 inst.op != Op::k_graph_freed;
+    for (uint32_t k = 0; k < inst.count; ++k) {
+      Ref operand = trace_.arg(inst, k);
+      mark(operand);
+      if (reads && trace_.insts[operand].type == Type::kTensor) mark_memory(operand);
+    }
+    if (inst.op == Op::k_unbox_tensor) mark_memory(ref);
+    if (inst.op == Op::k_wrap) {
+      for (Ref call : trace_.wraps[inst.imm].forward) mark(call);
+      for (int32_t storage : wrap_storages(trace_, ref)) mark_storage(storage);
+    }
+    if (inst.snapshot != kNoSnapshot && !inst.sunk)
+      for_each_value(trace_.snapshots[inst.snapshot], [&](Ref value) { mark(value); });
+  }
+
+  void mark_storage(int32_t storage) {
+    if (storage_live_[storage]) return;
+    storage_live_[storage] = true;
+    for (Ref writer : writers_[storage]) mark(writer);
+  }
+
+  Trace& trace_;
+  std::vector<bool> live_, storage_live_;
+  std::vector<std::vector<Ref>> writers_;
+  std::vector<Ref> work_;
+};
+
+}  // namespace
+
+void pass_dce(Trace& trace, const PassOptions&) { Mark(trace).run(); }
+
+}  // namespace dynvm::ir

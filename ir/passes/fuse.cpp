@@ -1,0 +1,385 @@
+// fuse: turns elementwise operations and reductions into kernels.
+//
+// One walk over the trace with a set of *open groups*, each a kernel that grows (fusion_group.h). An operation that lowers (lower.h) joins
+// an open group or opens one; its aten instruction stays, marked sunk: it still names its results and says what they look like, and an
+// exit may run it again under autograd, but kernels compute the values. A group is emitted when it is *closed*: operations therefore move
+// down, to the place of the closing, past everything that neither needs nor disturbs them. That is why a group is closed before
+//
+//   an operation that stays a library call, or read_scalar     if it reads what the group writes, or writes what the group touches;
+//   a guard, a residual call, anything that can leave          if the group writes memory that is visible outside, or that an object of the
+//                                                              snapshot shows: an exit must find what eager would have written, no less
+//                                                              (no more is sure: what is not emitted has not happened);
+//   a barrier                                                  also if the group reads visible memory, which Python code may write;
+//   the end of the trace                                       always.
+//
+// Visible are the storages of inputs, and those of tensor objects made so far that are not sunk. Closing a group closes first the groups
+// on which it depends. Dependence is by storage: an operation depends on the open groups that write what it reads, or that read or write
+// what it writes. It joins the latest of them that allows it (no other group between, no conflict); if it depends on several independent
+// ones over one space, these are joined too. An operation that depends on none joins a group over the same space that reads the same
+// memory, or any such group when the space is small: one launch less.
+//
+// A store is left out when the memory is not visible, no tensor object of the trace shares it, and all who read it are in the group.
+//
+// Snapshots name values, not kernels, so they stay; what they need in memory is emitted before the instruction that has them. Each
+// operation is visited once and groups only grow up to their limits, so the pass ends.
+//
+// Tests: tests/ir/passes/fuse, tests/ir/fuse_fuzz.cpp.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <unordered_map>
+
+#include "ir/effects.h"
+#include "ir/lower/lower.h"
+#include "ir/passes/fusion_group.h"
+#include "ir/passes/pass.h"
+#include "ir/passes/rewrite.h"
+#include "runtime/base/check.h"
+
+namespace dynvm::ir {
+namespace {
+
+constexpr size_t kTries = 4;  // groups over the same space that an independent operation is offered to
+
+struct Open {
+  FusionGroup group;
+  std::set<int> before;             // groups that must be emitted before this one
+  std::set<Ref> members;
+  std::set<int32_t> reads, writes;  // storages
+  int count = 0;                    // eager operations
+  bool emitted = false;
+  int joined_to = -1;
+};
+
+class Fuse {
+ public:
+  Fuse(Trace& trace, const PassOptions& options)
+      : trace_(trace),
+        options_(options),
+        limits_{options.max_kernel_operands, options.max_kernel_nodes},
+        results_(trace.insts.size()),
+        visible_(trace.num_storages, false),
+        shared_(trace.num_storages, false),
+        readers_(trace.num_storages),
+        open_writers_(trace.num_storages),
+        open_readers_(trace.num_storages),
+        needs_(trace.snapshots.size()),
+        needs_known_(trace.snapshots.size(), false) {}
+
+  void run() {
+    look();
+    auto count = static_cast<Ref>(trace_.insts.size());
+    for (Ref ref = 0; ref < count; ++ref) {
+      visit(ref);
+      order_.push_back(ref);
+    }
+    Replacements none(trace_.insts.size());
+    rebuild(&trace_, order_, &none);
+  }
+
+ private:
+  // --- facts about the whole trace
+  void look() {
+    for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
+      const Inst& inst = trace_.insts[ref];
+      switch (inst.op) {
+        case Op::k_unbox_tensor: visible_[storage_of(trace_, ref)] = true; break;
+        case Op::k_wrap:
+          wrap_storages_[ref] = wrap_storages(trace_, ref);
+          for (int32_t storage : wrap_storages_[ref]) shared_[storage] = true;
+          break;
+        case Op::k_result: {
+          std::vector<Ref>& values = results_[trace_.arg(inst, 0)];
+          if (values.size() <= static_cast<size_t>(inst.imm)) values.resize(inst.imm + 1, kNoRef);
+          if (values[inst.imm] == kNoRef) values[inst.imm] = ref;
+          break;
+        }
+        default: break;
+      }
+      for (int32_t storage : tensor_effects(trace_, ref).reads) readers_[storage].push_back(ref);
+    }
+  }
+
+  // Storages whose memory the objects of a snapshot show.
+  const std::set<int32_t>& needs(int32_t snapshot) {
+    if (needs_known_[snapshot]) return needs_[snapshot];
+    needs_known_[snapshot] = true;
+    std::vector<Ref> work;
+    std::set<Ref> seen;
+    for_each_value(trace_.snapshots[snapshot], [&](Ref value) { work.push_back(value); });
+    while (!work.empty()) {
+      Ref value = work.back();
+      work.pop_back();
+      if (!seen.insert(value).second) continue;
+      const Inst& inst = trace_.insts[value];
+      if (inst.op == Op::k_wrap) needs_[snapshot].insert(wrap_storages_[value].begin(), wrap_storages_[value].end());
+      if (inst.sunk && inst.op != Op::k_wrap)
+        for (uint32_t k = 0; k < inst.count; ++k) work.push_back(trace_.arg(inst, k));
+    }
+    return needs_[snapshot];
+  }
+
+  // --- the walk
+  void visit(Ref ref) {
+    Inst& inst = trace_.insts[ref];
+    if (inst.sunk) return;
+    switch (inst.op) {
+      case Op::k_aten: return visit_call(ref);
+      case Op::k_kernel:
+      case Op::k_read_scalar: return close_conflicts(tensor_effects(trace_, ref));
+      case Op::k_wrap: visible_[storage_of(trace_, trace_.arg(inst, 0))] = true; return;
+      default: break;
+    }
+    if (has_effect(inst, kEnd)) {
+      for (size_t g = 0; g < open_.size(); ++g) close(static_cast<int>(g));
+    } else if (can_leave(inst)) {
+      close_for_exit(inst);
+    }
+  }
+
+  // Leaves the trace in practice. What only runs out of memory is not among these.
+  static bool can_leave(const Inst& inst) {
+    if (has_effect(inst, kGuard | kBarrier)) return true;
+    switch (inst.op) {
+      case Op::k_call_known:
+      case Op::k_call_pure:
+      case Op::k_get_attr_known:
+      case Op::k_set_attr_known:
+      case Op::k_list_extend_list:
+      case Op::k_dict_merge: return true;
+      default: return false;
+    }
+  }
+
+  void close_for_exit(const Inst& inst) {
+    bool barrier = is_barrier(inst);
+    const std::set<int32_t>* needed = inst.snapshot == kNoSnapshot ? nullptr : &needs(inst.snapshot);
+    auto concerns = [&](const Open& open) {
+      for (int32_t storage : open.writes)
+        if (visible_[storage] || (needed && needed->count(storage))) return true;
+      if (barrier)
+        for (int32_t storage : open.reads)
+          if (visible_[storage]) return true;
+      return false;
+    };
+    for (size_t g = 0; g < open_.size(); ++g)
+      if (is_open(static_cast<int>(g)) && concerns(*open_[g])) close(static_cast<int>(g));
+  }
+
+  void close_conflicts(const TensorEffects& effects) {
+    for (int32_t storage : effects.reads) close_all(open_writers_[storage]);
+    for (int32_t storage : effects.writes) {
+      close_all(open_writers_[storage]);
+      close_all(open_readers_[storage]);
+    }
+  }
+
+  void visit_call(Ref ref) {
+    Inst& inst = trace_.insts[ref];
+    if (is_view_call(trace_, inst)) return;
+    std::vector<Lowered> lowered;
+    std::string why;
+    if (wanted(inst) && lower_call(trace_, ref, results_[ref], &lowered, &why)) {
+      inst.sunk = true;
+      inst.snapshot = kNoSnapshot;
+      int count = trace_.calls[inst.imm].count;
+      for (const Lowered& part : lowered) {
+        place(ref, part, count);
+        count = 0;
+      }
+      return;
+    }
+    TensorEffects effects = tensor_effects(trace_, ref);
+    close_conflicts(effects);
+    if (effects.may_raise) close_for_exit(inst);
+  }
+
+  bool wanted(const Inst& inst) const {
+    const AtenCall& call = trace_.calls[inst.imm];
+    if (std::find(options_.keep_aten.begin(), options_.keep_aten.end(), call.name) != options_.keep_aten.end()) return false;
+    if (options_.fuse_cuda) return true;
+    auto on_cpu = [&](int32_t meta) { return meta < 0 || trace_.metas[meta].device_type == 0; };
+    for (int32_t result : call.results)
+      if (!on_cpu(result)) return false;
+    for (uint32_t k = 0; k < inst.count; ++k)
+      if (!on_cpu(trace_.insts[trace_.arg(inst, k)].meta)) return false;
+    return true;
+  }
+
+  // --- groups
+  bool is_open(int g) const { return !open_[g]->emitted && open_[g]->joined_to < 0; }
+  int find(int g) const {
+    while (open_[g]->joined_to >= 0) g = open_[g]->joined_to;
+    return g;
+  }
+
+  // Whether `later` must be emitted after `earlier`.
+  bool depends(int later, int earlier) const {
+    std::vector<int> work{later};
+    std::set<int> seen;
+    while (!work.empty()) {
+      int g = work.back();
+      work.pop_back();
+      if (g == earlier) return true;
+      if (!seen.insert(g).second) continue;
+      for (int before : open_[g]->before) {
+        int found = find(before);
+        if (!open_[found]->emitted) work.push_back(found);
+      }
+    }
+    return false;
+  }
+
+  void place(Ref ref, const Lowered& part, int count) {
+    std::set<int32_t> reads, writes;
+    for (const KernelNode& node : part.kernel.nodes)
+      if (node.op == KOp::k_load) reads.insert(part.kernel.operands[node.operand].pointer);
+    for (const KernelStore& store : part.kernel.stores) writes.insert(part.kernel.operands[store.operand].pointer);
+    if (writes.empty()) return;
+
+    std::set<int> depends_on;
+    auto add = [&](const std::vector<int>& groups) {
+      for (int g : groups)
+        if (!open_[find(g)]->emitted) depends_on.insert(find(g));
+    };
+    for (int32_t storage : reads) add(open_writers_[storage]);
+    for (int32_t storage : writes) {
+      add(open_writers_[storage]);
+      add(open_readers_[storage]);
+    }
+
+    int home = -1;
+    std::vector<int> candidates(depends_on.rbegin(), depends_on.rend());  // latest first
+    if (fusible(part)) {
+      if (candidates.size() > 1) depends_on = gather(candidates);
+      for (auto g = depends_on.rbegin(); g != depends_on.rend() && home < 0; ++g)
+        if (joins(*g, part, depends_on)) home = *g;
+      if (home < 0) home = beside(part, depends_on);
+    }
+    if (home < 0) {
+      home = static_cast<int>(open_.size());
+      open_.push_back(std::make_unique<Open>(Open{FusionGroup(part), {}, {}, {}, {}, 0, false, -1}));
+      recent_[part.kernel.sizes].push_back(home);
+    }
+    Open& open = *open_[home];
+    for (int g : depends_on)
+      if (find(g) != home) open.before.insert(find(g));
+    open.members.insert(ref);
+    open.count += count;
+    open.reads.insert(reads.begin(), reads.end());
+    open.writes.insert(writes.begin(), writes.end());
+    for (int32_t storage : reads) open_readers_[storage].push_back(home);
+    for (int32_t storage : writes) open_writers_[storage].push_back(home);
+  }
+
+  bool fusible(const Lowered& part) const { return options_.fuse_reductions || part.kernel.reduce_dims == 0; }
+
+  bool joins(int g, const Lowered& part, const std::set<int>& depends_on) {
+    for (int other : depends_on)
+      if (other != g && depends(other, g)) return false;
+    return open_[g]->group.join(part, limits_);
+  }
+
+  // An operation that needs several independent groups over one space makes them one. Gives the groups that are left.
+  std::set<int> gather(const std::vector<int>& groups) {
+    std::set<int> left;
+    for (size_t k = 0; k < groups.size(); ++k) {
+      for (size_t other = k + 1; other < groups.size(); ++other) absorb(find(groups[k]), find(groups[other]));
+      left.insert(find(groups[k]));
+    }
+    return left;
+  }
+
+  // Joins two groups that do not depend on each other.
+  bool absorb(int g, int other) {
+    if (g == other || !is_open(g) || !is_open(other)) return false;
+    if (depends(g, other) || depends(other, g)) return false;
+    if (open_[g]->group.body().kernel.sizes != open_[other]->group.body().kernel.sizes) return false;
+    if (!open_[g]->group.join(open_[other]->group.body(), limits_)) return false;
+    Open& into = *open_[g];
+    Open& from = *open_[other];
+    from.joined_to = g;
+    into.before.insert(from.before.begin(), from.before.end());
+    into.members.insert(from.members.begin(), from.members.end());
+    into.reads.insert(from.reads.begin(), from.reads.end());
+    into.writes.insert(from.writes.begin(), from.writes.end());
+    into.count += from.count;
+    for (int32_t storage : from.reads) open_readers_[storage].push_back(g);
+    for (int32_t storage : from.writes) open_writers_[storage].push_back(g);
+    return true;
+  }
+
+  // A group over the same space that the part does not depend on.
+  int beside(const Lowered& part, const std::set<int>& depends_on) {
+    auto found = recent_.find(part.kernel.sizes);
+    if (found == recent_.end()) return -1;
+    std::vector<int>& groups = found->second;
+    groups.erase(std::remove_if(groups.begin(), groups.end(), [&](int g) { return !is_open(g); }), groups.end());
+    size_t tries = 0;
+    bool small = part.kernel.num_points() <= options_.small_space;
+    for (size_t k = groups.size(); k-- > 0 && tries < kTries;) {
+      int g = groups[k];
+      if (depends_on.count(g) || !(small || open_[g]->group.shares_load(part))) continue;
+      ++tries;
+      if (joins(g, part, depends_on)) return g;
+    }
+    return -1;
+  }
+
+  // --- emitting
+  void close_all(const std::vector<int>& groups) {
+    std::vector<int> copy = groups;
+    for (int g : copy) close(find(g));
+  }
+
+  void close(int g) {
+    if (!is_open(g)) return;
+    Open& open = *open_[g];
+    open.emitted = true;  // first, so that the recursion ends
+    for (int before : open.before) close(find(before));
+    emit(open);
+  }
+
+  bool needed_outside(int32_t storage, const Open& open) const {
+    if (visible_[storage] || shared_[storage]) return true;
+    for (Ref reader : readers_[storage])
+      if (!open.members.count(reader)) return true;
+    return false;
+  }
+
+  void emit(Open& open) {
+    if (!open.group.prune([&](int32_t storage) { return needed_outside(storage, open); })) return;
+    const Lowered& body = open.group.body();
+    base::Status status = verify_kernel(body.kernel);
+    DYNVM_CHECK(status.ok(), "fuse made a kernel that does not verify: {}", status.message());
+    auto number = static_cast<int64_t>(trace_.kernels.size());
+    trace_.kernels.push_back(body.kernel);
+    trace_.kernel_op_counts.resize(trace_.kernels.size(), 0);
+    trace_.kernel_op_counts.back() = open.count;
+    std::vector<Ref> operands = body.tensors;
+    operands.insert(operands.end(), body.scalars.begin(), body.scalars.end());
+    order_.push_back(trace_.add(Op::k_kernel, Type::kVoid, operands, number));
+  }
+
+  Trace& trace_;
+  const PassOptions& options_;
+  GroupLimits limits_;
+  std::vector<std::vector<Ref>> results_;  // by aten instruction: the value of each result
+  std::vector<bool> visible_;              // by storage: memory that outlives the trace, as far as the walk has come
+  std::vector<bool> shared_;               // by storage: a tensor object of the trace, sunk or not, looks at it
+  std::vector<std::vector<Ref>> readers_;  // by storage
+  std::vector<std::vector<int>> open_writers_, open_readers_;  // by storage: groups, perhaps joined or emitted since
+  std::unordered_map<Ref, std::vector<int32_t>> wrap_storages_;
+  std::vector<std::set<int32_t>> needs_;   // by snapshot
+  std::vector<bool> needs_known_;
+  std::vector<std::unique_ptr<Open>> open_;
+  std::map<std::vector<int64_t>, std::vector<int>> recent_;
+  std::vector<Ref> order_;
+};
+
+}  // namespace
+
+void pass_fuse(Trace& trace, const PassOptions& options) { Fuse(trace, options).run(); }
+
+}  // namespace dynvm::ir

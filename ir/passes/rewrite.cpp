@@ -1,0 +1,51 @@
+// Moving, dropping and renaming instructions (rewrite.h).
+#include "ir/passes/rewrite.h"
+
+namespace dynvm::ir {
+
+void rebuild(Trace* trace, const std::vector<Ref>& order, Replacements* replacements) {
+  std::vector<Ref> renamed(trace->insts.size(), kNoRef);
+  std::vector<Inst> insts;
+  std::vector<Ref> operands;
+  insts.reserve(order.size());
+  operands.reserve(trace->operands.size());
+  for (Ref old : order) {
+    renamed[old] = static_cast<Ref>(insts.size());
+    insts.push_back(trace->insts[old]);
+  }
+  auto rename = [&](Ref ref) { return renamed[(*replacements)[ref]]; };
+  std::vector<int32_t> snapshot_numbers(trace->snapshots.size(), -1);
+  std::vector<Snapshot> snapshots;
+  auto keep_snapshot = [&](int32_t old) {
+    if (snapshot_numbers[old] >= 0) return snapshot_numbers[old];
+    snapshot_numbers[old] = static_cast<int32_t>(snapshots.size());
+    snapshots.push_back(std::move(trace->snapshots[old]));
+    for_each_value(snapshots.back(), [&](Ref& value) { value = rename(value); });
+    return snapshot_numbers[old];
+  };
+  if (!trace->snapshots.empty()) keep_snapshot(0);
+  std::vector<bool> wrap_done(trace->wraps.size(), false);
+  for (Inst& inst : insts) {
+    uint32_t first = static_cast<uint32_t>(operands.size());
+    for (uint32_t k = 0; k < inst.count; ++k) operands.push_back(rename(trace->operands[inst.first + k]));
+    inst.first = first;
+    if (inst.snapshot != kNoSnapshot) inst.snapshot = keep_snapshot(inst.snapshot);
+    if (inst.op == Op::k_wrap && !wrap_done[inst.imm]) {
+      wrap_done[inst.imm] = true;
+      for (Ref& call : trace->wraps[inst.imm].forward) call = rename(call);
+    }
+  }
+  trace->insts = std::move(insts);
+  trace->operands = std::move(operands);
+  trace->snapshots = std::move(snapshots);
+}
+
+void rebuild_without(Trace* trace, const std::vector<bool>& dead, Replacements* replacements) {
+  std::vector<Ref> order;
+  order.reserve(trace->insts.size());
+  for (Ref ref = 0; ref < trace->insts.size(); ++ref)
+    if (!dead[ref]) order.push_back(ref);
+  rebuild(trace, order, replacements);
+}
+
+}  // namespace dynvm::ir

@@ -1,0 +1,46 @@
+// Building a trace anew: the one place where instructions are moved, dropped and renamed.
+//
+// Inputs: a trace, the instructions to keep in their new order, replacements of values. Outputs: the trace rewritten, all references
+// (operands, snapshots, wraps) renamed. Invariant: operands end up defined before their users only if `order` says so; the verifier checks.
+// Tests: all of tests/ir/passes.
+#pragma once
+
+#include <vector>
+
+#include "ir/trace.h"
+
+namespace dynvm::ir {
+
+// Which value stands for which: identity at first.
+class Replacements {
+ public:
+  explicit Replacements(size_t count) : to_(count, kNoRef) {}
+  void set(Ref from, Ref to) { to_[from] = to; }
+  bool replaced(Ref ref) const { return to_[ref] != kNoRef; }
+  Ref operator[](Ref ref) {  // the last one of the chain, which is shortened on the way
+    if (ref >= to_.size() || to_[ref] == kNoRef) return ref;
+    return to_[ref] = (*this)[to_[ref]];
+  }
+
+ private:
+  std::vector<Ref> to_;
+};
+
+// `order`: old references. Snapshots that no kept instruction has are dropped (the first stays: it is the entry) and the others renumbered.
+void rebuild(Trace* trace, const std::vector<Ref>& order, Replacements* replacements);
+
+// The usual case: the old order without the instructions marked dead.
+void rebuild_without(Trace* trace, const std::vector<bool>& dead, Replacements* replacements);
+
+// Calls visit(Ref&) for each value that the snapshot names.
+template <class SnapshotType, class Visit>
+void for_each_value(SnapshotType& snapshot, Visit visit) {
+  for (auto& frame : snapshot.frames) {
+    if (frame.function != kNoRef) visit(frame.function);
+    if (frame.continuation_value != kNoRef) visit(frame.continuation_value);
+    for (auto& slot : frame.slots)
+      if (slot != kSlotNull && slot != kSlotUnchanged) visit(slot);
+  }
+}
+
+}  // namespace dynvm::ir

@@ -1,0 +1,161 @@
+// Lifetimes and arena offsets (plan.h).
+#include "ir/plan.h"
+
+#include <algorithm>
+#include <map>
+
+#include "ir/effects.h"
+#include "ir/passes/rewrite.h"
+
+namespace dynvm::ir {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+int64_t bytes_of(const TensorMeta& meta) {
+  int64_t last = meta.offset;
+  for (size_t k = 0; k < meta.sizes.size(); ++k) {
+    if (meta.sizes[k] == 0) return 0;
+    last += (meta.sizes[k] - 1) * meta.strides[k];
+  }
+  return (last + 1) * dtype_size(meta.dtype);
+}
+
+class Planner {
+ public:
+  Planner(const Trace& trace, const std::function<bool(const AtenCall&)>& has_planned_form)
+      : trace_(trace), has_planned_form_(has_planned_form) {}
+
+  Plan run() {
+    plan_.storages.resize(trace_.num_storages);
+    for (const TensorMeta& meta : trace_.metas)
+      plan_.storages[meta.storage].bytes = std::max(plan_.storages[meta.storage].bytes, bytes_of(meta));
+    for (Ref ref = 0; ref < trace_.insts.size(); ++ref) visit(ref);
+    place();
+    return std::move(plan_);
+  }
+
+ private:
+  void touch(int32_t storage, Ref ref) {
+    StoragePlan& plan = plan_.storages[storage];
+    if (plan.first == kNoRef) plan.first = ref;
+    plan.last = ref;
+  }
+
+  void visit(Ref ref) {
+    const Inst& inst = trace_.insts[ref];
+    TensorEffects effects = tensor_effects(trace_, ref);
+    for (int32_t storage : effects.reads) touch(storage, ref);
+    for (int32_t storage : effects.writes) touch(storage, ref);
+    if (inst.op == Op::k_unbox_tensor) plan_.storages[storage_of(trace_, ref)].kind = StoragePlan::kInput;
+    if (inst.op == Op::k_aten && !inst.sunk && !is_view_call(trace_, inst)) {
+      const AtenCall& call = trace_.calls[inst.imm];
+      if (!has_planned_form_(call))
+        for (int32_t storage : effects.writes) {
+          StoragePlan& plan = plan_.storages[storage];
+          if (plan.first == ref && plan.kind != StoragePlan::kInput) plan.kind = StoragePlan::kResult;
+        }
+    }
+    if (inst.op == Op::k_wrap && !inst.sunk) {
+      for (int32_t storage : wrap_storages(trace_, ref)) touch(storage, ref);
+      StoragePlan& plan = plan_.storages[storage_of(trace_, trace_.arg(inst, 0))];
+      if (plan.kind == StoragePlan::kArena) plan.kind = StoragePlan::kFresh;
+      // An object with a graph may be asked for it when the trace is long over.
+      for (int32_t storage : wrap_storages(trace_, ref))
+        if (plan_.storages[storage].kind == StoragePlan::kArena) plan_.storages[storage].kind = StoragePlan::kFresh;
+    }
+    if (inst.snapshot != kNoSnapshot && !inst.sunk) show(inst.snapshot, ref);
+  }
+
+  // An exit here makes the snapshot's sunk objects from memory.
+  void show(int32_t snapshot, Ref ref) {
+    std::vector<Ref> work;
+    for_each_value(trace_.snapshots[snapshot], [&](Ref value) { work.push_back(value); });
+    while (!work.empty()) {
+      Ref value = work.back();
+      work.pop_back();
+      const Inst& inst = trace_.insts[value];
+      if (!inst.sunk) continue;
+      if (inst.op == Op::k_wrap) {
+        auto known = wrap_storages_.find(value);
+        if (known == wrap_storages_.end()) known = wrap_storages_.emplace(value, wrap_storages(trace_, value)).first;
+        for (int32_t storage : known->second) touch(storage, ref);
+      } else {
+        for (uint32_t k = 0; k < inst.count; ++k) work.push_back(trace_.arg(inst, k));
+      }
+    }
+  }
+
+  void place() {
+    std::vector<int32_t> order;
+    for (int32_t storage = 0; storage < trace_.num_storages; ++storage) {
+      StoragePlan& plan = plan_.storages[storage];
+      if (plan.kind != StoragePlan::kArena) continue;
+      if (plan.first == kNoRef) plan.bytes = 0;
+      if (plan.bytes > 0) order.push_back(storage);
+    }
+    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return plan_.storages[a].first < plan_.storages[b].first; });
+    std::multimap<Ref, int32_t> ends;        // of the storages placed, by their last instruction
+    std::map<int64_t, int64_t> free;         // offset -> bytes, no two adjacent
+    int64_t top = 0;
+    auto release = [&](int64_t offset, int64_t bytes) {
+      auto next = free.lower_bound(offset);
+      if (next != free.end() && offset + bytes == next->first) {
+        bytes += next->second;
+        next = free.erase(next);
+      }
+      if (next != free.begin()) {
+        auto previous = std::prev(next);
+        if (previous->first + previous->second == offset) {
+          previous->second += bytes;
+          return;
+        }
+      }
+      free.emplace(offset, bytes);
+    };
+    for (int32_t storage : order) {
+      StoragePlan& plan = plan_.storages[storage];
+      while (!ends.empty() && ends.begin()->first < plan.first) {
+        const StoragePlan& ended = plan_.storages[ends.begin()->second];
+        release(ended.offset, rounded(ended.bytes));
+        ends.erase(ends.begin());
+      }
+      int64_t bytes = rounded(plan.bytes);
+      auto best = free.end();
+      for (auto gap = free.begin(); gap != free.end(); ++gap)
+        if (gap->second >= bytes && (best == free.end() || gap->second < best->second)) best = gap;
+      if (best != free.end()) {
+        plan.offset = best->first;
+        int64_t left = best->second - bytes;
+        free.erase(best);
+        if (left > 0) free.emplace(plan.offset + bytes, left);
+      } else if (!free.empty() && std::prev(free.end())->first + std::prev(free.end())->second == top) {
+        // The last gap touches the top: grow it.
+        auto last = std::prev(free.end());
+        plan.offset = last->first;
+        top = plan.offset + bytes;
+        free.erase(last);
+      } else {
+        plan.offset = top;
+        top += bytes;
+      }
+      ends.emplace(plan.last, storage);
+    }
+    plan_.arena_bytes = top;
+  }
+
+  static int64_t rounded(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+  const Trace& trace_;
+  const std::function<bool(const AtenCall&)>& has_planned_form_;
+  Plan plan_;
+  std::map<Ref, std::vector<int32_t>> wrap_storages_;
+};
+
+}  // namespace
+
+Plan make_plan(const Trace& trace, const std::function<bool(const AtenCall&)>& has_planned_form) {
+  return Planner(trace, has_planned_form).run();
+}
+
+}  // namespace dynvm::ir

@@ -1,0 +1,39 @@
+// The memory plan of a trace: where each storage lives while the trace runs.
+//
+// Inputs: a trace after all passes; which ATen calls can write into memory given to them. Output: Plan, one entry per storage.
+//
+//   kInput   memory of a tensor that the trace gets from outside
+//   kResult  allocated by the call that makes it: the call has no form that writes into given memory
+//   kFresh   allocated anew in each iteration, because a Python object that is really made looks at it
+//   kArena   at an offset in the session's arena. Storages whose lifetimes do not touch share addresses. A tensor object that only exits
+//            make (a sunk wrap) keeps its storage alive until the last instruction whose snapshot shows it; the exit copies the memory out.
+//
+// Invariants: two arena storages that are both alive at some instruction do not overlap; offsets are multiples of 64 bytes (a cache line,
+// and the widest vector). A lifetime runs from the first to the last instruction that touches the storage, both included.
+// Method: linear scan over lifetimes with best fit into the free gaps.
+// Tests: tests/ir/plan.cpp.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "ir/trace.h"
+
+namespace dynvm::ir {
+
+struct StoragePlan {
+  enum Kind : uint8_t { kInput, kArena, kFresh, kResult } kind = kArena;
+  int64_t bytes = 0;   // 0 for an arena storage that nothing touches
+  int64_t offset = 0;  // kArena
+  Ref first = kNoRef, last = kNoRef;  // instructions that touch it
+};
+
+struct Plan {
+  std::vector<StoragePlan> storages;
+  int64_t arena_bytes = 0;
+};
+
+Plan make_plan(const Trace& trace, const std::function<bool(const AtenCall&)>& has_planned_form);
+
+}  // namespace dynvm::ir

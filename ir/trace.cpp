@@ -1,0 +1,53 @@
+// Construction helpers and the op table of traces (see trace.h).
+//
+// Inputs: ops.def. Outputs: op_info, Trace::add. Invariant: the table's order is the enum's order, as both come from ops.def.
+// Tests: tests/ir/text.cpp.
+#include "ir/trace.h"
+
+#include <cstddef>
+
+namespace dynvm::ir {
+namespace table {
+
+// The letters of ops.def's columns. A row's `N|E` is then an ordinary constant expression; `X` stays a variable there because the row
+// macro of the same name is function-like and the letter is not followed by a parenthesis.
+constexpr uint16_t P = kPure, L = kLoad, G = kGuard, N = kNew, W = kWrite, B = kBarrier, E = kRaises, T = kTensorMemory, X = kEnd;
+
+constexpr char kResults[] = "voifbts";
+
+constexpr OpInfo kOps[] = {
+#define X(name, result, arity, effects, sentence) {#name, #result[0], arity, static_cast<uint16_t>(effects), sentence},
+#include "ir/ops.def"
+#undef X
+};
+
+constexpr bool results_are_known() {
+  for (const OpInfo& info : kOps)
+    if (std::string_view(kResults).find(info.result) == std::string_view::npos) return false;
+  return true;
+}
+static_assert(results_are_known(), "ops.def: unknown result letter");
+static_assert(std::size(kOps) == static_cast<size_t>(Op::kCount));
+
+}  // namespace table
+
+const OpInfo& op_info(Op op) { return table::kOps[static_cast<size_t>(op)]; }
+
+Ref Trace::add(Op op, Type type, const std::vector<Ref>& args, int64_t imm, int32_t snapshot) {
+  Inst inst;
+  inst.op = op;
+  inst.type = type;
+  inst.snapshot = snapshot;
+  inst.imm = imm;
+  inst.first = static_cast<uint32_t>(operands.size());
+  inst.count = static_cast<uint32_t>(args.size());
+  operands.insert(operands.end(), args.begin(), args.end());
+  insts.push_back(inst);
+  return static_cast<Ref>(insts.size() - 1);
+}
+
+Ref Trace::add(Op op, Type type, std::initializer_list<Ref> args, int64_t imm, int32_t snapshot) {
+  return add(op, type, std::vector<Ref>(args), imm, snapshot);
+}
+
+}  // namespace dynvm::ir

@@ -1,0 +1,177 @@
+// A recorded trace: linear SSA of Python objects, unboxed scalars and tensors, with guards and snapshots.
+//
+// Inputs: built by the tracer (or the parser). Outputs: rewritten by passes, printed, verified, evaluated, compiled.
+//
+// Invariants (checked by verify.h)
+//  - An instruction's operands are defined before it (a Ref is the index of the defining instruction).
+//  - A guard, and every op that can raise, has a snapshot. The snapshot describes the interpreter state *before* the bytecode
+//    instruction at its innermost position; re-executing from there repeats no effect that the trace has already performed.
+//  - Tensor values name storage views: `TensorMeta::storage` says which storage of the trace they look at. In-place ATen operations
+//    give a new Ref (their result) on the same storage; a reader of that storage after the write is ordered after it.
+//  - `objects` are borrowed (see ops.def, const_obj).
+//
+// Tests: tests/ir.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/dtype.h"
+#include "ir/kernel/kernel.h"
+
+namespace dynvm::ir {
+
+using Ref = uint32_t;
+inline constexpr Ref kNoRef = ~0u;
+inline constexpr int32_t kNoSnapshot = -1;
+
+enum class Type : uint8_t { kVoid, kObject, kInt, kFloat, kBool, kTensor };
+
+enum Effect : uint16_t {
+  kPure = 1, kLoad = 2, kGuard = 4, kNew = 8, kWrite = 16, kBarrier = 32, kRaises = 64, kTensorMemory = 128, kEnd = 256,
+};
+
+enum class Op : uint16_t {
+#define X(name, result, arity, effects, sentence) k_##name,
+#include "ir/ops.def"
+#undef X
+  kCount,
+};
+
+struct OpInfo {
+  std::string_view name;
+  char result;      // as in ops.def
+  int8_t arity;     // -1: any
+  uint16_t effects; // Effect bits
+  std::string_view sentence;
+};
+const OpInfo& op_info(Op op);
+
+// One instruction. Operands are trace.operands[first .. first + count).
+struct Inst {
+  Op op;
+  Type type = Type::kVoid;
+  bool sunk = false;             // set by the sink pass: only snapshots use it, so it is made when an exit is taken; of an aten call, by
+                                 // the fuse pass: not executed, kernels compute its results (an exit may still run it under autograd)
+  int32_t snapshot = kNoSnapshot;
+  uint32_t first = 0, count = 0;
+  int64_t imm = 0;               // meaning per op
+  int32_t meta = -1;             // for tensor results: index into trace.metas
+};
+
+// What a tensor value looks like. Sizes in elements; strides in elements; offset in elements from the storage's start.
+struct TensorMeta {
+  DType dtype = DType::kF32;
+  int8_t device_type = 0;        // c10::DeviceType: 0 CPU, 1 CUDA
+  int8_t device_index = -1;
+  bool requires_grad = false;
+  bool is_leaf = true;
+  bool wrapped_number = false;   // a Python number in tensor clothing (type promotion treats it as a scalar)
+  bool is_parameter = false;     // Python type is torch.nn.Parameter
+  int32_t storage = -1;          // storage id within the trace
+  int64_t offset = 0;
+  std::vector<int64_t> sizes, strides;
+  friend bool operator==(const TensorMeta&, const TensorMeta&) = default;
+};
+
+// One argument of an ATen call, in schema order.
+struct AtenArg {
+  enum Kind : uint8_t {
+    kNone,        // None / undefined tensor
+    kTensor,      // operands: one entry
+    kTensorList,  // operands: any number, -1 for undefined entries
+    kInt, kFloat, kBool, kString, kIntList, kFloatList, kBoolList,
+    kScalar,      // a Scalar / float / int parameter whose value is a run-time scalar of the trace: operands: one entry
+    kScalarTensor,// a wrapped-number tensor parameter whose value is a run-time scalar: operands: one entry, `dtype` of the 0-dim tensor
+    kNumberTensor,// a wrapped-number tensor parameter with a constant value: `f` or `i` by dtype
+    kOpaque,      // a value only the bridge understands (device, generator, layout object): `i` is the bridge's handle
+  } kind = kNone;
+  DType dtype = DType::kF64;
+  bool is_optional_list = false;      // kTensorList for a schema type Tensor?[]
+  std::vector<int32_t> operands;      // positions in the instruction's operand list
+  int64_t i = 0;
+  double f = 0;
+  std::string s;
+  std::vector<int64_t> ints;
+  std::vector<double> floats;
+};
+
+// One ATen operation as eager dispatches it below autograd, with the arguments of the recorded call.
+struct AtenCall {
+  std::string name;                   // "aten::addmm"
+  std::string overload;               // "" or "Tensor", "out", ...
+  std::vector<AtenArg> args;
+  std::vector<int32_t> results;       // metas of the results (index into trace.metas); -1: an undefined tensor
+  std::vector<int32_t> result_alias;  // for each result: the argument it aliases by the schema (view or in-place), or -1
+  std::vector<int32_t> mutates;       // arguments written in place, by the schema
+  bool is_random = false;             // draws from the generator: never removed, repeated or reordered with other random ones
+  bool grad_mode = false;             // recorded while autograd would record it
+  bool in_backward = false;           // issued by autograd's engine
+  int32_t count = 1;                  // eager operations this call stands for (for the report)
+};
+
+// How a tensor value becomes a Python object.
+struct Wrap {
+  bool requires_grad = false;
+  bool is_leaf = true;
+  std::string grad_fn;                // name of the autograd node eager would have, "" when none
+  int32_t output_nr = 0;
+  bool freed = false;                 // its graph has been freed by a backward() in the trace
+  std::vector<Ref> forward;           // aten instructions, in order, that rebuild the value under autograd (empty: none needed)
+};
+
+// Torch's thread-local modes that a trace depends on.
+struct TorchState {
+  bool grad_mode = true, inference_mode = false, autocast_cpu = false, autocast_cuda = false, deterministic = false;
+  DType default_dtype = DType::kF32;
+  int8_t autocast_cpu_dtype = 0, autocast_cuda_dtype = 0;
+  bool clean = true;                  // no torch function / dispatch mode, no functorch level, no profiler, no saved-tensor hooks
+  friend bool operator==(const TorchState&, const TorchState&) = default;
+};
+
+// A borrowed Python object (PyObject*), opaque to this library, with a text for dumps.
+struct Object {
+  void* pointer = nullptr;
+  std::string text;
+};
+
+// State of one Python frame at a snapshot. slots: locals, cells and free variables first, then the value stack.
+inline constexpr Ref kSlotNull = ~0u;       // slot is null
+inline constexpr Ref kSlotUnchanged = ~1u;  // root frame only: the slot still has its entry value
+struct SnapshotFrame {
+  Ref function = kNoRef;         // object ref of the function; kNoRef for the root frame
+  void* code = nullptr;          // PyCodeObject*, borrowed
+  int32_t unit = 0;              // code unit of the instruction to go on at; for outer frames: of the call instruction being executed
+  uint8_t continuation = 0;      // what the frame's return value becomes (vm::Continuation), for inlined frames
+  Ref continuation_value = kNoRef;
+  std::vector<Ref> slots;
+};
+struct Snapshot {
+  std::vector<SnapshotFrame> frames;  // outermost (root) first
+};
+
+struct Trace {
+  int32_t id = 0;
+  std::string name;                   // "train_digits.py:41 train"
+  std::vector<Inst> insts;
+  std::vector<Ref> operands;
+  std::vector<Snapshot> snapshots;
+  std::vector<Object> objects;
+  std::vector<TensorMeta> metas;
+  std::vector<AtenCall> calls;
+  std::vector<Wrap> wraps;
+  std::vector<TorchState> torch_states;
+  std::vector<Kernel> kernels;
+  std::vector<int32_t> kernel_op_counts;  // eager operations each kernel stands for (for the report)
+  int32_t num_storages = 0;
+
+  Ref add(Op op, Type type, std::initializer_list<Ref> args, int64_t imm = 0, int32_t snapshot = kNoSnapshot);
+  Ref add(Op op, Type type, const std::vector<Ref>& args, int64_t imm = 0, int32_t snapshot = kNoSnapshot);
+  Ref arg(const Inst& inst, uint32_t i) const { return operands[inst.first + i]; }
+  Ref arg(Ref inst, uint32_t i) const { return operands[insts[inst].first + i]; }
+};
+
+}  // namespace dynvm::ir

@@ -1,0 +1,56 @@
+// Puts dynvm's parts together: see install.h.
+#include "main/install.h"
+
+#include <Python.h>
+
+#include "runtime/base/options.h"
+#include "runtime/base/report.h"
+
+#ifdef DYNVM_HAS_VM
+#include "vm/vm.h"
+#endif
+#ifdef DYNVM_HAS_TRACER
+#include <dlfcn.h>
+
+#include <string>
+
+#include "tracer/manager.h"
+#endif
+
+namespace dynvm::main {
+
+#ifdef DYNVM_HAS_TRACER
+namespace {
+
+// The torch bridge lies beside this library.
+std::string bridge_path() {
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void*>(&bridge_path), &info) == 0 || info.dli_fname == nullptr) return {};
+  std::string path = info.dli_fname;
+  return path.substr(0, path.rfind('/') + 1) + "libdynvm_torch.so";
+}
+
+}  // namespace
+#endif
+
+bool install() {
+  // Runs when Python finalizes: also before a Ctrl-C ends the process by a signal, where no atexit handler of C runs.
+  if (Py_AtExit(base::write_report) < 0) base::report().notes["report"] = "too many exit functions: written late";
+  if (!base::options().vm) return true;
+#ifdef DYNVM_HAS_VM
+  if (!vm::install()) return false;
+#endif
+#ifdef DYNVM_HAS_TRACER
+  if (base::options().jit) tracer::install(bridge_path().c_str());
+#endif
+  return true;
+}
+
+void start_report() {
+#ifdef DYNVM_HAS_VM
+  base::on_report([](base::Report& report) { report.handovers = vm::stats().handovers; });
+#endif
+  base::write_report_at_exit();
+}
+
+}  // namespace dynvm::main

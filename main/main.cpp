@@ -1,0 +1,120 @@
+// The VM library's entry points: `python`'s main with dynvm in it.
+//
+// Purpose: dynvm_main is what the launcher's shim calls in place of Python's own main. It takes dynvm's options out of the
+//   command line and does with the rest exactly what `python` does: the same configuration, the same exit.
+//   dynvm_install installs dynvm into an interpreter that already runs (python/dynvm).
+// Inputs: argc, argv, DYNVM_OPTIONS. Outputs: the exit status.
+// Invariants: Python sees only its own part of the command line (sys.argv, sys.orig_argv) and no variable of the launcher.
+// Tests: tests/launcher/.
+#include <Python.h>
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "main/install.h"
+#include "runtime/base/options.h"
+
+#define DYNVM_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+namespace base = dynvm::base;
+
+std::string version_line() {
+  std::string_view torch = DYNVM_TORCH_VERSION;
+  return fmt::format("dynvm {} (Python {}, {})\n", DYNVM_VERSION, PY_VERSION,
+                     torch.empty() ? "no torch" : fmt::format("torch {}", torch));
+}
+
+std::string help_text() {
+  return "usage: dynvm [dynvm's options] [Python's options] [-c command | -m module | script | -] [arguments]\n"
+         "\n"
+         "Runs a Python program as `python` does, faster where it uses PyTorch.\n"
+         "\n" +
+         base::options_help() +
+         "\n"
+         "Python's own options (`dynvm -h` lists them) may stand anywhere before the script. The variable DYNVM_OPTIONS\n"
+         "may hold options of dynvm too; those of the command line come after it.\n\n" +
+         version_line();
+}
+
+// Reads DYNVM_OPTIONS and DYNVM_STRESS.
+base::Status read_environment() {
+  if (const char* stress = std::getenv("DYNVM_STRESS"); stress != nullptr && *stress != 0) base::options().stress = stress;
+  const char* words = std::getenv("DYNVM_OPTIONS");
+  return words == nullptr ? base::Status() : base::parse_option_words(words, base::options()).in("DYNVM_OPTIONS");
+}
+
+base::Status check_options() {
+  const std::string& stress = base::options().stress;
+  if (!stress.empty() && stress != "exit") {
+    return base::Status::failure(fmt::format("--stress: expected exit, got '{}'", stress));
+  }
+  return {};
+}
+
+int refuse(const base::Status& status) {
+  fmt::print(stderr, "dynvm: {}\n", status.message());
+  return 2;
+}
+
+// What `python`'s main does up to running the script. False: `exit_status` says how to end.
+bool initialise(const std::vector<char*>& arguments, int& exit_status) {
+  PyConfig config;
+  PyConfig_InitPythonConfig(&config);
+  PyStatus status = PyConfig_SetBytesArgv(&config, static_cast<Py_ssize_t>(arguments.size()), arguments.data());
+  if (!PyStatus_Exception(status)) status = Py_InitializeFromConfig(&config);
+  PyConfig_Clear(&config);
+  if (!PyStatus_Exception(status)) return true;
+  if (!PyStatus_IsExit(status)) Py_ExitStatusException(status);  // prints, does not return
+  exit_status = status.exitcode;
+  return false;
+}
+
+}  // namespace
+
+// Runs a command line. Returns the exit status of the process.
+DYNVM_EXPORT int dynvm_main(int argc, char** argv) {
+  std::vector<char*> arguments;
+  base::Status status = read_environment();
+  if (status) status = base::parse_command_line(argc, argv, base::options(), arguments);
+  if (status) status = check_options();
+  if (!status) return refuse(status);
+  const base::Options& options = base::options();
+  if (options.help || options.version) {
+    std::fputs((options.help ? help_text() : version_line()).c_str(), stdout);
+    return 0;
+  }
+
+  dynvm::main::start_report();
+  int exit_status = 0;
+  if (!initialise(arguments, exit_status)) return exit_status;
+  if (!dynvm::main::install()) {
+    PyErr_Print();
+    return 1;
+  }
+  return Py_RunMain();
+}
+
+// Installs dynvm into the running interpreter; the GIL is held (ctypes.PyDLL). `options` is in the form of DYNVM_OPTIONS.
+// Returns 0, or -1 with a Python exception.
+DYNVM_EXPORT int dynvm_install(const char* options) {
+  base::Status status = read_environment();
+  if (status) status = base::parse_option_words(options, base::options());
+  if (status) status = check_options();
+  if (!status) {
+    PyErr_SetString(PyExc_ValueError, status.message().c_str());
+    return -1;
+  }
+  dynvm::main::start_report();
+  return dynvm::main::install() ? 0 : -1;
+}
+
+// The line that `dynvm --version` prints, without its newline.
+DYNVM_EXPORT const char* dynvm_version() {
+  static const std::string line = version_line().substr(0, version_line().size() - 1);
+  return line.c_str();
+}

@@ -1,0 +1,41 @@
+"""dynvm runs Python programs that use PyTorch faster. `dynvm script.py` needs nothing of this package.
+
+install() puts dynvm into an interpreter that already runs; `python -m dynvm script.py` is `dynvm script.py`.
+Tests: tests/launcher/test_package.py.
+"""
+
+import ctypes
+import os
+import sys
+
+__all__ = ["install", "version", "library_folder"]
+
+_library = None
+
+
+def library_folder():
+    """The folder of dynvm's shared libraries: that of the environment this package is installed in."""
+    return os.path.join(sys.prefix, "lib", "dynvm")
+
+
+def _load():
+    global _library
+    if _library is None:
+        name = f"libdynvm-cp{sys.version_info[0]}{sys.version_info[1]}.so"
+        path = os.path.join(library_folder(), name)
+        if not os.path.exists(path):
+            raise ImportError(f"dynvm was not built for Python {sys.version.split()[0]}: there is no {path}")
+        _library = ctypes.PyDLL(path)
+        _library.dynvm_version.restype = ctypes.c_char_p
+        _library.dynvm_install.argtypes = [ctypes.c_char_p]
+    return _library
+
+
+def version():
+    """The line that `dynvm --version` prints."""
+    return _load().dynvm_version().decode()
+
+
+def install(*options):
+    """Runs all further calls on dynvm. Options as on the command line: install("--stats", "--log=trace")."""
+    _load().dynvm_install(" ".join(options).encode())

@@ -1,0 +1,176 @@
+// Writing of the report: see report.h.
+#include "runtime/base/report.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/options.h"
+
+namespace dynvm::base {
+
+namespace {
+
+// Never destroyed: exit handlers and daemon threads may come after static destructors.
+struct State {
+  Report report;
+  std::vector<std::function<void(Report&)>> fillers;
+  pid_t owner = 0;    // the process that asked for the report; its forked children write files of their own
+  pid_t written = 0;  // the process that has written
+};
+
+State& state() {
+  static State* const the_state = new State;
+  return *the_state;
+}
+
+uint64_t sum(const std::map<std::string, uint64_t>& counts) {
+  return std::accumulate(counts.begin(), counts.end(), uint64_t{0},
+                         [](uint64_t total, const auto& entry) { return total + entry.second; });
+}
+
+// "name 3, other 1": the most frequent ones first, at most five.
+std::string most_frequent(const std::map<std::string, uint64_t>& counts) {
+  std::vector<std::pair<std::string, uint64_t>> sorted(counts.begin(), counts.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (size_t i = 0; i < sorted.size() && i < 5; ++i) {
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", sorted[i].first, sorted[i].second);
+  }
+  if (sorted.size() > 5) text += fmt::format(", {} more", sorted.size() - 5);
+  return text;
+}
+
+std::string in_brackets(const std::string& text) { return text.empty() ? "" : " (" + text + ")"; }
+
+// FILE.json becomes FILE.PID.json.
+std::string child_file(const std::string& file) {
+  size_t dot = file.rfind('.');
+  if (dot == std::string::npos || file.find('/', dot) != std::string::npos) dot = file.size();
+  return fmt::format("{}.{}{}", file.substr(0, dot), getpid(), file.substr(dot));
+}
+
+void write_file(const std::string& file, const std::string& text) {
+  std::FILE* out = std::fopen(file.c_str(), "w");
+  bool written = out != nullptr && std::fwrite(text.data(), 1, text.size(), out) == text.size();
+  if (out != nullptr && std::fclose(out) != 0) written = false;
+  if (!written) fmt::print(stderr, "dynvm: cannot write the report {}: {}\n", file, std::strerror(errno));
+}
+
+}  // namespace
+
+Report& report() { return state().report; }
+
+void on_report(std::function<void(Report&)> fill) { state().fillers.push_back(std::move(fill)); }
+
+TraceReport& Report::add_trace() {
+  TraceReport& trace = traces.emplace_back();
+  trace.id = static_cast<int>(traces.size());
+  return trace;
+}
+
+double Report::time_saved_ms() const {
+  double saved = 0;
+  for (const TraceReport& trace : traces) {
+    if (trace.interpreted_ms > 0 && trace.compiled_ms > 0) {
+      saved += trace.interpreted_ms * static_cast<double>(trace.runs) - trace.compiled_ms;
+    }
+  }
+  return saved;
+}
+
+std::string Report::json() const {
+  nlohmann::ordered_json all;
+  all["tensor_ops_total"] = tensor_ops_total;
+  all["tensor_ops_compiled"] = tensor_ops_compiled;
+  all["traces"] = nlohmann::ordered_json::array();
+  for (const TraceReport& trace : traces) {
+    all["traces"].push_back({{"id", trace.id},
+                             {"file", trace.file},
+                             {"line", trace.line},
+                             {"function", trace.function},
+                             {"kind", trace.kind},
+                             {"ir_insts", trace.ir_insts},
+                             {"tensor_ops", trace.tensor_ops},
+                             {"kernels", trace.kernels},
+                             {"runs", trace.runs},
+                             {"exits", trace.exits},
+                             {"interpreted_ms", trace.interpreted_ms},
+                             {"compiled_ms", trace.compiled_ms}});
+  }
+  all["side_exits"] = side_exits;
+  all["aborts"] = aborts;
+  all["residual_calls"] = residual_calls;
+  all["handovers"] = handovers;
+  all["record_ms"] = record_ms;
+  all["compile_ms"] = compile_ms;
+  all["time_saved_ms"] = time_saved_ms();
+  all["notes"] = notes;
+  // File names need not be UTF-8.
+  return all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string Report::stats() const {
+  uint64_t runs = 0;
+  size_t side = 0;
+  for (const TraceReport& trace : traces) {
+    runs += trace.runs;
+    side += trace.kind == "side";
+  }
+  double share = tensor_ops_total == 0 ? 0 : 100.0 * static_cast<double>(tensor_ops_compiled) / static_cast<double>(tensor_ops_total);
+  std::string noted;
+  for (const auto& [what, why] : notes) noted += fmt::format("{}{}: {}", noted.empty() ? "" : ", ", what, why);
+  std::string text = "dynvm:\n";
+  text += fmt::format("  traces            {} ({} of them side traces), run {} times\n", traces.size(), side, runs);
+  text += fmt::format("  tensor operations {}, {:.1f} % of them in compiled traces\n", tensor_ops_total, share);
+  text += fmt::format("  side exits        {}\n", side_exits);
+  text += fmt::format("  aborts            {}{}\n", sum(aborts), in_brackets(most_frequent(aborts)));
+  text += fmt::format("  residual calls    {}{}\n", sum(residual_calls), in_brackets(most_frequent(residual_calls)));
+  text += fmt::format("  hand-overs        {}\n", handovers);
+  text += fmt::format("  recording         {:.1f} ms\n", record_ms);
+  text += fmt::format("  compiling         {:.1f} ms\n", compile_ms);
+  text += fmt::format("  time saved        {:.1f} ms\n", time_saved_ms());
+  text += fmt::format("  refused           {}\n", noted.empty() ? "nothing" : noted);
+  return text;
+}
+
+void write_report() {
+  State& all = state();
+  if (all.owner == 0 || all.written == getpid()) return;
+  all.written = getpid();
+  for (const auto& fill : all.fillers) fill(all.report);
+  bool child = all.owner != getpid();
+  const Options& wanted = options();
+  if (!wanted.report.empty()) {
+    write_file(child ? child_file(wanted.report) : wanted.report, all.report.json());
+  }
+  if (wanted.stats && !child) {
+    std::fputs(all.report.stats().c_str(), stderr);
+    std::fflush(stderr);
+  }
+}
+
+void write_report_at_exit() {
+  State& all = state();
+  if (all.owner != 0 || (options().report.empty() && !options().stats)) return;
+  all.owner = getpid();
+  std::string& file = options().report;
+  if (!file.empty() && file[0] != '/') {  // the script may change the working directory
+    if (char* folder = getcwd(nullptr, 0)) {
+      file = std::string(folder) + "/" + file;
+      std::free(folder);
+    }
+  }
+  std::atexit(write_report);
+}
+
+}  // namespace dynvm::base

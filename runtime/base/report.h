@@ -1,0 +1,70 @@
+// The report: what was traced, compiled, left and refused in this process.
+//
+// Purpose: one process-wide set of counters that every part adds to; written as JSON by --report and as ten lines by
+//   --stats when the process ends.
+// Inputs: report() and its fields, changed with the GIL held. Outputs: write_report_at_exit's file and lines.
+// Invariants: a TraceReport stays where it is once added (generated code may count through pointers into it). Written
+//   once, also when the script ends by an exception, sys.exit or Ctrl-C; a forked child writes its own file, FILE.PID
+//   before the suffix, and no lines. os._exit writes nothing, as with Python's own atexit.
+// Tests: tests/base/base_test.cpp, tests/launcher/test_report.py.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+
+namespace dynvm::base {
+
+// One compiled trace.
+struct TraceReport {
+  int id = 0;
+  std::string file;              // of the loop header or function, as its code object says
+  int line = 0;
+  std::string function;          // qualified name
+  std::string kind;              // "loop", "call", "side", "backward"
+  int ir_insts = 0;              // after the passes
+  int tensor_ops = 0;            // eager ATen operations of one run
+  int kernels = 0;               // generated kernels of one run
+  uint64_t runs = 0;             // complete runs
+  uint64_t exits = 0;            // side exits taken
+  double interpreted_ms = 0;     // one run in the interpreter, as measured before compiling; 0: not known
+  double compiled_ms = 0;        // all runs together; 0: not measured
+};
+
+struct Report {
+  uint64_t tensor_ops_total = 0;     // ATen operations that eager would have run: interpreted and compiled ones
+  uint64_t tensor_ops_compiled = 0;  // those of them that ran inside compiled traces
+  std::deque<TraceReport> traces;
+  uint64_t side_exits = 0;
+  std::map<std::string, uint64_t> aborts;          // reason -> recordings given up
+  std::map<std::string, uint64_t> residual_calls;  // name -> calls compiled into traces as they are
+  uint64_t handovers = 0;                          // frames given to CPython's evaluator
+  double record_ms = 0;
+  double compile_ms = 0;
+  std::map<std::string, std::string> notes;        // anything refused that has no counter: what -> why
+
+  // A new trace with the next id.
+  TraceReport& add_trace();
+  // Milliseconds saved: for each trace with both times known, runs in the interpreter less compiled runs.
+  [[nodiscard]] double time_saved_ms() const;
+  // The JSON text of --report.
+  [[nodiscard]] std::string json() const;
+  // The ten lines of --stats.
+  [[nodiscard]] std::string stats() const;
+};
+
+// The process's report.
+Report& report();
+
+// Calls `fill` just before the report is written, for counters that are kept elsewhere. It may not use Python.
+void on_report(std::function<void(Report&)> fill);
+
+// Arranges for what Options asks for to be written when the process ends. Call once, after the options are parsed.
+void write_report_at_exit();
+
+// Writes it now, unless that was done: for ends of a process that run no exit handlers.
+void write_report();
+
+}  // namespace dynvm::base

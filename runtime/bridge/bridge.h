@@ -1,0 +1,161 @@
+// The torch bridge as the rest of dynvm sees it: no torch header, no torch type. Implemented by runtime/torch (libdynvm_torch.so), which is
+// built against the torch of the user's environment and loaded when a script has imported torch.
+//
+// Two halves:
+//  - recording: which ATen operations did this call become, on which tensors, with which arguments;
+//  - running: a Program (the tensor part of a compiled trace) is instantiated as a Session; generated code calls the functions of
+//    `SessionFunctions` with it.
+//
+// How a Session holds tensors ("shadow tensors"). Every tensor of a trace is one persistent at::Tensor over a persistent StorageImpl that does
+// not own its memory. Binding an input, allocating an escaping result or placing an intermediate into the arena only sets the storage's
+// data pointer, and with it every view's, so a run creates no tensor but what escapes. `Session::storage_data[s]` is that pointer: fused
+// kernels take this very array.
+//
+// Invariants: the GIL is held for every function here. Everything runs below autograd (and below the recorder's own key).
+// A function that returns -1 has set a Python exception. Tests: tests/torch.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/trace.h"
+
+namespace dynvm::bridge {
+
+inline constexpr int kBridgeVersion = 1;
+
+// One recorded ATen operation. `call.args[..].operands` index into `tensors`, which holds recorder tensor ids (-1: undefined);
+// `call.results` holds recorder tensor ids of the results. Wrapped-number tensors are recorded by value (kNumberTensor), not as tensors.
+struct OpRecord {
+  ir::AtenCall call;
+  std::vector<int32_t> tensors;
+  // aten::_local_scalar_dense and other number results: their value.
+  enum Number : uint8_t { kNoNumber, kIntNumber, kFloatNumber, kBoolNumber } number = kNoNumber;
+  int64_t int_value = 0;
+  double float_value = 0;
+  bool raised = false;             // the operation raised: no results
+  std::string unsupported;         // not empty: why this operation cannot be part of a trace ("sparse tensor", "quantized", ...)
+};
+
+// What Python sees of a tensor object.
+struct TensorObject {
+  bool exact_type = false;         // torch.Tensor or torch.nn.Parameter themselves, no subclass
+  bool requires_grad = false, is_leaf = true, has_hooks = false, is_view = false;
+  std::string grad_fn;             // autograd node name, "" when none
+  int32_t output_nr = 0;
+  uint32_t version = 0;
+};
+
+// Records what torch calls on this thread (and on autograd's threads for it) become. One at a time. Tensors are held weakly; an id
+// stands for (storage, offset, sizes, strides, dtype): two TensorImpls that look at the same memory the same way share it.
+class Recorder {
+ public:
+  virtual ~Recorder() = default;
+  virtual void enable() = 0;                        // around one torch call
+  virtual void disable() = 0;
+  virtual std::vector<OpRecord> take() = 0;         // the operations since the last take
+  virtual int32_t tensor_id(PyObject* tensor) = 0;  // id of a tensor object's value, new if not seen before
+  // The tensor object of a value that was made from Python data (aten::lift_fresh), which the recorder keeps; null for any other. New reference.
+  virtual PyObject* constant(int32_t id) { (void)id; return nullptr; }
+  virtual const ir::TensorMeta& meta(int32_t id) = 0;  // storage = recorder-wide storage number
+};
+
+// Storage of a running trace.
+struct StorageSpec {
+  enum Kind : uint8_t {
+    kInput,   // bound by bind_input
+    kArena,   // at arena_offset in the session's arena
+    kFresh,   // escapes: allocated for this iteration by `allocate`
+    kResult,  // allocated by the call that defines it (operations without an out form)
+  } kind = kInput;
+  int64_t bytes = 0;
+  int64_t arena_offset = 0;
+};
+
+struct CallSpec {
+  ir::AtenCall call;                  // args[..].operands index into `operands`
+  std::vector<int32_t> operands;      // for tensor positions: tensor index; for scalar positions: index into the scalars array given to `call`
+  std::vector<int32_t> results;       // tensor index of each result, -1 when undefined or unused
+};
+
+struct WrapSpec {
+  ir::Wrap wrap;                      // wrap.forward is replaced by `forward`
+  int32_t tensor = -1;
+  std::vector<int32_t> forward;       // indexes of calls to run again, in order, under autograd on the real inputs
+};
+
+struct ProgramSpec {
+  std::vector<StorageSpec> storages;
+  int64_t arena_bytes = 0;
+  std::vector<ir::TensorMeta> tensors;  // meta.storage = index into storages
+  std::vector<CallSpec> calls;
+  std::vector<WrapSpec> wraps;
+  std::vector<ir::TorchState> states;
+};
+
+struct Session {
+  void** storage_data = nullptr;      // [storages]
+  void* impl = nullptr;
+};
+
+// Called from generated code. All return 0 when fine.
+struct SessionFunctions {
+  // The object is a tensor as tensors[t] describes (exact type, dtype, device, sizes, strides, offset is free for views of it but must equal
+  // meta's alignment class; requires_grad; no hooks beyond those recorded): bind its storage. 1: it is not.
+  int (*bind_input)(Session*, int32_t tensor, PyObject* object);
+  int (*check_state)(Session*, int32_t state);                       // 1: torch's modes differ from states[state]
+  int (*allocate)(Session*, int32_t storage);                        // kFresh; -1: out of memory
+  int (*call)(Session*, int32_t call, const int64_t* scalars);       // -1: raised. Scalars are bit patterns (int64, double, bool 0/1).
+  int (*read_scalar)(Session*, int32_t tensor, int64_t* value);      // value: bits of int64, double or 0/1
+  int (*bump_version)(Session*, int32_t tensor, int32_t by);         // on the real tensor behind an input or fresh storage
+  PyObject* (*wrap)(Session*, int32_t wrap);                         // new reference or null (raised)
+  void (*end_iteration)(Session*);                                   // drops results and fresh storages that nobody else holds
+};
+
+class Program {
+ public:
+  virtual ~Program() = default;
+  virtual Session* acquire() = 0;     // a session for one running activation (they are pooled)
+  virtual void release(Session*) = 0;
+};
+
+using ParallelBody = void (*)(void* context, int64_t begin, int64_t end);
+using ParallelForFunction = void (*)(int64_t size, int64_t grain, ParallelBody body, void* context);
+
+class Bridge {
+ public:
+  virtual ~Bridge() = default;
+  virtual std::string torch_version() = 0;
+  // --- objects
+  virtual bool is_tensor(PyObject*) = 0;
+  virtual TensorObject describe(PyObject* tensor) = 0;
+  virtual PyObject* get_grad(PyObject* tensor) = 0;                    // new reference (None when there is none)
+  virtual int set_grad(PyObject* tensor, PyObject* grad_or_none) = 0;  // as `tensor.grad = ...` does
+  virtual uint64_t storage_key(PyObject* tensor) = 0;                  // identity of the storage, for aliasing tests
+  virtual ir::TorchState torch_state() = 0;
+  // --- recording
+  virtual std::unique_ptr<Recorder> recorder() = 0;
+  // Counts ATen operations dispatched on this thread while on (about 0.15 us each): for --report and for finding tensor loops.
+  virtual void set_counting(bool on) = 0;
+  virtual uint64_t ops_counted() = 0;
+  // --- running
+  virtual std::unique_ptr<Program> build(const ProgramSpec&, std::string* error) = 0;  // null and error when an operation is unknown
+  virtual const SessionFunctions& functions() = 0;
+  // Why the last bind_input that gave 1 did so ("other sizes"): for the report.
+  virtual std::string last_refusal() = 0;
+  // True when the bridge runs this call into planned storage (an out form or own code); false: results are kResult storages. Views
+  // (results that alias an argument) cost nothing at run time: the bridge need not be called for them.
+  virtual bool has_planned_form(const ir::AtenCall&) = 0;
+  // --- threads: torch's pool, for codegen::set_parallel_for and codegen::set_num_threads (the signatures are those of codegen/parallel.h).
+  virtual ParallelForFunction parallel_for() = 0;
+  virtual int num_threads() = 0;
+};
+
+// Exported by libdynvm_torch.so as `dynvm_torch_bridge`; null with a Python exception when the running torch is not the one built for.
+using CreateBridge = Bridge* (*)(int version);
+
+}  // namespace dynvm::bridge

@@ -1,0 +1,302 @@
+// Compiling, running and leaving traces (compiled_trace.h).
+#include "runtime/exec/compiled_trace.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <new>
+
+#include "ir/text.h"
+#include "runtime/base/check.h"
+#include "runtime/exec/helpers.h"
+#include "runtime/exec/layout.h"
+#include "runtime/exec/materialise.h"
+
+namespace dynvm::runtime {
+
+using codegen::Activation;
+using codegen::ExitKind;
+using ir::Op;
+using ir::Ref;
+
+namespace {
+
+// --- called from generated code
+
+[[noreturn]] void out_of_memory(int32_t inst) {
+  (void)inst;
+  PyErr_Print();
+  Py_FatalError("dynvm: no memory in an operation of a compiled trace that cannot raise");
+}
+
+void run_kernel(const codegen::CompiledKernel* kernel, void* const* pointers, const int64_t* scalars) { kernel->run(pointers, scalars); }
+
+PyObject* get_grad(bridge::Bridge* bridge, PyObject* tensor) { return bridge->get_grad(tensor); }
+int set_grad(bridge::Bridge* bridge, PyObject* tensor, PyObject* grad) { return bridge->set_grad(tensor, grad); }
+
+template <typename Function>
+const void* address(Function* function) {
+  return reinterpret_cast<const void*>(function);
+}
+
+bridge::Session* session_of(Activation* activation) { return static_cast<bridge::Session*>(activation->session); }
+
+// "call print", "get_attr shape": how the report names a residual operation.
+std::string residual_name(const ir::Trace& trace, const ir::Inst& inst) {
+  std::string name(ir::op_info(inst.op).name);
+  auto text_of = [&](uint32_t k) -> std::string {
+    if (k >= inst.count) return {};
+    const ir::Inst& operand = trace.insts[trace.arg(inst, k)];
+    return operand.op == Op::k_const_obj ? trace.objects[operand.imm].text : std::string();
+  };
+  std::string what;
+  switch (inst.op) {
+    case Op::k_call:
+    case Op::k_call_ex: what = text_of(0); break;
+    case Op::k_get_attr:
+    case Op::k_set_attr:
+    case Op::k_import_from: what = text_of(1); break;
+    case Op::k_import_name: what = text_of(0); break;
+    default: break;
+  }
+  return what.empty() ? name : name + " " + what;
+}
+
+}  // namespace
+
+base::Status CompiledTrace::compile(ir::Trace&& optimised, const StoragePlan& storages, bridge::Bridge* bridge,
+                                    const CompileOptions& options, std::unique_ptr<CompiledTrace>* out) {
+  std::unique_ptr<CompiledTrace> trace(new CompiledTrace);
+  trace->trace_ = std::move(optimised);
+  base::Status status = trace->build(storages, bridge, options);
+  if (status.ok()) *out = std::move(trace);
+  return status;
+}
+
+base::Status CompiledTrace::build(const StoragePlan& storages, bridge::Bridge* bridge, const CompileOptions& options) {
+  values_ = codegen::plan_values(trace_);
+  if (base::Status status = build_program(trace_, storages, &programs_); !status.ok()) return status;
+  helpers_ = helper_table();
+  helpers_.write_back = address(&write_back);
+  helpers_.wrap = address(&wrap);
+  helpers_.out_of_memory = address(&out_of_memory);
+  if (programs_.has_tensors && bridge == nullptr) return base::Status::failure("the trace has tensors and there is no torch bridge");
+  bridge_ = bridge;
+  if (bridge != nullptr) {
+    helpers_.get_grad = address(&get_grad);
+    helpers_.set_grad = address(&set_grad);
+    helpers_.grad_context = bridge;
+  }
+  if (programs_.has_tensors) {
+    std::string error;
+    program_ = bridge->build(programs_.spec, &error);
+    if (program_ == nullptr) return base::Status::failure("torch program: " + error);
+    const bridge::SessionFunctions& functions = bridge->functions();
+    helpers_.bind_input = address(functions.bind_input);
+    helpers_.check_state = address(functions.check_state);
+    helpers_.allocate = address(functions.allocate);
+    helpers_.call = address(functions.call);
+    helpers_.read_scalar = address(functions.read_scalar);
+    helpers_.bump_version = address(functions.bump_version);
+    helpers_.end_iteration = address(functions.end_iteration);
+  }
+  codegen::TraceCodeInput input{&trace_, &values_, &programs_.plan, &python_layout(), &helpers_, {}};
+  if (base::Status status = compile_kernels(&input.kernels); !status.ok()) return status;
+
+  codegen::TraceCodeOptions code_options;
+  code_options.stress_exits = options.stress_exits;
+  code_options.listing = options.listing;
+  exits_.assign(trace_.insts.size(), 0);
+  if (options.count_residuals) {
+    residual_counts_.assign(trace_.insts.size(), 0);
+    code_options.counters = &residual_counts_;
+  }
+  if (base::Status status = codegen::compile_trace(input, code_options, &code_); !status.ok()) return status;
+
+  for (const ir::Inst& inst : trace_.insts)
+    if (inst.op == Op::k_aten) tensor_ops_ += trace_.calls[inst.imm].count;
+  const ir::Inst& last = trace_.insts.back();
+  if (last.op == Op::k_loop) {
+    const std::vector<Ref>& slots = trace_.snapshots[last.snapshot].frames[0].slots;
+    if (trace_.snapshots[last.snapshot].frames.size() != 1) return base::Status::failure("the loop's snapshot has inlined frames");
+    for (size_t k = 0; k < slots.size(); ++k) {
+      bool same = slots[k] == ir::kSlotUnchanged ||
+                  (slots[k] != ir::kSlotNull && trace_.insts[slots[k]].op == Op::k_slot && trace_.insts[slots[k]].imm == static_cast<int64_t>(k));
+      if (!same) written_.emplace_back(static_cast<int32_t>(k), slots[k]);
+    }
+  }
+  return {};
+}
+
+base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* entries) {
+  for (const ir::Kernel& kernel : trace_.kernels) {
+    std::unique_ptr<codegen::CompiledKernel> compiled;
+    base::Status status = codegen::compile_kernel(kernel, codegen::cpu_features(), {}, &compiled);
+    if (!status.ok()) return status.in("kernel " + kernel.name);
+    codegen::KernelEntry entry;
+    if (compiled->parallel()) {
+      entry.entry = address(&run_kernel);
+      entry.context = compiled.get();
+    } else {
+      entry.entry = address(compiled->entry());
+    }
+    entries->push_back(entry);
+    kernels_.push_back(std::move(compiled));
+  }
+  return {};
+}
+
+CompiledTrace::~CompiledTrace() {
+  DYNVM_CHECK(free_.size() == all_.size(), "trace {} is dropped while it runs", trace_.id);
+  for (Activation* activation : all_) {
+    if (activation->session != nullptr) program_->release(session_of(activation));
+    std::free(activation);
+  }
+  for (PyObject* object : owned_) Py_DECREF(object);
+}
+
+void CompiledTrace::own(std::vector<PyObject*> objects) { owned_.insert(owned_.end(), objects.begin(), objects.end()); }
+
+size_t CompiledTrace::code_size() const {
+  size_t size = code_->size();
+  for (const auto& kernel : kernels_) size += kernel->code_size();
+  return size;
+}
+
+std::vector<std::pair<std::string, uint64_t>> CompiledTrace::residual_counts() const {
+  std::map<std::string, uint64_t> counts;
+  for (Ref ref = 0; ref < residual_counts_.size(); ++ref)
+    if (residual_counts_[ref] != 0) counts[residual_name(trace_, trace_.insts[ref])] += residual_counts_[ref];
+  return {counts.begin(), counts.end()};
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Running
+
+Activation* CompiledTrace::acquire() {
+  if (!free_.empty()) {
+    Activation* activation = free_.back();
+    free_.pop_back();
+    return activation;
+  }
+  size_t words = static_cast<size_t>(values_.num_slots) + static_cast<size_t>(code_->num_scratch());
+  void* memory = std::calloc(1, sizeof(Activation) + 8 * words);
+  DYNVM_CHECK(memory != nullptr, "no memory for an activation of {} words", words);
+  auto* activation = new (memory) Activation;
+  activation->owner = this;
+  if (program_ != nullptr) {
+    bridge::Session* session = program_->acquire();
+    activation->session = session;
+    activation->storage_data = session->storage_data;
+  }
+  all_.push_back(activation);
+  return activation;
+}
+
+void CompiledTrace::release(Activation* activation) {
+  iterations_ += activation->iterations;
+  activation->iterations = 0;
+  activation->root_slots = nullptr;
+  free_.push_back(activation);
+}
+
+RunResult CompiledTrace::run(PyObject** root_slots, const volatile int* eval_breaker) {
+  Activation* activation = acquire();
+  activation->root_slots = reinterpret_cast<void**>(root_slots);
+  activation->eval_breaker = eval_breaker;
+  ++runs_;
+  ExitKind kind = code_->entry()(activation);
+  Ref inst = static_cast<Ref>(activation->exit_inst);
+  RunResult result{RunResult::kLoopBreak, trace_.insts[inst].snapshot, inst, nullptr};
+  if (kind == ExitKind::kBreak) {
+    release(activation);
+    return result;
+  }
+  result.activation = activation;
+  result.kind = kind == ExitKind::kGuard ? RunResult::kGuardExit : kind == ExitKind::kError ? RunResult::kErrorExit : RunResult::kLeave;
+  if (kind != ExitKind::kLeave) {
+    ++exits_[inst];
+    ++total_exits_;
+  }
+  return result;
+}
+
+PyObject* CompiledTrace::wrap(Activation* activation, int32_t inst) {
+  auto* self = static_cast<CompiledTrace*>(activation->owner);
+  return self->bridge_->functions().wrap(session_of(activation), self->programs_.plan.wrap[inst]);
+}
+
+// New values first, then the stores, then the drops: a drop may run code that looks at the frame.
+int CompiledTrace::write_back(Activation* activation) {
+  auto* self = static_cast<CompiledTrace*>(activation->owner);
+  constexpr size_t kFew = 32;
+  PyObject* few[kFew];
+  std::vector<PyObject*> many;
+  PyObject** made = few;
+  size_t count = self->written_.size();
+  if (count > kFew) {
+    many.resize(count);
+    made = many.data();
+  }
+  {
+    Materialiser materialiser(*self, activation);
+    for (size_t k = 0; k < count; ++k) {
+      Ref ref = self->written_[k].second;
+      made[k] = nullptr;
+      if (ref == ir::kSlotNull || materialiser.get(ref, &made[k])) continue;
+      while (k-- > 0) Py_XDECREF(made[k]);
+      return -1;
+    }
+  }
+  auto** root = reinterpret_cast<PyObject**>(activation->root_slots);
+  for (size_t k = 0; k < count; ++k) std::swap(root[self->written_[k].first], made[k]);
+  for (size_t k = 0; k < count; ++k) Py_XDECREF(made[k]);
+  return 0;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Leaving
+
+std::vector<FrameState> CompiledTrace::take_exit_state(const RunResult& result) {
+  DYNVM_CHECK(result.activation != nullptr && result.snapshot >= 0, "trace {}: no exit state to take", trace_.id);
+  auto* activation = static_cast<Activation*>(result.activation);
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  std::vector<FrameState> frames;
+  {
+    Materialiser materialiser(*this, activation);
+    for (const ir::SnapshotFrame& from : trace_.snapshots[result.snapshot].frames) {
+      FrameState& frame = frames.emplace_back();
+      frame.code = static_cast<PyCodeObject*>(from.code);
+      frame.unit = from.unit;
+      frame.continuation = from.continuation;
+      // A failure leaves null and its exception; what is left can still be made.
+      auto get = [&](Ref ref) {
+        PyObject* object = nullptr;
+        PyObject *first_type, *first_value, *first_traceback;
+        PyErr_Fetch(&first_type, &first_value, &first_traceback);
+        bool fine = materialiser.get(ref, &object);
+        if (fine || first_type != nullptr) {
+          PyErr_Restore(first_type, first_value, first_traceback);  // the first failure is the one to report
+        }
+        return object;
+      };
+      if (from.function != ir::kNoRef) frame.function = get(from.function);
+      if (from.continuation_value != ir::kNoRef) frame.continuation_value = get(from.continuation_value);
+      frame.slots.reserve(from.slots.size());
+      for (Ref slot : from.slots)
+        frame.slots.push_back(slot == ir::kSlotUnchanged ? slot_unchanged() : slot == ir::kSlotNull ? nullptr : get(slot));
+    }
+  }
+  end(activation, result.inst);
+  if (type != nullptr) PyErr_Restore(type, value, traceback);  // the trace's own exception comes first
+  return frames;
+}
+
+void CompiledTrace::end(Activation* activation, Ref inst) {
+  values_.for_each_live(inst, [&](Ref ref) { Py_XDECREF(reinterpret_cast<PyObject*>(activation->values()[values_.values[ref].slot])); });
+  if (activation->session != nullptr) bridge_->functions().end_iteration(session_of(activation));
+  release(activation);
+}
+
+}  // namespace dynvm::runtime

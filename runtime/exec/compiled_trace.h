@@ -1,0 +1,120 @@
+// A trace that runs: machine code, the tensor program, activations, exits.
+//
+// Inputs: an optimised trace with its storage plan; the root frame's slots. Outputs: exits, and from them the state of every frame.
+//
+//     run() ──exit──► RunResult ──take_exit_state()──► frames' slots, the activation is over
+//
+// Invariants: the GIL is held. Between a run that left and its take_exit_state the activation keeps what it owns. A trace may be entered
+// again while it runs (recursion, other threads): each run has its own activation and session. const_obj operands are alive as long as
+// own() or a guard says so.
+// Tests: tests/exec.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/trace/compile.h"
+#include "codegen/x86/kernel/compile.h"
+#include "ir/trace.h"
+#include "runtime/base/status.h"
+#include "runtime/bridge/bridge.h"
+#include "runtime/exec/program.h"
+
+namespace dynvm::runtime {
+
+struct CompileOptions {
+  bool stress_exits = false;    // each guard fails once, the first time it is reached
+  bool listing = false;         // keep the machine code's text (--dump=asm)
+  bool count_residuals = false; // count each residual operation's runs by name
+};
+
+struct RunResult {
+  enum Kind {
+    kGuardExit,  // a guard did not hold
+    kErrorExit,  // the Python exception is set: unwind at the innermost frame's position
+    kLoopBreak,  // the eval breaker is set: the state is the loop header's, the root slots are written back, nothing to take
+    kLeave,      // the trace's end
+  } kind;
+  int32_t snapshot = ir::kNoSnapshot;
+  ir::Ref inst = ir::kNoRef;
+  void* activation = nullptr;  // codegen::Activation*, for take_exit_state
+};
+
+// In FrameState::slots of the root frame: the slot keeps what it holds.
+inline PyObject* slot_unchanged() { return reinterpret_cast<PyObject*>(uintptr_t{1}); }
+
+// All references are owned by the receiver; null where a slot is empty.
+struct FrameState {
+  PyObject* function = nullptr;            // null for the root frame
+  PyCodeObject* code = nullptr;            // borrowed
+  int unit = 0;
+  uint8_t continuation = 0;
+  PyObject* continuation_value = nullptr;
+  std::vector<PyObject*> slots;
+};
+
+class CompiledTrace {
+ public:
+  // On error the message says what cannot be compiled. bridge: null when the trace has no tensors.
+  static base::Status compile(ir::Trace&& optimised, const StoragePlan& storages, bridge::Bridge* bridge, const CompileOptions& options,
+                              std::unique_ptr<CompiledTrace>* out);
+  ~CompiledTrace();
+  CompiledTrace(const CompiledTrace&) = delete;
+  CompiledTrace& operator=(const CompiledTrace&) = delete;
+
+  // root_slots: locals and value stack of the root frame, as at the loop header. Loops inside until it leaves.
+  RunResult run(PyObject** root_slots, const volatile int* eval_breaker);
+
+  // After kGuardExit, kErrorExit, kLeave: every frame's slots, root first. Ends the activation. An object that cannot be made (memory, a
+  // wrap that raises) leaves its slot null and a Python exception set: the caller unwinds at the innermost position then.
+  std::vector<FrameState> take_exit_state(const RunResult& result);
+
+  // Takes references over, to be dropped with the trace.
+  void own(std::vector<PyObject*> objects);
+
+  const ir::Trace& ir() const { return trace_; }
+  uint64_t iterations() const { return iterations_; }
+  uint64_t runs() const { return runs_; }
+  uint64_t exits(ir::Ref inst) const { return exits_[inst]; }
+  uint64_t total_exits() const { return total_exits_; }
+  uint64_t stressed_guards() const { return code_->stressed(); }
+  int tensor_ops() const { return tensor_ops_; }      // eager operations that one iteration stands for
+  int num_kernels() const { return static_cast<int>(kernels_.size()); }
+  size_t code_size() const;                           // machine code of trace and kernels
+  const std::string& listing() const { return code_->listing(); }
+  // Name and number of runs of each residual operation that runs Python code (with count_residuals).
+  std::vector<std::pair<std::string, uint64_t>> residual_counts() const;
+
+ private:
+  friend class Materialiser;
+  CompiledTrace() = default;
+  base::Status build(const StoragePlan& storages, bridge::Bridge* bridge, const CompileOptions& options);
+  base::Status compile_kernels(std::vector<codegen::KernelEntry>* entries);
+  codegen::Activation* acquire();
+  void release(codegen::Activation* activation);
+  void end(codegen::Activation* activation, ir::Ref inst);
+  static int write_back(codegen::Activation* activation);
+  static PyObject* wrap(codegen::Activation* activation, int32_t inst);
+
+  ir::Trace trace_;
+  codegen::ValuePlan values_;
+  codegen::HelperTable helpers_;
+  TracePrograms programs_;
+  std::vector<std::unique_ptr<codegen::CompiledKernel>> kernels_;
+  bridge::Bridge* bridge_ = nullptr;
+  std::unique_ptr<bridge::Program> program_;
+  std::unique_ptr<codegen::TraceCode> code_;
+  std::vector<codegen::Activation*> all_, free_;
+  std::vector<std::pair<int32_t, ir::Ref>> written_;  // root slots that the loop changes
+  std::vector<PyObject*> owned_;
+  std::vector<uint64_t> exits_, residual_counts_;
+  uint64_t iterations_ = 0, runs_ = 0, total_exits_ = 0;
+  int tensor_ops_ = 0;
+};
+
+}  // namespace dynvm::runtime

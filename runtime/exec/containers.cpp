@@ -1,0 +1,112 @@
+// Building, changing and taking apart containers (helpers.h).
+#include "runtime/exec/helpers.h"
+
+namespace dynvm::runtime::helpers {
+
+PyObject* build_tuple(PyObject** items, int64_t count) {
+  PyObject* tuple = PyTuple_New(count);
+  if (tuple == nullptr) return nullptr;
+  for (int64_t k = 0; k < count; ++k) PyTuple_SET_ITEM(tuple, k, Py_NewRef(items[k]));
+  return tuple;
+}
+
+PyObject* build_list(PyObject** items, int64_t count) {
+  PyObject* list = PyList_New(count);
+  if (list == nullptr) return nullptr;
+  for (int64_t k = 0; k < count; ++k) PyList_SET_ITEM(list, k, Py_NewRef(items[k]));
+  return list;
+}
+
+PyObject* build_map(PyObject** pairs, int64_t count) {
+  PyObject* dict = _PyDict_NewPresized(count / 2);
+  for (int64_t k = 0; dict != nullptr && k < count; k += 2) {
+    if (PyDict_SetItem(dict, pairs[k], pairs[k + 1]) < 0) Py_CLEAR(dict);
+  }
+  return dict;
+}
+
+PyObject* build_set(PyObject** items, int64_t count) {
+  PyObject* set = PySet_New(nullptr);
+  for (int64_t k = 0; set != nullptr && k < count; ++k) {
+    if (PySet_Add(set, items[k]) < 0) Py_CLEAR(set);
+  }
+  return set;
+}
+
+PyObject* build_string(PyObject** items, int64_t count) {
+  PyObject* empty = PyUnicode_New(0, 0);
+  if (empty == nullptr) return nullptr;
+  PyObject* joined = _PyUnicode_JoinArray(empty, items, count);
+  Py_DECREF(empty);
+  return joined;
+}
+
+PyObject* build_slice(PyObject* start, PyObject* stop, PyObject* step) { return PySlice_New(start, stop, step); }
+PyObject* build_cell(PyObject* content) { return PyCell_New(content); }
+PyObject* bind_method(PyObject* function, PyObject* self) { return PyMethod_New(function, self); }
+
+PyObject* make_function(PyObject** parts, int64_t count) {
+  auto* function = reinterpret_cast<PyFunctionObject*>(PyFunction_New(parts[0], parts[1]));
+  if (function == nullptr) return nullptr;
+  auto part = [&](int64_t k) { return k < count ? Py_XNewRef(parts[k]) : nullptr; };
+  function->func_defaults = part(2);
+  function->func_kwdefaults = part(3);
+  Py_XSETREF(function->func_annotations, part(4));
+  function->func_closure = part(5);
+  return reinterpret_cast<PyObject*>(function);
+}
+
+PyObject* dict_get(PyObject* dict, PyObject* key) {
+  PyObject* value = PyDict_GetItemWithError(dict, key);  // a str key raises nothing
+  return Py_XNewRef(value);
+}
+
+int dict_set(PyObject* dict, PyObject* key, PyObject* value) { return PyDict_SetItem(dict, key, value); }
+int dict_merge(PyObject* dict, PyObject* other) { return PyDict_Update(dict, other); }
+int list_append(PyObject* list, PyObject* item) { return PyList_Append(list, item); }
+
+int list_extend_list(PyObject* list, PyObject* items) {
+  return PyList_SetSlice(list, PY_SSIZE_T_MAX, PY_SSIZE_T_MAX, items);
+}
+
+PyObject* unpack(PyObject* iterable, int64_t count) {
+  if (PyTuple_CheckExact(iterable) && PyTuple_GET_SIZE(iterable) == count) return Py_NewRef(iterable);
+  if (PyList_CheckExact(iterable) && PyList_GET_SIZE(iterable) == count) return PyList_AsTuple(iterable);
+  PyObject* iterator = PyObject_GetIter(iterable);
+  if (iterator == nullptr) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError) && Py_TYPE(iterable)->tp_iter == nullptr && !PySequence_Check(iterable))
+      PyErr_Format(PyExc_TypeError, "cannot unpack non-iterable %.200s object", Py_TYPE(iterable)->tp_name);
+    return nullptr;
+  }
+  PyObject* tuple = PyTuple_New(count);
+  for (int64_t k = 0; tuple != nullptr && k < count; ++k) {
+    PyObject* item = PyIter_Next(iterator);
+    if (item == nullptr) {
+      if (!PyErr_Occurred())
+        PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected %d, got %d)", static_cast<int>(count), static_cast<int>(k));
+      Py_CLEAR(tuple);
+    } else {
+      PyTuple_SET_ITEM(tuple, k, item);
+    }
+  }
+  if (tuple != nullptr) {
+    PyObject* item = PyIter_Next(iterator);
+    if (item != nullptr) {
+      Py_DECREF(item);
+      PyErr_Format(PyExc_ValueError, "too many values to unpack (expected %d)", static_cast<int>(count));
+      Py_CLEAR(tuple);
+    } else if (PyErr_Occurred()) {
+      Py_CLEAR(tuple);
+    }
+  }
+  Py_DECREF(iterator);
+  return tuple;
+}
+
+// Types without a managed dict: the pointer stands inside the object.
+PyObject* dict_of(PyObject* object) {
+  PyObject** pointer = _PyObject_GetDictPtr(object);
+  return pointer == nullptr ? nullptr : *pointer;
+}
+
+}  // namespace dynvm::runtime::helpers

@@ -1,0 +1,11 @@
+// The running CPython's layout for generated code; one implementation per version (layout_311.cpp).
+// Tests: tests/exec.
+#pragma once
+
+#include "codegen/trace/python_layout.h"
+
+namespace dynvm::runtime {
+
+const codegen::PythonLayout& python_layout();
+
+}  // namespace dynvm::runtime

@@ -1,0 +1,48 @@
+// CPython 3.11's layout (layout.h). What public headers do not show: an instance with a managed dict has its inline values' and its dict's
+// pointers 32 and 24 bytes in front; dict keys begin {reference count, log2 sizes and kind in 4 bytes, version in 4 bytes}.
+#include <Python.h>
+
+#if PY_VERSION_HEX >> 16 == 0x030b
+
+#include <cstddef>
+
+#include "runtime/exec/layout.h"
+
+namespace dynvm::runtime {
+
+const codegen::PythonLayout& python_layout() {
+  static const codegen::PythonLayout layout = [] {
+    codegen::PythonLayout out;
+    out.long_style = codegen::PythonLayout::kSizedDigits;
+    out.ob_refcnt = offsetof(PyObject, ob_refcnt);
+    out.ob_type = offsetof(PyObject, ob_type);
+    out.var_size = offsetof(PyVarObject, ob_size);
+    out.type_flags = offsetof(PyTypeObject, tp_flags);
+    out.type_version = offsetof(PyTypeObject, tp_version_tag);
+    out.managed_dict_flag = Py_TPFLAGS_MANAGED_DICT;
+    out.managed_dict = -24;
+    out.managed_values = -32;
+    out.first_value = 0;
+    out.heap_type_keys = offsetof(PyHeapTypeObject, ht_cached_keys);
+    out.keys_version = 12;
+    out.dict_version = offsetof(PyDictObject, ma_version_tag);
+    out.dict_used = offsetof(PyDictObject, ma_used);
+    out.function_version = offsetof(PyFunctionObject, func_version);
+    out.float_value = offsetof(PyFloatObject, ob_fval);
+    out.long_digits = offsetof(PyLongObject, ob_digit);
+    out.tuple_items = offsetof(PyTupleObject, ob_item);
+    out.list_items = offsetof(PyListObject, ob_item);
+    out.none = Py_None;
+    out.true_object = Py_True;
+    out.false_object = Py_False;
+    out.long_type = &PyLong_Type;
+    out.float_type = &PyFloat_Type;
+    out.dealloc = reinterpret_cast<const void*>(&_Py_Dealloc);
+    return out;
+  }();
+  return layout;
+}
+
+}  // namespace dynvm::runtime
+
+#endif

@@ -1,0 +1,32 @@
+// Turns values of a running trace into Python objects: what exits and the loop's write-back need.
+//
+// Inputs: an activation that stands before (or at) an instruction. Outputs: new references. Invariant: one object per value within one
+// Materialiser, so identity is what it was; instructions that were sunk are carried out now, operands first, through the same helpers.
+// Tests: tests/exec/exit_test.cpp.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "runtime/exec/compiled_trace.h"
+
+namespace dynvm::runtime {
+
+class Materialiser {
+ public:
+  Materialiser(const CompiledTrace& trace, codegen::Activation* activation) : trace_(trace), activation_(activation) {}
+  ~Materialiser();
+
+  // A new reference (null for a null value). False: a Python exception is set.
+  [[nodiscard]] bool get(ir::Ref ref, PyObject** out);
+
+ private:
+  bool make(ir::Ref ref, PyObject** out);
+  bool box(ir::Type type, int64_t bits, PyObject** out);
+
+  const CompiledTrace& trace_;
+  codegen::Activation* activation_;
+  std::vector<std::pair<ir::Ref, PyObject*>> made_;  // few: searched linearly
+};
+
+}  // namespace dynvm::runtime

@@ -1,0 +1,140 @@
+// Numbering tensors, calls and wraps (program.h).
+#include "runtime/exec/program.h"
+
+#include "ir/effects.h"
+#include "ir/text.h"
+
+namespace dynvm::runtime {
+
+using ir::Inst;
+using ir::Op;
+using ir::Ref;
+using ir::Type;
+
+namespace {
+
+class Builder {
+ public:
+  Builder(const ir::Trace& trace, const StoragePlan& storages, TracePrograms* out) : trace_(trace), storages_(storages), out_(*out) {}
+
+  base::Status run() {
+    size_t n = trace_.insts.size();
+    out_.plan.tensor.assign(n, -1);
+    out_.plan.call.assign(n, -1);
+    out_.plan.wrap.assign(n, -1);
+    out_.plan.allocate.assign(n, {});
+    out_.spec.storages = storages_.storages;
+    out_.spec.arena_bytes = storages_.arena_bytes;
+    out_.spec.states = trace_.torch_states;
+    if (storages_.storages.size() != static_cast<size_t>(trace_.num_storages))
+      return base::Status::failure("the storage plan has " + std::to_string(storages_.storages.size()) + " storages, the trace " +
+                                   std::to_string(trace_.num_storages));
+    call_of_.assign(n, -1);
+    number_tensors();
+    for (Ref ref = 0; ref < n && status_.ok(); ++ref)
+      if (trace_.insts[ref].op == Op::k_aten && runs(ref)) out_.plan.call[ref] = call(ref);
+    for (Ref ref = 0; ref < n && status_.ok(); ++ref)
+      if (trace_.insts[ref].op == Op::k_wrap) wrap(ref);
+    allocations();
+    return status_;
+  }
+
+ private:
+  void number_tensors() {
+    results_.assign(trace_.insts.size(), {});
+    for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
+      const Inst& inst = trace_.insts[ref];
+      if (ir::op_info(inst.op).effects & ir::kTensorMemory || inst.op == Op::k_guard_torch_state) out_.has_tensors = true;
+      if (inst.type != Type::kTensor) continue;
+      out_.has_tensors = true;
+      out_.plan.tensor[ref] = static_cast<int32_t>(out_.spec.tensors.size());
+      out_.spec.tensors.push_back(trace_.metas[inst.meta]);
+      if (inst.op != Op::k_result) continue;
+      std::vector<int32_t>& results = results_[trace_.arg(inst, 0)];
+      if (results.size() <= static_cast<size_t>(inst.imm)) results.resize(inst.imm + 1, -1);
+      if (results[inst.imm] < 0) results[inst.imm] = out_.plan.tensor[ref];
+    }
+  }
+
+  bool has_numbers(const Inst& inst) const {
+    for (uint32_t k = 0; k < inst.count; ++k)
+      if (trace_.insts[trace_.arg(inst, k)].type != Type::kTensor) return true;
+    return false;
+  }
+
+  // Views are in place already, unless a run-time number says where they look.
+  bool runs(Ref ref) const {
+    const Inst& inst = trace_.insts[ref];
+    return !inst.sunk && (has_numbers(inst) || !ir::is_view_call(trace_, inst));
+  }
+
+  // The call's index, made on first use.
+  int32_t call(Ref ref) {
+    if (call_of_[ref] >= 0) return call_of_[ref];
+    const Inst& inst = trace_.insts[ref];
+    bridge::CallSpec spec;
+    spec.call = trace_.calls[inst.imm];
+    int32_t numbers = 0;
+    for (uint32_t k = 0; k < inst.count; ++k) {
+      Ref operand = trace_.arg(inst, k);
+      spec.operands.push_back(trace_.insts[operand].type == Type::kTensor ? out_.plan.tensor[operand] : numbers++);
+    }
+    spec.results.assign(spec.call.results.size(), -1);
+    for (size_t k = 0; k < results_[ref].size(); ++k) spec.results[k] = results_[ref][k];
+    out_.spec.calls.push_back(std::move(spec));
+    return call_of_[ref] = static_cast<int32_t>(out_.spec.calls.size()) - 1;
+  }
+
+  void wrap(Ref ref) {
+    const Inst& inst = trace_.insts[ref];
+    bridge::WrapSpec spec;
+    spec.wrap = trace_.wraps[inst.imm];
+    spec.tensor = out_.plan.tensor[trace_.arg(inst, 0)];
+    for (Ref forward : spec.wrap.forward) {
+      if (trace_.insts[forward].sunk && has_numbers(trace_.insts[forward])) {
+        // Its numbers reach the bridge only when it is called.
+        status_ = base::Status::failure("`" + ir::print_inst(trace_, ref) + "` runs a fused call with run-time numbers again: `" +
+                                        ir::print_inst(trace_, forward) + "`");
+        return;
+      }
+      spec.forward.push_back(call(forward));
+    }
+    spec.wrap.forward.clear();
+    out_.plan.wrap[ref] = static_cast<int32_t>(out_.spec.wraps.size());
+    out_.spec.wraps.push_back(std::move(spec));
+  }
+
+  // A fresh storage is allocated before the first instruction that works on it.
+  void allocations() {
+    std::vector<bool> done(storages_.storages.size(), false);
+    for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
+      const Inst& inst = trace_.insts[ref];
+      if (inst.sunk || (inst.op != Op::k_aten && inst.op != Op::k_kernel)) continue;
+      auto touch = [&](int32_t meta) {
+        if (meta < 0) return;
+        int32_t storage = trace_.metas[meta].storage;
+        if (storage < 0 || done[storage] || storages_.storages[storage].kind != bridge::StorageSpec::kFresh) return;
+        done[storage] = true;
+        out_.plan.allocate[ref].push_back(storage);
+      };
+      for (uint32_t k = 0; k < inst.count; ++k) touch(trace_.insts[trace_.arg(inst, k)].meta);
+      if (inst.op == Op::k_aten)
+        for (int32_t meta : trace_.calls[inst.imm].results) touch(meta);
+    }
+  }
+
+  const ir::Trace& trace_;
+  const StoragePlan& storages_;
+  TracePrograms& out_;
+  std::vector<int32_t> call_of_;
+  std::vector<std::vector<int32_t>> results_;  // by Ref of an aten: tensor index of each result
+  base::Status status_;
+};
+
+}  // namespace
+
+base::Status build_program(const ir::Trace& trace, const StoragePlan& storages, TracePrograms* out) {
+  return Builder(trace, storages, out).run();
+}
+
+}  // namespace dynvm::runtime

@@ -1,0 +1,100 @@
+// The Bridge object that libdynvm_torch.so exports; see runtime/bridge/bridge.h.
+//
+// Inputs: none but the running torch. Outputs: dynvm_torch_bridge(). Invariants: one Bridge for the life of the process.
+// Tests: tests/torch.
+#include "runtime/bridge/bridge.h"
+
+#include <ATen/Parallel.h>
+#include <torch/version.h>
+
+#include <cstdio>
+
+#include "runtime/torch/convert.h"
+#include "runtime/torch/operator_facts.h"
+#include "runtime/torch/program.h"
+#include "runtime/torch/python_tensor.h"
+#include "runtime/torch/recorder.h"
+#include "runtime/torch/session.h"
+#include "runtime/torch/torch_state.h"
+
+namespace dynvm::torch_bridge {
+namespace {
+
+class BridgeImpl final : public bridge::Bridge {
+ public:
+  std::string torch_version() override { return TORCH_VERSION; }
+
+  bool is_tensor(PyObject* object) override { return is_tensor_object(object); }
+  bridge::TensorObject describe(PyObject* tensor) override { return describe_tensor(tensor); }
+  PyObject* get_grad(PyObject* tensor) override { return get_grad_object(tensor); }
+  int set_grad(PyObject* tensor, PyObject* grad) override { return set_grad_object(tensor, grad); }
+  uint64_t storage_key(PyObject* tensor) override {
+    const at::Tensor& t = unpack(tensor);
+    return t.has_storage() ? reinterpret_cast<uint64_t>(t.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()) : 0;
+  }
+  ir::TorchState torch_state() override { return read_torch_state(); }
+
+  std::unique_ptr<bridge::Recorder> recorder() override { return make_recorder(); }
+  void set_counting(bool on) override { torch_bridge::set_counting(on); }
+  uint64_t ops_counted() override { return torch_bridge::ops_counted(); }
+
+  std::unique_ptr<bridge::Program> build(const bridge::ProgramSpec& spec, std::string* error) override { return ProgramImpl::build(spec, error); }
+  const bridge::SessionFunctions& functions() override { return session_functions(); }
+
+  std::string last_refusal() override { return SessionImpl::last_refusal(); }
+
+  bool has_planned_form(const ir::AtenCall& call) override {
+    const auto handle = c10::Dispatcher::singleton().findSchema(c10::OperatorName(call.name, call.overload));
+    if (!handle) return false;
+    std::optional<OutOverload> out;
+    DirectFunction direct = nullptr;
+    // A call does not say where its tensors are. On a GPU some forms planned here turn out to run functionally; their results are then copied.
+    const CallHow how = classify(call, operator_facts(*handle), /*on_cpu=*/true, &out, &direct);
+    return how != CallHow::kFunctional && how != CallHow::kMovedView;
+  }
+
+  bridge::ParallelForFunction parallel_for() override {
+    return [](int64_t size, int64_t grain, bridge::ParallelBody body, void* context) {
+      at::parallel_for(0, size, grain, [&](int64_t begin, int64_t end) { body(context, begin, end); });
+    };
+  }
+  int num_threads() override { return at::get_num_threads(); }
+};
+
+// The torch in this process must be the one that the layouts in this library come from.
+bool torch_is_the_one_built_for() {
+  PyObject* module = PyImport_ImportModule("torch.version");
+  if (!module) return false;
+  PyObject* version = PyObject_GetAttrString(module, "__version__");
+  Py_DECREF(module);
+  if (!version) return false;
+  const char* text = PyUnicode_AsUTF8(version);
+  const std::string running = text ? text : "";
+  Py_DECREF(version);
+  if (!text) return false;
+  if (running.rfind(TORCH_VERSION, 0) == 0) return true;
+  PyErr_Format(PyExc_ImportError, "dynvm was built for torch %s, but torch %s is running", TORCH_VERSION, running.c_str());
+  return false;
+}
+
+}  // namespace
+}  // namespace dynvm::torch_bridge
+
+extern "C" __attribute__((visibility("default"))) dynvm::bridge::Bridge* dynvm_torch_bridge(int version) {
+  using namespace dynvm::torch_bridge;
+  static BridgeImpl* instance = nullptr;
+  if (version != dynvm::bridge::kBridgeVersion) {
+    PyErr_Format(PyExc_ImportError, "dynvm's torch bridge has version %d, but version %d is asked for", dynvm::bridge::kBridgeVersion, version);
+    return nullptr;
+  }
+  if (instance) return instance;
+  if (!torch_is_the_one_built_for() || !load_python_classes()) return nullptr;
+  try {
+    register_recording_fallback();
+  } catch (...) {
+    set_python_error(std::current_exception());
+    return nullptr;
+  }
+  instance = new BridgeImpl;
+  return instance;
+}

@@ -1,0 +1,97 @@
+// Conversions between torch's types and those of ir/trace.h; see convert.h.
+#include "runtime/torch/convert.h"
+
+// Torch 2.13 has no named tensors any more.
+#if __has_include(<ATen/core/NamedTensor.h>)
+#include <ATen/core/NamedTensor.h>
+#define DYNVM_HAS_NAMES(tensor) at::impl::has_names((tensor).unsafeGetTensorImpl())
+#else
+#define DYNVM_HAS_NAMES(tensor) false
+#endif
+
+#include <algorithm>
+#include <deque>
+#include <mutex>
+
+namespace dynvm::torch_bridge {
+
+static_assert(static_cast<int>(c10::ScalarType::BFloat16) == ir::dtype_info(ir::DType::kBF16).number);
+static_assert(static_cast<int>(c10::ScalarType::Bool) == ir::dtype_info(ir::DType::kBool).number);
+static_assert(static_cast<int>(c10::ScalarType::ComplexDouble) == ir::dtype_info(ir::DType::kC128).number);
+
+ir::DType to_dtype(c10::ScalarType type) { return ir::dtype_from_number(static_cast<int>(type)); }
+
+c10::ScalarType to_scalar_type(ir::DType type) {
+  const int number = ir::dtype_info(type).number;
+  return number < 0 ? c10::ScalarType::Undefined : static_cast<c10::ScalarType>(number);
+}
+
+ir::TensorMeta to_meta(const at::Tensor& tensor) {
+  ir::TensorMeta meta;
+  meta.dtype = to_dtype(tensor.scalar_type());
+  meta.device_type = static_cast<int8_t>(tensor.device().type());
+  meta.device_index = tensor.device().index();
+  meta.wrapped_number = tensor.unsafeGetTensorImpl()->is_wrapped_number();
+  meta.offset = tensor.storage_offset();
+  meta.sizes = tensor.sizes().vec();
+  meta.strides = tensor.strides().vec();
+  return meta;
+}
+
+const char* refuse_tensor(const at::Tensor& tensor) {
+  const c10::DispatchKeySet keys = tensor.key_set();
+  if (keys.has(c10::DispatchKey::Python)) return "tensor subclass with its own dispatch";
+  if (keys.has(c10::DispatchKey::FuncTorchBatched) || keys.has(c10::DispatchKey::FuncTorchGradWrapper)) return "functorch wrapper tensor";
+  if (keys.has(c10::DispatchKey::Functionalize)) return "functionalization wrapper tensor";
+  if (tensor.is_nested()) return "nested tensor";
+  if (tensor.is_meta()) return "meta tensor";
+  if (tensor.is_quantized()) return "quantized tensor";
+  if (tensor.layout() != c10::Layout::Strided) return tensor.is_mkldnn() ? "mkldnn tensor" : "sparse tensor";
+  if (!tensor.has_storage()) return "tensor without storage";
+  if (tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return "tensor of symbolic size";
+  if (tensor.is_neg() || tensor.is_conj() || tensor._is_zerotensor()) return "lazily negated, conjugated or zero tensor";
+  if (DYNVM_HAS_NAMES(tensor)) return "named tensor";
+  if (to_dtype(tensor.scalar_type()) == ir::DType::kOther) return "unknown dtype";
+  return nullptr;
+}
+
+namespace {
+struct OpaqueTable {
+  std::mutex mutex;
+  std::deque<c10::IValue> values;
+};
+OpaqueTable& opaque_table() {
+  static auto* table = new OpaqueTable;  // never destroyed: tensors in it must not die after torch
+  return *table;
+}
+}  // namespace
+
+int64_t intern_opaque(c10::IValue value) {
+  OpaqueTable& table = opaque_table();
+  std::lock_guard lock(table.mutex);
+  if (value.isDevice()) {
+    for (size_t i = 0; i < table.values.size(); ++i) {
+      if (table.values[i].isDevice() && table.values[i].toDevice() == value.toDevice()) return static_cast<int64_t>(i);
+    }
+  }
+  table.values.push_back(std::move(value));
+  return static_cast<int64_t>(table.values.size()) - 1;
+}
+
+const c10::IValue& opaque(int64_t handle) {
+  OpaqueTable& table = opaque_table();
+  std::lock_guard lock(table.mutex);
+  return table.values.at(static_cast<size_t>(handle));
+}
+
+ByteExtent byte_extent(const ir::TensorMeta& meta) {
+  const int64_t item = ir::dtype_size(meta.dtype);
+  int64_t last = meta.offset, first = meta.offset;
+  for (size_t d = 0; d < meta.sizes.size(); ++d) {
+    if (meta.sizes[d] == 0) return {0, 0};
+    last += (meta.sizes[d] - 1) * meta.strides[d];
+  }
+  return {first * item, (last + 1) * item};
+}
+
+}  // namespace dynvm::torch_bridge

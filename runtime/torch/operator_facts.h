@@ -1,0 +1,47 @@
+// What the bridge must know of an ATen operator, derived once from its schema, tags and quirks.def.
+//
+// Inputs: an operator handle. Outputs: OperatorFacts, cached for the life of the process.
+// Invariants: thread safe; touches no Python object. Tests: tests/torch.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dynvm::torch_bridge {
+
+struct OperatorFacts {
+  explicit OperatorFacts(c10::OperatorHandle h) : handle(std::move(h)) {}
+
+  struct ConditionalWrite {
+    int argument, when;
+  };
+
+  c10::OperatorHandle handle;
+  std::string name, overload;                       // "aten::add", "Tensor"
+  bool ignored = false;                             // not a tensor operation (profiler marks): passed on unrecorded
+  bool lift_fresh = false;                          // tensor made from Python values
+  bool checks_index = false;                        // unsupported when indexed by a mask
+  std::string unsupported;                          // why no call of it can be part of a trace
+  std::vector<int> writes;                          // arguments written in place
+  std::vector<ConditionalWrite> conditional_writes;
+  std::vector<int> return_alias;                    // per schema return: argument it aliases, or -1
+  bool random = false;                              // may draw from a generator
+  std::vector<int> probability_arguments;           // a zero here means that nothing is drawn
+  std::vector<int> training_arguments;              // a false here means that nothing is drawn
+};
+
+const OperatorFacts& operator_facts(const c10::OperatorHandle& handle);
+
+// The overload that writes the results of `handle` into given tensors and computes as `handle` does; nothing when there is none, or
+// only a generated one that computes elsewhere and copies. Its arguments are those of `handle` without the ones in `dropped`, then the
+// outputs.
+struct OutOverload {
+  c10::OperatorHandle handle;
+  std::vector<bool> dropped;      // per argument of the functional overload: not passed on (dtype, layout, device, pin_memory)
+};
+std::optional<OutOverload> find_out_overload(const c10::OperatorHandle& handle);
+
+}  // namespace dynvm::torch_bridge

@@ -1,0 +1,334 @@
+// Preparing programs; see program.h.
+#include "runtime/torch/program.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/TensorOptions.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "runtime/torch/convert.h"
+#include "runtime/torch/session.h"
+
+namespace dynvm::torch_bridge {
+namespace {
+
+using c10::IValue;
+using ir::AtenArg;
+
+[[noreturn]] void fail(const std::string& message) { throw std::runtime_error(message); }
+
+std::string full_name(const ir::AtenCall& call) { return call.overload.empty() ? call.name : call.name + "." + call.overload; }
+
+const c10::Type* list_element(const c10::Argument& argument) {
+  const c10::Type* type = argument.real_type().get();
+  if (const auto* optional = type->castRaw<c10::OptionalType>()) type = optional->getElementType().get();
+  const auto* list = type->castRaw<c10::ListType>();
+  return list ? list->getElementType().get() : nullptr;
+}
+
+c10::TypeKind plain_kind(const c10::Argument& argument) {
+  const c10::Type* type = argument.real_type().get();
+  if (const auto* optional = type->castRaw<c10::OptionalType>()) type = optional->getElementType().get();
+  return type->kind();
+}
+
+at::Tensor number_tensor(ir::DType dtype, double f, int64_t i) {
+  const c10::ScalarType type = to_scalar_type(dtype);
+  at::Tensor tensor = at::empty({}, at::TensorOptions().dtype(type).device(at::kCPU));
+  if (c10::isFloatingType(type)) {
+    tensor.fill_(f);
+  } else {
+    tensor.fill_(i);
+  }
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
+}
+
+bool is_number_list(const c10::Argument& argument) {
+  const c10::Type* element = list_element(argument);
+  return element && element->kind() == c10::TypeKind::NumberType;
+}
+
+template <class T, class Values>
+IValue make_list(const Values& values, bool of_numbers) {
+  if (of_numbers) {
+    c10::impl::GenericList list(c10::NumberType::get());
+    for (const auto& value : values) list.push_back(IValue(static_cast<T>(value)));
+    return list;
+  }
+  c10::List<T> list;
+  for (const auto& value : values) list.push_back(static_cast<T>(value));
+  return list;
+}
+
+ScalarPlace::As scalar_form(const AtenArg& arg, c10::TypeKind kind) {
+  switch (kind) {
+    case c10::TypeKind::IntType:
+    case c10::TypeKind::SymIntType: return ScalarPlace::kInt;
+    case c10::TypeKind::FloatType:
+    case c10::TypeKind::SymFloatType: return ScalarPlace::kFloat;
+    case c10::TypeKind::BoolType: return ScalarPlace::kBool;
+    default: break;
+  }
+  return arg.dtype == ir::DType::kF64 ? ScalarPlace::kFloat : arg.dtype == ir::DType::kBool ? ScalarPlace::kBool : ScalarPlace::kInt;
+}
+
+// The argument's constant value; tensors and run-time scalars leave a hole of the right shape and are noted in the plan.
+IValue plan_argument(const AtenArg& arg, const c10::Argument& schema, int32_t position, const std::vector<int32_t>& operands, bool lifted, CallPlan& plan) {
+  const auto operand = [&](size_t i) {
+    const int32_t at = arg.operands.at(i);
+    return at < 0 ? -1 : operands.at(static_cast<size_t>(at));
+  };
+  const auto required_grad = [&](size_t i) { return i >= arg.ints.size() || arg.ints[i] != 0; };
+  switch (arg.kind) {
+    case AtenArg::kNone:
+      return schema.real_type()->kind() == c10::TypeKind::TensorType ? IValue(at::Tensor()) : IValue();
+    case AtenArg::kTensor: {
+      const int32_t tensor = operand(0);
+      if (tensor >= 0) plan.tensors.push_back({position, -1, tensor, required_grad(0)});
+      return IValue(at::Tensor());
+    }
+    case AtenArg::kTensorList: {
+      for (size_t i = 0; i < arg.operands.size(); ++i) {
+        if (operand(i) >= 0) plan.tensors.push_back({position, static_cast<int32_t>(i), operand(i), required_grad(i)});
+      }
+      if (arg.is_optional_list) {
+        c10::List<std::optional<at::Tensor>> list;
+        for (size_t i = 0; i < arg.operands.size(); ++i) list.push_back(std::nullopt);
+        return list;
+      }
+      c10::List<at::Tensor> list;
+      for (size_t i = 0; i < arg.operands.size(); ++i) list.push_back(at::Tensor());
+      return list;
+    }
+    case AtenArg::kInt: return arg.i;
+    case AtenArg::kFloat: return arg.f;
+    case AtenArg::kBool: return arg.i != 0;
+    case AtenArg::kString: return arg.s;
+    case AtenArg::kIntList: return make_list<int64_t>(arg.ints, is_number_list(schema));
+    case AtenArg::kFloatList: return make_list<double>(arg.floats, is_number_list(schema));
+    case AtenArg::kBoolList: return make_list<bool>(arg.ints, is_number_list(schema));
+    case AtenArg::kNumberTensor: return number_tensor(arg.dtype, arg.f, arg.i);
+    case AtenArg::kOpaque: return opaque(arg.i);
+    case AtenArg::kScalarTensor: {
+      const ir::DType bits = is_floating(arg.dtype) ? ir::DType::kF64 : arg.dtype == ir::DType::kBool ? ir::DType::kBool : ir::DType::kI64;
+      plan.scalars.push_back({ScalarPlace::kNumberTensor, position, -1, operand(0), bits});
+      IValue value = number_tensor(arg.dtype, 0, 0);
+      if (lifted) value.toTensor().unsafeGetTensorImpl()->set_wrapped_number(false);
+      return value;
+    }
+    case AtenArg::kScalar: {
+      if (const c10::Type* element = list_element(schema)) {
+        const ScalarPlace::As as = scalar_form(arg, element->kind());
+        for (size_t i = 0; i < arg.operands.size(); ++i) plan.scalars.push_back({as, position, static_cast<int32_t>(i), operand(i), arg.dtype});
+        const bool numbers = is_number_list(schema);
+        const std::vector<int64_t> zeros(arg.operands.size(), 0);
+        if (as == ScalarPlace::kFloat) return make_list<double>(zeros, numbers);
+        if (as == ScalarPlace::kBool) return make_list<bool>(zeros, numbers);
+        return make_list<int64_t>(zeros, numbers);
+      }
+      plan.scalars.push_back({scalar_form(arg, plain_kind(schema)), position, -1, operand(0), arg.dtype});
+      return IValue();
+    }
+  }
+  fail("unknown argument kind");
+}
+
+bool only_aliases(const ir::AtenCall& call) {
+  for (size_t i = 0; i < call.results.size(); ++i) {
+    if (call.results[i] >= 0 && call.result_alias[i] < 0) return false;
+  }
+  return true;
+}
+
+bool has_results(const ir::AtenCall& call) {
+  return std::any_of(call.results.begin(), call.results.end(), [](int32_t r) { return r >= 0; });
+}
+
+bool has_scalars(const ir::AtenCall& call) {
+  return std::any_of(call.args.begin(), call.args.end(),
+                     [](const AtenArg& arg) { return arg.kind == AtenArg::kScalar || arg.kind == AtenArg::kScalarTensor; });
+}
+
+std::optional<c10::OperatorHandle> find_operator(const ir::AtenCall& call) {
+  return c10::Dispatcher::singleton().findSchema(c10::OperatorName(call.name, call.overload));
+}
+
+}  // namespace
+
+CallHow classify(const ir::AtenCall& call, const OperatorFacts& facts, bool on_cpu, std::optional<OutOverload>* out, DirectFunction* direct) {
+  if (call.mutates.empty() && only_aliases(call)) {
+    if (call.is_random) return CallHow::kFunctional;  // nothing to see of it, but the generator moves on
+    return has_results(call) && has_scalars(call) ? CallHow::kMovedView : CallHow::kNothing;
+  }
+  if (on_cpu || facts.lift_fresh) {
+    *direct = find_direct(call.name, call.overload);
+    if (*direct) return CallHow::kDirect;
+  }
+  if (only_aliases(call)) return CallHow::kInPlace;
+  if (call.mutates.empty()) {
+    *out = find_out_overload(facts.handle);
+    if (*out) return CallHow::kOut;
+  }
+  return CallHow::kFunctional;
+}
+
+ProgramImpl::ProgramImpl() = default;
+ProgramImpl::~ProgramImpl() = default;
+
+std::unique_ptr<ProgramImpl> ProgramImpl::build(const bridge::ProgramSpec& spec, std::string* error) {
+  try {
+    std::unique_ptr<ProgramImpl> program(new ProgramImpl);
+    program->states = spec.states;
+    program->plan_storages(spec);
+    program->plan_tensors(spec);
+    for (const bridge::CallSpec& call : spec.calls) program->plan_call(call);
+    for (const bridge::WrapSpec& wrap : spec.wraps) program->plan_wrap(wrap);
+    return program;
+  } catch (const std::exception& e) {
+    *error = e.what();
+    return nullptr;
+  }
+}
+
+void ProgramImpl::plan_storages(const bridge::ProgramSpec& spec) {
+  arena_bytes = spec.arena_bytes;
+  for (const bridge::StorageSpec& storage : spec.storages) storages.push_back({storage, c10::Device(c10::kCPU), 0, 0, 0});
+  for (const ir::TensorMeta& meta : spec.tensors) {
+    StoragePlan& plan = storages.at(static_cast<size_t>(meta.storage));
+    const ByteExtent extent = byte_extent(meta);
+    plan.device = c10::Device(static_cast<c10::DeviceType>(meta.device_type), meta.device_index);
+    if (extent.last > extent.first) {
+      plan.first_byte = plan.last_byte == 0 ? extent.first : std::min(plan.first_byte, extent.first);
+      plan.last_byte = std::max(plan.last_byte, extent.last);
+    }
+  }
+  for (StoragePlan& plan : storages) {
+    plan.bytes = std::max(plan.spec.bytes, plan.last_byte);
+    if (plan.spec.kind != bridge::StorageSpec::kArena) continue;
+    if (plan.spec.arena_offset < 0 || plan.spec.arena_offset + plan.bytes > arena_bytes) fail("a storage lies outside the arena");
+    arena_device = plan.device;
+  }
+  for (const StoragePlan& plan : storages) {
+    if (plan.spec.kind == bridge::StorageSpec::kArena && plan.device != arena_device) fail("arena storages on several devices");
+  }
+}
+
+void ProgramImpl::plan_tensors(const bridge::ProgramSpec& spec) {
+  for (const ir::TensorMeta& meta : spec.tensors) {
+    TensorPlan plan;
+    plan.meta = meta;
+    plan.type = to_scalar_type(meta.dtype);
+    if (plan.type == c10::ScalarType::Undefined) fail("tensor of unknown dtype");
+    const c10::Device device(static_cast<c10::DeviceType>(meta.device_type), meta.device_index);
+    const c10::DispatchKeySet backend(c10::computeDispatchKey(plan.type, std::nullopt, device));
+    const auto sample_keys = [&](bool inference) {
+      const c10::InferenceMode mode(inference);
+      return at::detail::make_tensor<c10::TensorImpl>(c10::Storage(c10::Storage::use_byte_size_t(), 0, c10::DataPtr(nullptr, device)), backend,
+                                                      caffe2::TypeMeta::fromScalarType(plan.type)).key_set();
+    };
+    plan.keys = sample_keys(false);
+    plan.inference_keys = sample_keys(true);
+    tensors.push_back(std::move(plan));
+  }
+}
+
+void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
+  const auto handle = find_operator(spec.call);
+  if (!handle) fail("unknown operator " + full_name(spec.call));
+  const OperatorFacts& facts = operator_facts(*handle);
+  const auto& schema = handle->schema();
+  if (spec.call.args.size() != schema.arguments().size()) fail("wrong number of arguments for " + full_name(spec.call));
+  CallPlan plan(*handle);
+  plan.call = spec.call;
+  plan.results = spec.results;
+  if (plan.call.results.size() != plan.results.size() || plan.call.result_alias.size() != plan.results.size()) {
+    fail("results of " + full_name(spec.call) + " do not match");
+  }
+  for (size_t i = 0; i < spec.call.args.size(); ++i) {
+    plan.constants.push_back(plan_argument(spec.call.args[i], schema.arguments()[i], static_cast<int32_t>(i), spec.operands, facts.lift_fresh, plan));
+  }
+
+  bool on_cpu = true;
+  const auto look = [&](int32_t tensor) {
+    if (tensor >= 0) on_cpu &= tensors.at(static_cast<size_t>(tensor)).meta.device_type == 0;
+  };
+  for (const TensorPlace& place : plan.tensors) look(place.tensor);
+  for (int32_t result : plan.results) look(result);
+  // A result that only the recorded call had still decides how the call is run: the unused one gets scratch memory.
+  plan.how = classify(plan.call, facts, on_cpu, &plan.out, &plan.direct);
+  if (plan.how == CallHow::kMovedView && plan.results.size() != 1) fail("view of several results with run-time scalars: " + full_name(spec.call));
+
+  if (plan.how == CallHow::kDirect || plan.how == CallHow::kOut) {
+    for (int32_t result : plan.results) {
+      if (result < 0) continue;
+      const int32_t storage = tensors[static_cast<size_t>(result)].meta.storage;
+      if (storages[static_cast<size_t>(storage)].spec.kind == bridge::StorageSpec::kResult) plan.allocates.push_back(storage);
+    }
+  }
+
+  // Views define how a real tensor on an escaping storage is made: by the same call on its base.
+  if (plan.call.mutates.empty()) {
+    const int32_t number = static_cast<int32_t>(calls.size());
+    for (size_t i = 0; i < plan.results.size(); ++i) {
+      const int32_t result = plan.results[i], alias = plan.call.result_alias[i];
+      if (result < 0 || alias < 0) continue;
+      TensorPlan& tensor = tensors.at(static_cast<size_t>(result));
+      for (const TensorPlace& place : plan.tensors) {
+        if (place.argument != alias || place.tensor == result || tensor.view_call >= 0) continue;
+        // No circles: a view back to something that an earlier call made is that thing.
+        bool circular = false;
+        for (int32_t base = place.tensor; base >= 0; base = tensors[static_cast<size_t>(base)].view_base) circular |= base == result;
+        if (circular) continue;
+        tensor.view_call = number;
+        tensor.view_result = static_cast<int32_t>(i);
+        tensor.view_base = place.tensor;
+      }
+    }
+  }
+  // A tensor that a call computes is made by that call, whatever later looks the same.
+  for (size_t i = 0; i < plan.results.size(); ++i) {
+    if (plan.results[i] >= 0 && plan.call.result_alias[i] < 0) tensors.at(static_cast<size_t>(plan.results[i])).view_call = -1;
+  }
+  calls.push_back(std::move(plan));
+}
+
+void ProgramImpl::plan_wrap(const bridge::WrapSpec& spec) {
+  WrapPlan plan{spec, std::vector<bool>(storages.size())};
+  if (spec.tensor < 0 || static_cast<size_t>(spec.tensor) >= tensors.size()) fail("wrap of an unknown tensor");
+  const bool needs_graph = spec.wrap.requires_grad && !spec.wrap.is_leaf && !spec.wrap.freed;
+  if (needs_graph && spec.forward.empty()) fail("wrap of a tensor with a live graph (" + spec.wrap.grad_fn + ") needs the calls that rebuild it");
+  for (int32_t number : spec.forward) {
+    CallPlan& call = calls.at(static_cast<size_t>(number));
+    if (call.call.is_random && !call.keeps_generator) {
+      call.keeps_generator = true;
+      generator_calls.push_back(number);
+    }
+    for (int32_t argument : call.call.mutates) {
+      for (const TensorPlace& place : call.tensors) {
+        if (place.argument == argument) plan.writes_storage[static_cast<size_t>(tensors[static_cast<size_t>(place.tensor)].meta.storage)] = true;
+      }
+    }
+  }
+  wraps.push_back(std::move(plan));
+}
+
+bridge::Session* ProgramImpl::acquire() {
+  if (!pool_.empty()) {
+    std::unique_ptr<SessionImpl> session = std::move(pool_.back());
+    pool_.pop_back();
+    return &session.release()->face;
+  }
+  return &(new SessionImpl(*this))->face;
+}
+
+void ProgramImpl::release(bridge::Session* session) {
+  std::unique_ptr<SessionImpl> mine(static_cast<SessionImpl*>(session->impl));
+  mine->end_iteration();
+  mine->drop_caches();
+  pool_.push_back(std::move(mine));
+}
+
+}  // namespace dynvm::torch_bridge

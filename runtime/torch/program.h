@@ -1,0 +1,108 @@
+// A Program: the tensor part of one compiled trace, prepared once for any number of sessions.
+//
+// Inputs: a ProgramSpec. Outputs: plans for each storage, tensor, call and wrap, and pooled Sessions.
+// Invariants: a plan never changes after build(); everything that a run changes is in Session (session.h). Tests: tests/torch.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/bridge/bridge.h"
+#include "runtime/torch/direct.h"
+#include "runtime/torch/operator_facts.h"
+
+namespace dynvm::torch_bridge {
+
+class SessionImpl;
+
+enum class CallHow : uint8_t {
+  kNothing,    // a view of constant geometry, or a number read by read_scalar
+  kMovedView,  // a view whose offset depends on run-time scalars
+  kDirect,     // a function of direct.def
+  kInPlace,    // the recorded operator, boxed, which writes its arguments
+  kOut,        // its out overload, boxed
+  kFunctional, // the recorded operator, boxed; results are taken over
+};
+
+// Where a tensor or scalar goes in a call's argument stack. element: place in a list argument, else -1.
+struct TensorPlace {
+  int32_t argument, element, tensor;
+  bool required_grad;              // the operand of the recorded call required grad (a detached look-alike did not)
+};
+struct ScalarPlace {
+  enum As : uint8_t { kInt, kFloat, kBool, kNumberTensor } as;
+  int32_t argument, element, scalar;
+  ir::DType bits;                  // what the 64 bits are: kI64, kF64 or kBool
+};
+
+struct CallPlan {
+  explicit CallPlan(c10::OperatorHandle o) : op(std::move(o)) {}
+  c10::OperatorHandle op;
+  ir::AtenCall call;
+  CallHow how = CallHow::kNothing;
+  DirectFunction direct = nullptr;
+  std::optional<OutOverload> out;
+  std::vector<c10::IValue> constants;     // argument stack with holes at the places below
+  std::vector<TensorPlace> tensors;
+  std::vector<ScalarPlace> scalars;
+  std::vector<int32_t> results;           // tensor index or -1
+  std::vector<int32_t> allocates;         // result storages that a planned form needs allocated first
+  bool keeps_generator = false;           // a wrap may run it again: remember the generator's state before each run
+};
+
+struct StoragePlan {
+  bridge::StorageSpec spec;
+  c10::Device device{c10::kCPU};
+  int64_t bytes = 0;                      // size of the shadow storage
+  int64_t first_byte = 0, last_byte = 0;  // what the tensors on it touch
+};
+
+struct TensorPlan {
+  ir::TensorMeta meta;
+  c10::ScalarType type = c10::ScalarType::Undefined;
+  c10::DispatchKeySet keys;               // of an ordinary tensor of this kind
+  c10::DispatchKeySet inference_keys;     // of an inference tensor of this kind
+  // The view call that makes this tensor from another, for real ones to be made the same way; -1 when none.
+  int32_t view_call = -1, view_result = -1, view_base = -1;
+};
+
+struct WrapPlan {
+  bridge::WrapSpec spec;
+  std::vector<bool> writes_storage;       // per storage: `forward` writes it, so an input there is cloned first
+};
+
+class ProgramImpl final : public bridge::Program {
+ public:
+  // Null and `*error` set when an operator is unknown or something in the spec cannot be run.
+  static std::unique_ptr<ProgramImpl> build(const bridge::ProgramSpec& spec, std::string* error);
+  ~ProgramImpl() override;
+  bridge::Session* acquire() override;
+  void release(bridge::Session* session) override;
+
+  std::vector<StoragePlan> storages;
+  std::vector<TensorPlan> tensors;
+  std::vector<CallPlan> calls;
+  std::vector<WrapPlan> wraps;
+  std::vector<ir::TorchState> states;
+  std::vector<int32_t> generator_calls;   // calls that keep the generator's state
+  int64_t arena_bytes = 0;
+  c10::Device arena_device{c10::kCPU};
+
+ private:
+  ProgramImpl();
+  void plan_storages(const bridge::ProgramSpec& spec);
+  void plan_tensors(const bridge::ProgramSpec& spec);
+  void plan_call(const bridge::CallSpec& spec);
+  void plan_wrap(const bridge::WrapSpec& spec);
+  std::vector<std::unique_ptr<SessionImpl>> pool_;
+};
+
+// How a call would be run, from its schema and arguments alone.
+CallHow classify(const ir::AtenCall& call, const OperatorFacts& facts, bool on_cpu, std::optional<OutOverload>* out, DirectFunction* direct);
+
+}  // namespace dynvm::torch_bridge

@@ -1,0 +1,149 @@
+// Python tensor objects and autograd metadata; see python_tensor.h.
+#include "runtime/torch/python_tensor.h"
+
+#include <ATen/SavedTensorHooks.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/edge.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/graph_task.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/autograd/saved_variable.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <memory>
+
+namespace dynvm::torch_bridge {
+namespace {
+
+PyTypeObject* parameter_class = nullptr;
+PyTypeObject* tensor_class = nullptr;
+
+// Nodes are held by shared_ptr up to torch 2.11 and by intrusive_ptr later.
+using NodePointer = decltype(torch::autograd::Edge::function);
+template <class T, class Pointer>
+Pointer make_node(std::string name) {
+  if constexpr (std::is_same_v<Pointer, std::shared_ptr<typename Pointer::element_type>>) {
+    return Pointer(new T(std::move(name)));
+  } else {
+    return Pointer(c10::make_intrusive<T>(std::move(name)));
+  }
+}
+
+class FreedGraph final : public torch::autograd::Node {
+ public:
+  explicit FreedGraph(std::string name) : name_(std::move(name)) {}
+  std::string name() const override { return name_; }
+  torch::autograd::variable_list apply(torch::autograd::variable_list&&) override {
+    TORCH_CHECK(false, torch::autograd::ERR_BACKWARD_TWICE);
+  }
+
+ private:
+  std::string name_;
+};
+
+}  // namespace
+
+bool load_python_classes() {
+  PyObject* module = PyImport_ImportModule("torch.nn.parameter");
+  if (!module) return false;
+  PyObject* type = PyObject_GetAttrString(module, "Parameter");
+  Py_DECREF(module);
+  if (!type) return false;
+  parameter_class = reinterpret_cast<PyTypeObject*>(type);  // lives as long as torch
+  tensor_class = reinterpret_cast<PyTypeObject*>(THPVariableClass);
+  return true;
+}
+
+bool is_tensor_object(PyObject* object) { return THPVariable_Check(object); }
+bool is_plain_tensor(PyObject* object) { return Py_TYPE(object) == tensor_class; }
+bool is_plain_parameter(PyObject* object) { return Py_TYPE(object) == parameter_class; }
+const at::Tensor& unpack(PyObject* tensor) { return THPVariable_Unpack(tensor); }
+PyObject* to_python(const at::Tensor& tensor) { return THPVariable_Wrap(tensor); }
+
+bool has_hooks(const at::Tensor& tensor) {
+  const torch::autograd::AutogradMeta* meta = torch::autograd::impl::get_autograd_meta(tensor);
+  if (!meta) return false;
+  if (!meta->hooks_.empty() || meta->post_acc_grad_hooks_ || meta->retains_grad_) return true;
+  if (meta->grad_accumulator_.expired()) return false;
+  const auto accumulator = meta->grad_accumulator_.lock();
+  return accumulator && (!accumulator->pre_hooks().empty() || !accumulator->post_hooks().empty());
+}
+
+std::string grad_fn_name(const at::Tensor& tensor) {
+  const auto& function = tensor.grad_fn();
+  return function ? function->name() : std::string();
+}
+
+bridge::TensorObject describe_tensor(PyObject* object) {
+  const at::Tensor& tensor = unpack(object);
+  bridge::TensorObject out;
+  out.exact_type = is_plain_tensor(object) || is_plain_parameter(object);
+  out.requires_grad = tensor.requires_grad();
+  out.is_leaf = tensor.is_leaf();
+  out.has_hooks = has_hooks(tensor);
+  out.is_view = tensor.is_view();
+  out.grad_fn = grad_fn_name(tensor);
+  out.output_nr = static_cast<int32_t>(tensor.output_nr());
+  out.version = tensor.is_inference() ? 0 : static_cast<uint32_t>(tensor._version());
+  return out;
+}
+
+PyObject* get_grad_object(PyObject* object) {
+  if (!is_plain_tensor(object) && !is_plain_parameter(object)) return PyObject_GetAttrString(object, "grad");
+  const at::Tensor& tensor = unpack(object);
+  // A non-leaf without a retained gradient makes the attribute's getter warn.
+  if (!tensor.is_leaf() && !tensor.retains_grad()) return PyObject_GetAttrString(object, "grad");
+  const at::Tensor& grad = tensor.grad();
+  if (!grad.defined()) Py_RETURN_NONE;
+  return THPVariable_Wrap(grad);
+}
+
+int set_grad_object(PyObject* object, PyObject* grad_object) {
+  const bool plain = (is_plain_tensor(object) || is_plain_parameter(object)) && grad_object != object;
+  if (plain && grad_object == Py_None) {
+    unpack(object).mutable_grad().reset();
+    return 0;
+  }
+  if (plain && is_plain_tensor(grad_object)) {
+    const at::Tensor& tensor = unpack(object);
+    const at::Tensor& grad = unpack(grad_object);
+    // Only where the setter's checks hold by inspection; it raises or converts otherwise.
+    if (tensor.key_set() == grad.key_set() && tensor.dtype() == grad.dtype() && tensor.device() == grad.device() &&
+        tensor.sizes() == grad.sizes() && c10::isFloatingType(tensor.scalar_type())) {
+      tensor.mutable_grad() = grad;
+      return 0;
+    }
+  }
+  return PyObject_SetAttrString(object, "grad", grad_object);
+}
+
+void attach_freed_graph(const at::Tensor& tensor, const std::string& name, int32_t output_nr) {
+  NodePointer node = make_node<FreedGraph, NodePointer>(name);
+  for (int32_t i = 0; i < output_nr; ++i) node->add_input_metadata(torch::autograd::Node::undefined_input());
+  const uint32_t number = node->add_input_metadata(tensor);
+  torch::autograd::impl::set_gradient_edge(tensor, {std::move(node), number});
+}
+
+bool autograd_engine_is_running() { return torch::autograd::get_current_graph_task_id() != -1; }
+
+bool saved_tensor_hooks_active() { return !at::SavedTensorDefaultHooks::get_tls_state().stack.empty(); }
+
+void set_python_error(const std::exception_ptr& error) { torch::translate_exception_to_python(error); }
+
+// The macros that torch's bindings use need symbols that torch does not export; this is what they do.
+int guarded(int (*function)(void*), void* argument) {
+  try {
+    torch::PyWarningHandler warnings;  // collects warnings, and issues them as Python's when it goes
+    try {
+      return function(argument);
+    } catch (...) {
+      warnings.set_in_exception();
+      throw;
+    }
+  } catch (...) {
+    set_python_error(std::current_exception());
+    return -1;
+  }
+}
+
+}  // namespace dynvm::torch_bridge

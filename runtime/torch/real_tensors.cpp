@@ -1,0 +1,265 @@
+// Turning shadow values into the tensors that a script sees.
+//
+// Three cases, from WrapSpec:
+//  - no graph: a tensor on the escaping storage. A view is made by the recorded view calls on the real base, so that `_base`, the version
+//    counter and what in-place operations may do are those of eager.
+//  - a graph that a backward() in the trace has freed: the same, with a node that raises torch's own error.
+//  - a live graph: the calls in `forward` run once more, under autograd, on the real inputs. Effects are not repeated: inputs that the calls
+//    write are cloned first, and random calls draw from the generator state that the first run had.
+//
+// What is made is kept for the iteration, so that several wraps share bases, version counters and one graph.
+// Tests: tests/torch.
+#include <ATen/Context.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/TensorOptions.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <mutex>
+
+#include "runtime/torch/python_tensor.h"
+#include "runtime/torch/session.h"
+
+namespace dynvm::torch_bridge {
+namespace {
+
+using c10::IValue;
+using Kind = bridge::StorageSpec::Kind;
+
+// What is run again is what was recorded below autocast; and the recorder must not see it.
+c10::DispatchKeySet keys_not_rerun() { return c10::autocast_dispatch_keyset | c10::DispatchKeySet(c10::DispatchKey::Fake); }
+
+void replace_tensor(std::vector<IValue>& stack, const TensorPlace& place, at::Tensor value) {
+  IValue& argument = stack[static_cast<size_t>(place.argument)];
+  if (place.element < 0) {
+    argument = std::move(value);
+  } else {
+    argument.toList().set(static_cast<size_t>(place.element), IValue(std::move(value)));
+  }
+}
+
+std::vector<IValue> copy_arguments(const std::vector<IValue>& arguments) {
+  std::vector<IValue> stack = arguments;
+  for (IValue& argument : stack) {
+    if (argument.isList()) argument = IValue(argument.toList().copy());
+  }
+  return stack;
+}
+
+std::vector<at::Tensor> flat_results(const std::vector<IValue>& stack) {
+  std::vector<at::Tensor> out;
+  for (const IValue& value : stack) {
+    if (value.isTensorList()) {
+      for (const IValue& element : value.toListRef()) out.push_back(element.toTensor());
+    } else {
+      out.push_back(value.isTensor() ? value.toTensor() : at::Tensor());
+    }
+  }
+  return out;
+}
+
+// The default generator of a device, set to another state for as long as this lives.
+class GeneratorState {
+ public:
+  explicit GeneratorState(const at::Generator& earlier) : generator_(at::globalContext().defaultGenerator(earlier.device())) {
+    const std::lock_guard lock(generator_.mutex());
+    now_ = generator_.get_state();
+    generator_.set_state(earlier.get_state());
+  }
+  ~GeneratorState() {
+    const std::lock_guard lock(generator_.mutex());
+    generator_.set_state(now_);
+  }
+
+ private:
+  at::Generator generator_;
+  at::Tensor now_;
+};
+
+}  // namespace
+
+at::Tensor SessionImpl::tensor_over(const c10::Storage& storage, const TensorPlan& plan, int64_t shift_bytes) {
+  const c10::Device device(static_cast<c10::DeviceType>(plan.meta.device_type), plan.meta.device_index);
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(storage), c10::DispatchKeySet(c10::computeDispatchKey(plan.type, std::nullopt, device)),
+                                                              caffe2::TypeMeta::fromScalarType(plan.type));
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(plan.meta.sizes, plan.meta.strides, plan.meta.offset + shift_bytes / ir::dtype_size(plan.meta.dtype));
+  return tensor;
+}
+
+// An arena storage was not planned to escape: its contents are copied, and what follows in the trace goes on in the arena.
+void SessionImpl::own_memory(size_t s) {
+  StorageSlot& slot = storages_[s];
+  if (slot.real) return;
+  const StoragePlan& plan = program_.storages[s];
+  TORCH_CHECK(storage_data_[s] != nullptr || plan.bytes == 0, "dynvm: a tensor escapes before it has a value");
+  at::Tensor bytes = at::empty({plan.bytes}, at::TensorOptions().dtype(at::kByte).device(plan.device));
+  TensorPlan all;
+  all.type = at::kByte;
+  all.meta.dtype = ir::DType::kU8;
+  all.meta.device_type = static_cast<int8_t>(plan.device.type());
+  all.meta.device_index = plan.device.index();
+  all.meta.sizes = {plan.bytes};
+  all.meta.strides = {1};
+  if (plan.bytes > 0) bytes.copy_(tensor_over(c10::Storage(slot.shadow), all, 0));
+  use(s);
+  slot.real = bytes.storage();
+}
+
+at::Tensor SessionImpl::real_tensor(int32_t number, bool detach_base) {
+  at::Tensor& made = real_[static_cast<size_t>(number)];
+  if (made.defined()) return made;
+  has_real_ = true;
+  const TensorPlan& plan = program_.tensors[static_cast<size_t>(number)];
+  const size_t s = static_cast<size_t>(plan.meta.storage);
+  if (inputs_[static_cast<size_t>(number)].defined()) {
+    const at::Tensor& input = inputs_[static_cast<size_t>(number)];
+    return detach_base && input.requires_grad() ? input.detach() : input;
+  }
+  if (plan.view_call >= 0) {
+    const CallPlan& view = program_.calls[static_cast<size_t>(plan.view_call)];
+    // A view that needs no grad of a base that does was taken without grad mode, or of a detached look-alike of the base.
+    at::Tensor base = real_tensor(plan.view_base, detach_base && view.call.grad_mode);
+    std::vector<IValue> stack = copy_arguments(calls_[static_cast<size_t>(plan.view_call)].arguments);
+    for (const TensorPlace& place : view.tensors) {
+      replace_tensor(stack, place, place.argument == view.call.result_alias[static_cast<size_t>(plan.view_result)] ? base : shadows_[static_cast<size_t>(place.tensor)]);
+    }
+    const c10::AutoGradMode grad_mode(view.call.grad_mode);
+    view.op.callBoxed(&stack);
+    const std::vector<at::Tensor> results = flat_results(stack);
+    for (size_t i = 0; i < results.size(); ++i) {
+      const int32_t sibling = i < view.results.size() ? view.results[i] : -1;
+      if (sibling < 0 || program_.tensors[static_cast<size_t>(sibling)].view_call != plan.view_call) continue;
+      if (!real_[static_cast<size_t>(sibling)].defined()) real_[static_cast<size_t>(sibling)] = results[i];
+    }
+    if (made.defined()) return made;
+  }
+  StorageSlot& slot = storages_[s];
+  if (!slot.real) own_memory(s);
+  if (program_.storages[s].spec.kind == Kind::kInput) {
+    // Something that looks at a bound storage, but whose making was not recorded: a view of the bound tensor.
+    for (int32_t bound : bound_) {
+      if (program_.tensors[static_cast<size_t>(bound)].meta.storage != plan.meta.storage) continue;
+      const at::Tensor base = inputs_[static_cast<size_t>(bound)].detach();
+      made = base.as_strided(plan.meta.sizes, plan.meta.strides, plan.meta.offset + slot.shift / ir::dtype_size(plan.meta.dtype));
+      return made;
+    }
+  }
+  made = tensor_over(slot.real, plan, slot.shift);
+  if (!made.is_inference()) {
+    if (!slot.has_counter) {
+      slot.counter = c10::VariableVersion(slot.pending_version);
+      slot.has_counter = true;
+    }
+    made.unsafeGetTensorImpl()->set_version_counter(slot.counter);
+  }
+  return made;
+}
+
+at::Tensor SessionImpl::graph_operand(int32_t number, const WrapPlan& plan) {
+  at::Tensor& value = graph_[static_cast<size_t>(number)];
+  if (value.defined()) return value;
+  const TensorPlan& tensor = program_.tensors[static_cast<size_t>(number)];
+  const size_t s = static_cast<size_t>(tensor.meta.storage);
+  if (program_.storages[s].spec.kind == Kind::kInput) {
+    if (plan.writes_storage[s]) {
+      const at::Tensor& input = inputs_[static_cast<size_t>(number)];
+      TORCH_CHECK(!input.defined() || !input.requires_grad(), "dynvm: the graph cannot be rebuilt, for it writes an input that requires grad");
+      if (!cloned_[s].defined()) {
+        const c10::Storage& real = storages_[s].real;
+        const int64_t bytes = static_cast<int64_t>(real.nbytes());
+        TensorPlan all;
+        all.type = at::kByte;
+        all.meta.dtype = ir::DType::kU8;
+        all.meta.device_type = tensor.meta.device_type;
+        all.meta.device_index = tensor.meta.device_index;
+        all.meta.sizes = {bytes};
+        all.meta.strides = {1};
+        cloned_[s] = tensor_over(real, all, 0).clone();
+      }
+      return value = tensor_over(cloned_[s].storage(), tensor, storages_[s].shift);
+    }
+    return value = real_tensor(number, false);
+  }
+  // Computed by a call that is not run again: a constant of the graph. It is copied, as the trace may write its memory later.
+  const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
+  return value = shadows_[static_cast<size_t>(number)].clone();
+}
+
+void SessionImpl::run_forward(const WrapPlan& plan) {
+  for (int32_t number : plan.spec.forward) {
+    if (rerun_[static_cast<size_t>(number)]) continue;
+    const CallPlan& call = program_.calls[static_cast<size_t>(number)];
+    CallState& state = calls_[static_cast<size_t>(number)];
+    // detach() gives a tensor that looks the same: its users carry the mark that their operand required no grad.
+    if (call.call.name == "aten::detach" && call.results.size() == 1 && !call.tensors.empty() && call.results[0] == call.tensors[0].tensor) continue;
+    std::vector<IValue> stack = copy_arguments(state.arguments);
+    for (const TensorPlace& place : call.tensors) {
+      at::Tensor value = graph_operand(place.tensor, plan);
+      if (!place.required_grad && value.requires_grad()) value = value.detach();
+      replace_tensor(stack, place, std::move(value));
+    }
+    const c10::AutoGradMode grad_mode(call.call.grad_mode);
+    if (call.call.is_random) {
+      TORCH_CHECK(state.generator.defined(), "dynvm: the graph cannot be rebuilt, for ", call.call.name, " has not drawn in this iteration");
+      const GeneratorState earlier(state.generator);
+      call.op.callBoxed(&stack);
+    } else {
+      call.op.callBoxed(&stack);
+    }
+    const std::vector<at::Tensor> results = flat_results(stack);
+    for (size_t i = 0; i < results.size() && i < call.results.size(); ++i) {
+      if (call.results[i] >= 0) graph_[static_cast<size_t>(call.results[i])] = results[i];
+    }
+    rerun_[static_cast<size_t>(number)] = true;
+  }
+}
+
+at::Tensor SessionImpl::wrap_live(const WrapPlan& plan) {
+  has_real_ = true;
+  run_forward(plan);
+  const at::Tensor& value = graph_[static_cast<size_t>(plan.spec.tensor)];
+  TORCH_CHECK(value.defined(), "dynvm: the graph of ", plan.spec.wrap.grad_fn, " cannot be rebuilt, for no call gives its value");
+  const std::string name = grad_fn_name(value);
+  TORCH_CHECK(name == plan.spec.wrap.grad_fn, "dynvm: the rebuilt graph ends in ", name.empty() ? "nothing" : name, ", not in ", plan.spec.wrap.grad_fn);
+  return value;
+}
+
+at::Tensor SessionImpl::wrap_value(int32_t number, const WrapPlan& plan) {
+  const int32_t tensor = plan.spec.tensor;
+  const ir::Wrap& wrap = plan.spec.wrap;
+  if (wrap.requires_grad && !wrap.is_leaf && !wrap.freed) return wrap_live(plan);
+  const size_t t = static_cast<size_t>(tensor);
+  at::Tensor value;
+  if (graph_[t].defined()) {
+    value = graph_[t].detach();  // its value is in Python already, as part of a graph: share that memory
+  } else {
+    value = real_tensor(tensor, true);
+    // A wrap is a new object: of an input, or of a value that another wrap gave away, it is another tensor on the same memory.
+    if (!real_[t].defined() || handed_out_[t] >= 0) {
+      value = value.detach();
+    } else {
+      handed_out_[t] = number;
+    }
+  }
+  if (wrap.requires_grad && wrap.freed) attach_freed_graph(value, wrap.grad_fn, wrap.output_nr);
+  if (wrap.requires_grad && wrap.is_leaf) value.set_requires_grad(true);
+  return value;
+}
+
+PyObject* SessionImpl::wrap(int32_t number) {
+  PyObject* object = nullptr;
+  guarded_call([&] {
+    at::Tensor& wrapped = wrapped_[static_cast<size_t>(number)];
+    if (!wrapped.defined()) {
+      const c10::impl::ExcludeDispatchKeyGuard guard(keys_not_rerun());
+      has_real_ = true;
+      wrapped = wrap_value(number, program_.wraps[static_cast<size_t>(number)]);
+    }
+    object = to_python(wrapped);
+    return object ? 0 : -1;
+  });
+  return object;
+}
+
+}  // namespace dynvm::torch_bridge

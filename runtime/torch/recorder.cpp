@@ -1,0 +1,470 @@
+// The recording and counting fallback; see recorder.h.
+#include "runtime/torch/recorder.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/library.h>
+
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "runtime/torch/convert.h"
+#include "runtime/torch/operator_facts.h"
+#include "runtime/torch/python_tensor.h"
+
+namespace dynvm::torch_bridge {
+namespace {
+
+using c10::DispatchKey;
+using c10::DispatchKeySet;
+using c10::IValue;
+using Stack = torch::jit::Stack;
+
+constexpr DispatchKey kRecordKey = DispatchKey::Fake;
+
+class RecorderImpl;
+std::atomic<RecorderImpl*> active_recorder{nullptr};
+std::atomic<uint64_t> counted{0};
+thread_local bool counting = false;
+
+// Identity of a tensor's value: two TensorImpls with the same key look at the same memory the same way.
+struct Look {
+  const c10::StorageImpl* storage;
+  int64_t offset;
+  c10::ScalarType type;
+  std::vector<int64_t> geometry;  // sizes, then strides
+  friend bool operator==(const Look&, const Look&) = default;
+};
+struct LookHash {
+  size_t operator()(const Look& look) const {
+    size_t h = reinterpret_cast<size_t>(look.storage) >> 4;
+    const auto mix = [&h](size_t v) { h = (h ^ v) * 0x9E3779B97F4A7C15ull; };
+    mix(static_cast<size_t>(look.offset));
+    mix(static_cast<size_t>(look.type));
+    for (int64_t v : look.geometry) mix(static_cast<size_t>(v));
+    return h;
+  }
+};
+
+// The first reason counts.
+void refuse(bridge::OpRecord& record, const std::string& reason) {
+  if (record.unsupported.empty()) record.unsupported = reason;
+}
+
+void make_numbers_concrete(Stack& stack, size_t base) {
+  for (size_t i = base; i < stack.size(); ++i) {
+    IValue& value = stack[i];
+    if (value.isSymInt()) {
+      value = IValue(value.toSymInt().guard_int(__FILE__, __LINE__));
+    } else if (value.isSymFloat()) {
+      value = IValue(value.toSymFloat().guard_float(__FILE__, __LINE__));
+    } else if (value.isSymBool()) {
+      value = IValue(value.toSymBool().guard_bool(__FILE__, __LINE__));
+    } else if (value.isSymIntList()) {
+      c10::List<int64_t> concrete;
+      for (const c10::SymInt& number : value.toSymIntVector()) concrete.push_back(number.guard_int(__FILE__, __LINE__));
+      value = IValue(std::move(concrete));
+    }
+  }
+}
+
+class RecorderImpl final : public bridge::Recorder {
+ public:
+  ~RecorderImpl() override { disable(); }
+
+  void enable() override {
+    owner_ = std::this_thread::get_id();
+    active_recorder.store(this, std::memory_order_release);
+    c10::impl::tls_set_dispatch_key_included(kRecordKey, true);
+  }
+
+  void disable() override {
+    RecorderImpl* expected = this;
+    if (active_recorder.compare_exchange_strong(expected, nullptr)) c10::impl::tls_set_dispatch_key_included(kRecordKey, counting);
+  }
+
+  std::vector<bridge::OpRecord> take() override {
+    std::lock_guard lock(mutex_);
+    std::vector<bridge::OpRecord> out(std::make_move_iterator(records_.begin()), std::make_move_iterator(records_.end()));
+    records_.clear();
+    return out;
+  }
+
+  int32_t tensor_id(PyObject* object) override {
+    std::lock_guard lock(mutex_);
+    const at::Tensor& tensor = unpack(object);
+    if (refuse_tensor(tensor)) return -1;
+    const int32_t id = id_of(tensor);
+    ir::TensorMeta& meta = metas_[static_cast<size_t>(id)];
+    meta.requires_grad = tensor.requires_grad();
+    meta.is_leaf = tensor.is_leaf();
+    meta.is_parameter = is_plain_parameter(object);
+    return id;
+  }
+
+  const ir::TensorMeta& meta(int32_t id) override { return metas_.at(static_cast<size_t>(id)); }
+
+  bool wants_this_thread() const { return std::this_thread::get_id() == owner_ || autograd_engine_is_running(); }
+
+  template <class Redispatch>
+  void record(const c10::OperatorHandle& op, Stack* stack, Redispatch&& redispatch) {
+    const OperatorFacts& facts = operator_facts(op);
+    const size_t arguments = facts.handle.hasSchema() ? op.schema().arguments().size() : 0;
+    const size_t base = stack->size() - arguments;
+    make_numbers_concrete(*stack, base);
+    bridge::OpRecord* record;
+    std::vector<std::pair<const c10::TensorImpl*, int32_t>> written;
+    {
+      std::lock_guard lock(mutex_);
+      record = &records_.emplace_back();  // a deque: stays where it is while other records come
+      describe_call(facts, *stack, base, *record, written);
+    }
+    try {
+      redispatch();
+    } catch (...) {
+      std::lock_guard lock(mutex_);
+      record->raised = true;
+      throw;
+    }
+    std::lock_guard lock(mutex_);
+    describe_results(facts, *stack, base, *record, written);
+  }
+
+ private:
+  int32_t id_of(const at::Tensor& tensor) {
+    Look look{tensor.storage().unsafeGetStorageImpl(), tensor.storage_offset(), tensor.scalar_type(), {}};
+    const c10::IntArrayRef sizes = tensor.sizes(), strides = tensor.strides();
+    look.geometry.reserve(sizes.size() * 2);
+    look.geometry.insert(look.geometry.end(), sizes.begin(), sizes.end());
+    look.geometry.insert(look.geometry.end(), strides.begin(), strides.end());
+    const auto [entry, is_new] = ids_.emplace(std::move(look), static_cast<int32_t>(metas_.size()));
+    if (is_new) {
+      ir::TensorMeta& meta = metas_.emplace_back(to_meta(tensor));
+      meta.storage = storage_number(tensor.storage());
+      meta.requires_grad = tensor.requires_grad();
+      meta.is_leaf = !meta.requires_grad;
+    }
+    return entry->second;
+  }
+
+  int32_t storage_number(const c10::Storage& storage) {
+    const auto [entry, is_new] = storages_.emplace(storage.unsafeGetStorageImpl(), static_cast<int32_t>(storage_refs_.size()));
+    // The weak reference keeps the StorageImpl's address from being used again, so that an address identifies a storage for good.
+    if (is_new) storage_refs_.push_back(storage.getWeakStorageImpl());
+    return entry->second;
+  }
+
+  // Position of `tensor` in record.tensors; an undefined or refused one stands as id -1.
+  int32_t add_tensor(const at::Tensor& tensor, bridge::OpRecord& record) {
+    int32_t id = -1;
+    if (tensor.defined()) {
+      if (const char* reason = refuse_tensor(tensor)) {
+        refuse(record, reason);
+      } else {
+        id = id_of(tensor);
+      }
+    }
+    record.tensors.push_back(id);
+    return static_cast<int32_t>(record.tensors.size()) - 1;
+  }
+
+  // A wrapped number's value, or false when it is not a real number on the CPU.
+  static bool number_value(const at::Tensor& tensor, ir::AtenArg& arg) {
+    if (!tensor.device().is_cpu() || tensor.numel() != 1) return false;
+    const void* data = tensor.const_data_ptr();
+    arg.dtype = to_dtype(tensor.scalar_type());
+    switch (tensor.scalar_type()) {
+      case c10::ScalarType::Double: std::memcpy(&arg.f, data, sizeof arg.f); return true;
+      case c10::ScalarType::Long: std::memcpy(&arg.i, data, sizeof arg.i); return true;
+      case c10::ScalarType::Bool: arg.i = *static_cast<const bool*>(data); return true;
+      case c10::ScalarType::Float: arg.f = *static_cast<const float*>(data); return true;
+      case c10::ScalarType::Int: arg.i = *static_cast<const int32_t*>(data); return true;
+      default: return false;
+    }
+  }
+
+  void describe_tensor_argument(const at::Tensor& tensor, ir::AtenArg& arg, bridge::OpRecord& record) {
+    if (!tensor.defined()) return;
+    if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+      arg.kind = ir::AtenArg::kNumberTensor;
+      if (!number_value(tensor, arg)) refuse(record, "complex number");
+      return;
+    }
+    arg.kind = ir::AtenArg::kTensor;
+    arg.operands = {add_tensor(tensor, record)};
+    arg.ints = {tensor.requires_grad()};
+  }
+
+  void describe_value(const IValue& value, ir::AtenArg& arg, bridge::OpRecord& record) {
+    using Arg = ir::AtenArg;
+    if (value.isNone()) {
+      arg.kind = Arg::kNone;
+    } else if (value.isTensor()) {
+      describe_tensor_argument(value.toTensor(), arg, record);
+    } else if (value.isTensorList() || value.isOptionalTensorList()) {
+      arg.kind = Arg::kTensorList;
+      arg.is_optional_list = value.isOptionalTensorList();
+      for (const IValue& element : value.toListRef()) {
+        const at::Tensor tensor = element.isTensor() ? element.toTensor() : at::Tensor();
+        arg.ints.push_back(tensor.defined() && tensor.requires_grad());
+        arg.operands.push_back(add_tensor(tensor, record));
+      }
+    } else if (value.isInt()) {
+      arg.kind = Arg::kInt;
+      arg.i = value.toInt();
+    } else if (value.isDouble()) {
+      arg.kind = Arg::kFloat;
+      arg.f = value.toDouble();
+    } else if (value.isBool()) {
+      arg.kind = Arg::kBool;
+      arg.i = value.toBool();
+    } else if (value.isString()) {
+      arg.kind = Arg::kString;
+      arg.s = value.toStringRef();
+    } else if (value.isIntList()) {
+      arg.kind = Arg::kIntList;
+      arg.ints = value.toIntVector();
+    } else if (value.isDoubleList()) {
+      arg.kind = Arg::kFloatList;
+      arg.floats = value.toDoubleVector();
+    } else if (value.isBoolList()) {
+      arg.kind = Arg::kBoolList;
+      for (bool b : value.toBoolList()) arg.ints.push_back(b);
+    } else if (value.isList()) {
+      describe_scalar_list(value, arg, record);
+    } else if (value.isDevice()) {
+      arg.kind = Arg::kOpaque;
+      arg.i = intern_opaque(value);
+    } else if (value.isGenerator()) {
+      const at::Generator& generator = value.toGenerator();
+      // The default generator is what no generator means; another one may be another object in each iteration.
+      if (generator.defined() && generator != at::globalContext().defaultGenerator(generator.device())) {
+        refuse(record, "explicit random generator");
+      }
+    } else {
+      refuse(record, "argument of kind " + value.tagKind());
+    }
+  }
+
+  // Scalar[] arguments arrive as generic lists.
+  void describe_scalar_list(const IValue& value, ir::AtenArg& arg, bridge::OpRecord& record) {
+    const auto elements = value.toListRef();
+    bool all_ints = true, all_floats = true, all_bools = true;
+    for (const IValue& element : elements) {
+      all_ints &= element.isInt();
+      all_floats &= element.isDouble();
+      all_bools &= element.isBool();
+    }
+    if (all_ints) {
+      arg.kind = ir::AtenArg::kIntList;
+      for (const IValue& element : elements) arg.ints.push_back(element.toInt());
+    } else if (all_floats) {
+      arg.kind = ir::AtenArg::kFloatList;
+      for (const IValue& element : elements) arg.floats.push_back(element.toDouble());
+    } else if (all_bools) {
+      arg.kind = ir::AtenArg::kBoolList;
+      for (const IValue& element : elements) arg.ints.push_back(element.toBool());
+    } else {
+      refuse(record, "list of mixed values");
+    }
+  }
+
+  void describe_call(const OperatorFacts& facts, const Stack& stack, size_t base, bridge::OpRecord& record,
+                     std::vector<std::pair<const c10::TensorImpl*, int32_t>>& written) {
+    ir::AtenCall& call = record.call;
+    call.name = facts.name;
+    call.overload = facts.overload;
+    call.grad_mode = c10::GradMode::is_enabled() && !c10::InferenceMode::is_enabled();
+    call.in_backward = autograd_engine_is_running();
+    refuse(record, facts.unsupported);
+    call.args.resize(stack.size() - base);
+    for (size_t i = base; i < stack.size(); ++i) describe_value(stack[i], call.args[i - base], record);
+    call.mutates.assign(facts.writes.begin(), facts.writes.end());
+    for (const auto& write : facts.conditional_writes) {
+      const IValue& when = stack[base + static_cast<size_t>(write.when)];
+      const IValue& target = stack[base + static_cast<size_t>(write.argument)];
+      if (when.isBool() && when.toBool() && target.isTensor() && target.toTensor().defined()) call.mutates.push_back(write.argument);
+    }
+    for (int32_t argument : call.mutates) {
+      const IValue& value = stack[base + static_cast<size_t>(argument)];
+      const ir::AtenArg& arg = call.args[static_cast<size_t>(argument)];
+      if (arg.kind == ir::AtenArg::kTensor) {
+        written.emplace_back(value.toTensor().unsafeGetTensorImpl(), record.tensors[static_cast<size_t>(arg.operands[0])]);
+      }
+    }
+    call.is_random = facts.random && draws(facts, stack, base);
+    if (facts.checks_index) refuse_mask_index(stack, base, record);
+    if (facts.lift_fresh) describe_lifted(stack[base].toTensor(), record);
+  }
+
+  static bool draws(const OperatorFacts& facts, const Stack& stack, size_t base) {
+    for (int argument : facts.probability_arguments) {
+      const IValue& value = stack[base + static_cast<size_t>(argument)];
+      if (value.isDouble() && value.toDouble() == 0.0) return false;
+    }
+    for (int argument : facts.training_arguments) {
+      const IValue& value = stack[base + static_cast<size_t>(argument)];
+      if (value.isBool() && !value.toBool()) return false;
+    }
+    return true;
+  }
+
+  static void refuse_mask_index(const Stack& stack, size_t base, bridge::OpRecord& record) {
+    for (const IValue& index : stack[base + 1].toListRef()) {
+      if (!index.isTensor() || !index.toTensor().defined()) continue;
+      const c10::ScalarType type = index.toTensor().scalar_type();
+      if (type == c10::ScalarType::Bool || type == c10::ScalarType::Byte) refuse(record, "data-dependent shape (mask index)");
+    }
+  }
+
+  // A tensor made from Python values: nothing that torch dispatches has written its data, so the record carries a copy of it. A single number
+  // is recorded as one, for the caller to see where it comes from.
+  void describe_lifted(const at::Tensor& tensor, bridge::OpRecord& record) {
+    if (!record.unsupported.empty()) return;
+    if (!tensor.defined() || !tensor.device().is_cpu()) {
+      refuse(record, "lifted tensor on another device");
+      return;
+    }
+    if (!tensor.storage().allocator()) {
+      refuse(record, "memory shared with another library");
+      return;
+    }
+    ir::AtenArg arg;
+    if (tensor.dim() == 0 && number_value(tensor, arg)) {
+      arg.kind = ir::AtenArg::kNumberTensor;
+      const bool is_float = c10::isFloatingType(tensor.scalar_type());
+      record.number = is_float ? bridge::OpRecord::kFloatNumber : tensor.scalar_type() == c10::ScalarType::Bool ? bridge::OpRecord::kBoolNumber : bridge::OpRecord::kIntNumber;
+      record.float_value = arg.f;
+      record.int_value = arg.i;
+    } else {
+      c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView | DispatchKeySet(kRecordKey));
+      arg.kind = ir::AtenArg::kOpaque;
+      arg.i = intern_opaque(tensor.clone());
+    }
+    record.call.args.assign(1, arg);
+    record.tensors.clear();
+  }
+
+  void add_result(const at::Tensor& tensor, int schema_alias, const std::vector<int32_t>& argument_storages, bridge::OpRecord& record,
+                  const std::vector<std::pair<const c10::TensorImpl*, int32_t>>& written) {
+    ir::AtenCall& call = record.call;
+    int32_t id = -1, alias = -1;
+    if (tensor.defined()) {
+      if (const char* reason = refuse_tensor(tensor)) {
+        refuse(record, reason);
+      } else {
+        id = id_of(tensor);
+        // What is so counts, not what the schema says: an operation may return its argument where the schema promises a new tensor.
+        const int32_t storage = metas_[static_cast<size_t>(id)].storage;
+        const auto shares = [&](size_t argument) {
+          for (int32_t operand : call.args[argument].operands) {
+            if (argument_storages[static_cast<size_t>(operand)] == storage) return true;
+          }
+          return false;
+        };
+        if (schema_alias >= 0 && shares(static_cast<size_t>(schema_alias))) alias = schema_alias;
+        for (size_t i = 0; alias < 0 && i < call.args.size(); ++i) {
+          const auto kind = call.args[i].kind;
+          if ((kind == ir::AtenArg::kTensor || kind == ir::AtenArg::kTensorList) && shares(i)) alias = static_cast<int32_t>(i);
+        }
+        if (alias < 0 && schema_alias >= 0 && call.args[static_cast<size_t>(schema_alias)].kind != ir::AtenArg::kOpaque &&
+            call.args[static_cast<size_t>(schema_alias)].kind != ir::AtenArg::kNumberTensor) {
+          refuse(record, "result should share its argument's storage but does not");
+        }
+        for (const auto& [impl, old_id] : written) {
+          if (impl == tensor.unsafeGetTensorImpl() && old_id != id) refuse(record, "changes a tensor's geometry in place");
+        }
+      }
+    }
+    call.results.push_back(id);
+    call.result_alias.push_back(alias);
+  }
+
+  void describe_results(const OperatorFacts& facts, const Stack& stack, size_t base, bridge::OpRecord& record,
+                        const std::vector<std::pair<const c10::TensorImpl*, int32_t>>& written) {
+    std::vector<int32_t> argument_storages;
+    argument_storages.reserve(record.tensors.size());
+    for (int32_t id : record.tensors) argument_storages.push_back(id < 0 ? -2 : metas_[static_cast<size_t>(id)].storage);
+    for (size_t i = base; i < stack.size(); ++i) {
+      const IValue& value = stack[i];
+      const int alias = i - base < facts.return_alias.size() ? facts.return_alias[i - base] : -1;
+      if (value.isTensor()) {
+        add_result(value.toTensor(), alias, argument_storages, record, written);
+      } else if (value.isTensorList()) {
+        for (const IValue& element : value.toListRef()) add_result(element.toTensor(), alias, argument_storages, record, written);
+      } else {
+        record.call.results.push_back(-1);
+        record.call.result_alias.push_back(-1);
+        if (value.isInt()) {
+          record.number = bridge::OpRecord::kIntNumber;
+          record.int_value = value.toInt();
+        } else if (value.isDouble()) {
+          record.number = bridge::OpRecord::kFloatNumber;
+          record.float_value = value.toDouble();
+        } else if (value.isBool()) {
+          record.number = bridge::OpRecord::kBoolNumber;
+          record.int_value = value.toBool();
+        }
+      }
+    }
+  }
+
+  std::mutex mutex_;  // autograd's threads record too
+  std::thread::id owner_;
+  std::deque<bridge::OpRecord> records_;
+  std::deque<ir::TensorMeta> metas_;
+  std::unordered_map<Look, int32_t, LookHash> ids_;
+  std::unordered_map<const c10::StorageImpl*, int32_t> storages_;
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_refs_;
+};
+
+void fallback(const c10::OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+  const DispatchKeySet below = keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, kRecordKey);
+  // Under inference mode composites arrive whole: let them decompose with the key still on. Their parts come here again.
+  if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd)) {
+    op.redispatchBoxed(below, stack);
+    return;
+  }
+  const auto redispatch = [&] {
+    c10::impl::ExcludeDispatchKeyGuard guard(kRecordKey);
+    op.redispatchBoxed(below, stack);
+  };
+  if (op.operator_name().name.compare(0, 10, "profiler::") == 0) {
+    redispatch();
+    return;
+  }
+  counted.fetch_add(1, std::memory_order_relaxed);
+  RecorderImpl* recorder = active_recorder.load(std::memory_order_acquire);
+  if (recorder && recorder->wants_this_thread()) {
+    recorder->record(op, stack, redispatch);
+  } else {
+    redispatch();
+  }
+}
+
+}  // namespace
+
+void register_recording_fallback() {
+  static torch::Library library(torch::Library::IMPL, "_", kRecordKey, __FILE__, __LINE__);
+  static const bool once = (library.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>()), true);
+  (void)once;
+}
+
+std::unique_ptr<bridge::Recorder> make_recorder() { return std::make_unique<RecorderImpl>(); }
+
+void set_counting(bool on) {
+  counting = on;
+  RecorderImpl* recorder = active_recorder.load(std::memory_order_acquire);
+  if (!recorder || !recorder->wants_this_thread()) c10::impl::tls_set_dispatch_key_included(kRecordKey, on);
+}
+
+uint64_t ops_counted() { return counted.load(std::memory_order_relaxed); }
+
+}  // namespace dynvm::torch_bridge

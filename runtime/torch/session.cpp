@@ -1,0 +1,471 @@
+// Running a program's calls on shadow tensors; see session.h.
+#include "runtime/torch/session.h"
+
+#include <ATen/Context.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/COW.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <cstring>
+#include <mutex>
+
+#include "runtime/torch/convert.h"
+#include "runtime/torch/python_tensor.h"
+#include "runtime/torch/torch_state.h"
+
+namespace dynvm::torch_bridge {
+namespace {
+
+using c10::IValue;
+using Kind = bridge::StorageSpec::Kind;
+
+// Below autograd, autocast and the recorder: what the recorded operations were.
+c10::DispatchKeySet keys_above_calls() {
+  return c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset | c10::DispatchKeySet(c10::DispatchKey::Fake);
+}
+
+int run_plain(const auto& body) {
+  try {
+    body();
+    return 0;
+  } catch (...) {
+    set_python_error(std::current_exception());
+    return -1;
+  }
+}
+
+}  // namespace
+
+SessionImpl::SessionImpl(ProgramImpl& program) : program_(program) {
+  const c10::InferenceMode ordinary(false);  // shadows are ordinary tensors whatever mode is on now
+  const size_t tensors = program.tensors.size(), storages = program.storages.size();
+  storage_data_.resize(storages);
+  storages_.resize(storages);
+  if (program.arena_bytes > 0) arena_ = c10::GetAllocator(program.arena_device.type())->allocate(static_cast<size_t>(program.arena_bytes));
+  size_t inputs = 0;
+  for (size_t s = 0; s < storages; ++s) {
+    const StoragePlan& plan = program.storages[s];
+    storages_[s].shadow = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), static_cast<size_t>(plan.bytes),
+                                                                 c10::DataPtr(nullptr, plan.device), nullptr, /*resizable=*/false);
+    inputs += plan.spec.kind == Kind::kInput;
+    if (plan.spec.kind == Kind::kArena) point(s, static_cast<char*>(arena_.get()) + plan.spec.arena_offset);
+  }
+  size_t capacity = 8;
+  while (capacity < inputs * 4) capacity *= 2;
+  claims_.resize(capacity);
+  for (const TensorPlan& plan : program.tensors) {
+    at::Tensor shadow = tensor_over(c10::Storage(storages_[static_cast<size_t>(plan.meta.storage)].shadow), plan, 0);
+    if (plan.meta.wrapped_number) shadow.unsafeGetTensorImpl()->set_wrapped_number(true);
+    shadows_.push_back(std::move(shadow));
+  }
+  for (const CallPlan& plan : program.calls) {
+    CallState& state = calls_.emplace_back();
+    state.arguments = plan.constants;
+    // Lists and number tensors are shared by reference with the plan: each session needs its own.
+    for (IValue& argument : state.arguments) {
+      if (argument.isList()) argument = IValue(argument.toList().copy());
+    }
+    for (const TensorPlace& place : plan.tensors) {
+      IValue& argument = state.arguments[static_cast<size_t>(place.argument)];
+      if (place.element < 0) {
+        argument = shadows_[static_cast<size_t>(place.tensor)];
+      } else {
+        argument.toList().set(static_cast<size_t>(place.element), IValue(shadows_[static_cast<size_t>(place.tensor)]));
+      }
+    }
+    for (const ScalarPlace& place : plan.scalars) {
+      IValue& argument = state.arguments[static_cast<size_t>(place.argument)];
+      if (place.as == ScalarPlace::kNumberTensor) {
+        at::Tensor copy = argument.toTensor().clone();
+        copy.unsafeGetTensorImpl()->set_wrapped_number(argument.toTensor().unsafeGetTensorImpl()->is_wrapped_number());
+        argument = copy;
+      }
+    }
+    if (plan.how == CallHow::kDirect || plan.how == CallHow::kOut) {
+      for (size_t i = 0; i < plan.results.size(); ++i) {
+        const int32_t result = plan.results[i];
+        if (result >= 0) {
+          state.results.push_back(shadows_[static_cast<size_t>(result)]);
+        } else {
+          state.results.push_back(at::empty({0}, at::TensorOptions().device(program.tensors.empty() ? c10::Device(c10::kCPU) : shadows_[0].device())));
+        }
+      }
+    }
+  }
+  inputs_.resize(tensors);
+  real_.resize(tensors);
+  graph_.resize(tensors);
+  handed_out_.assign(tensors, -1);
+  wrapped_.resize(program.wraps.size());
+  cloned_.resize(storages);
+  rerun_.assign(program.calls.size(), false);
+  face.storage_data = storage_data_.data();
+  face.impl = this;
+}
+
+void SessionImpl::point(size_t storage, void* data) {
+  storage_data_[storage] = data;
+  storages_[storage].shadow->set_data_ptr_noswap(c10::DataPtr(data, program_.storages[storage].device));
+}
+
+void SessionImpl::use(size_t storage) {
+  if (storages_[storage].in_use) return;
+  storages_[storage].in_use = true;
+  used_storages_.push_back(static_cast<int32_t>(storage));
+}
+
+// False when another storage of the program stands for the same real one already: what was recorded as separate now overlaps.
+bool SessionImpl::claims_storage(const c10::StorageImpl* real, int32_t storage) {
+  const size_t mask = claims_.size() - 1;
+  for (size_t at = (reinterpret_cast<size_t>(real) >> 4) * 0x9E3779B97F4A7C15ull >> 40;; ++at) {
+    Claim& claim = claims_[at & mask];
+    if (claim.iteration != iteration_) {
+      claim = {real, iteration_, storage};
+      return true;
+    }
+    if (claim.real == real) return claim.storage == storage;
+  }
+}
+
+// Why `object` is not what `plan` says, or null.
+static const char* differs(const TensorPlan& plan, PyObject* object) {
+  if (plan.meta.is_parameter ? !is_plain_parameter(object) : !is_plain_tensor(object)) return "another Python type";
+  const at::Tensor& tensor = unpack(object);
+  const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  const bool ordinary = impl->key_set() == plan.keys;
+  if (!ordinary && !(impl->key_set() == plan.inference_keys && c10::InferenceMode::is_enabled())) return "another kind of tensor";
+  if (impl->dtype() != caffe2::TypeMeta::fromScalarType(plan.type)) return "another dtype";
+  if (impl->sizes() != plan.meta.sizes) return "other sizes";
+  if (impl->strides() != plan.meta.strides) return "other strides";
+  if (impl->device().index() != plan.meta.device_index) return "another device";
+  if (impl->requires_grad() != plan.meta.requires_grad) return "another requires_grad";
+  if (plan.meta.requires_grad && tensor.is_leaf() != plan.meta.is_leaf) return "another is_leaf";
+  if (has_hooks(tensor)) return "tensor hooks";
+  return nullptr;
+}
+
+const char* SessionImpl::refusal_of_input(int32_t number, PyObject* object) {
+  const TensorPlan& plan = program_.tensors[static_cast<size_t>(number)];
+  if (const char* reason = differs(plan, object)) return reason;
+  const at::Tensor& tensor = unpack(object);
+  const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  const size_t s = static_cast<size_t>(plan.meta.storage);
+  const StoragePlan& storage_plan = program_.storages[s];
+  StorageSlot& slot = storages_[s];
+  const c10::Storage& storage = impl->unsafe_storage();
+  c10::StorageImpl* real = storage.unsafeGetStorageImpl();
+  if (storage_plan.spec.kind != Kind::kInput) return "not an input storage";
+  const int64_t shift = (impl->storage_offset() - plan.meta.offset) * ir::dtype_size(plan.meta.dtype);
+  if (slot.in_use) {
+    if (slot.real.unsafeGetStorageImpl() != real || slot.shift != shift) return "inputs that shared memory no longer do in the same way";
+  } else {
+    if (storage_plan.first_byte + shift < 0 || storage_plan.last_byte + shift > static_cast<int64_t>(real->nbytes())) return "a smaller storage";
+    if (c10::impl::cow::is_cow_data_ptr(real->data_ptr())) return "copy-on-write storage";
+    char* data = static_cast<char*>(const_cast<void*>(real->data())) + shift;
+    // Vector loads on the GPU rely on the recorded alignment.
+    if (plan.meta.device_type != 0 && reinterpret_cast<size_t>(data) % 16 != 0) return "another alignment";
+    if (!claims_storage(real, plan.meta.storage)) return "inputs that did not share memory now do";
+    use(s);
+    slot.real = storage;
+    slot.shift = shift;
+    point(s, data);
+  }
+  at::Tensor& input = inputs_[static_cast<size_t>(number)];
+  if (!input.defined()) bound_.push_back(number);
+  input = tensor;
+  return nullptr;
+}
+
+int SessionImpl::bind_input(int32_t number, PyObject* object) {
+  const char* reason = refusal_of_input(number, object);
+  if (!reason) return 0;
+  last_refusal() = reason;
+  return 1;
+}
+
+const char*& SessionImpl::last_refusal() {
+  static const char* reason = "";
+  return reason;
+}
+
+int SessionImpl::check_state(int32_t state) { return read_torch_state() == program_.states[static_cast<size_t>(state)] ? 0 : 1; }
+
+int SessionImpl::allocate(int32_t number) {
+  const size_t s = static_cast<size_t>(number);
+  StorageSlot& slot = storages_[s];
+  const StoragePlan& plan = program_.storages[s];
+  const bool reusable = slot.real && slot.real.use_count() == 1 && slot.real.getWeakStorageImpl().weak_use_count() == 2;
+  if (!reusable) {
+    const int failed = guarded_call([&] {
+      c10::Allocator* allocator = c10::GetAllocator(plan.device.type());
+      const size_t bytes = static_cast<size_t>(plan.bytes);
+      slot.real = c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, allocator->allocate(bytes), allocator, /*resizable=*/true));
+      return 0;
+    });
+    if (failed) return -1;
+    point(s, slot.real.mutable_data());
+  }
+  use(s);
+  return 0;
+}
+
+void SessionImpl::put_scalars(const CallPlan& plan, CallState& state, const int64_t* scalars) {
+  for (const ScalarPlace& place : plan.scalars) {
+    const int64_t bits = scalars[place.scalar];
+    double as_double;
+    int64_t as_int;
+    if (place.bits == ir::DType::kF64) {
+      std::memcpy(&as_double, &bits, sizeof as_double);
+      as_int = place.as == ScalarPlace::kFloat || place.as == ScalarPlace::kNumberTensor ? 0 : static_cast<int64_t>(as_double);
+    } else {
+      as_int = bits;
+      as_double = static_cast<double>(bits);
+    }
+    IValue& argument = state.arguments[static_cast<size_t>(place.argument)];
+    IValue value;
+    switch (place.as) {
+      case ScalarPlace::kInt: value = as_int; break;
+      case ScalarPlace::kFloat: value = as_double; break;
+      case ScalarPlace::kBool: value = as_int != 0; break;
+      case ScalarPlace::kNumberTensor: {
+        const at::Tensor& tensor = argument.toTensor();
+        void* data = tensor.mutable_data_ptr();
+        switch (tensor.scalar_type()) {
+          case c10::ScalarType::Double: *static_cast<double*>(data) = as_double; break;
+          case c10::ScalarType::Float: *static_cast<float*>(data) = static_cast<float>(as_double); break;
+          case c10::ScalarType::Long: *static_cast<int64_t*>(data) = as_int; break;
+          case c10::ScalarType::Int: *static_cast<int32_t*>(data) = static_cast<int32_t>(as_int); break;
+          case c10::ScalarType::Bool: *static_cast<bool*>(data) = as_int != 0; break;
+          default: tensor.fill_(as_double);
+        }
+        continue;
+      }
+    }
+    if (place.element < 0) {
+      argument = std::move(value);
+    } else {
+      argument.toList().set(static_cast<size_t>(place.element), std::move(value));
+    }
+  }
+}
+
+int SessionImpl::call(int32_t number, const int64_t* scalars) {
+  const CallPlan& plan = program_.calls[static_cast<size_t>(number)];
+  if (plan.how == CallHow::kNothing) return 0;
+  CallState& state = calls_[static_cast<size_t>(number)];
+  const c10::impl::ExcludeDispatchKeyGuard below(keys_above_calls());
+  if (!plan.scalars.empty() || plan.keeps_generator) {
+    const int failed = run_plain([&] {
+      put_scalars(plan, state, scalars);
+      if (plan.keeps_generator) {
+        const c10::Device device = plan.tensors.empty() ? c10::Device(c10::kCPU) : shadows_[static_cast<size_t>(plan.tensors[0].tensor)].device();
+        at::Generator generator = at::globalContext().defaultGenerator(device);
+        const std::lock_guard lock(generator.mutex());
+        state.generator = generator.clone();
+      }
+    });
+    if (failed) return -1;
+  }
+  for (int32_t storage : plan.allocates) {
+    if (!storages_[static_cast<size_t>(storage)].in_use && allocate(storage) < 0) return -1;
+  }
+  if (plan.how == CallHow::kDirect) return run_plain([&] { plan.direct(state.arguments.data(), state.results.data()); });
+  return run_boxed(plan, state);
+}
+
+int SessionImpl::run_boxed(const CallPlan& plan, CallState& state) {
+  return guarded_call([&] {
+    torch::jit::Stack stack;
+    stack.reserve(state.arguments.size() + state.results.size());
+    if (plan.how == CallHow::kOut) {
+      for (size_t i = 0; i < state.arguments.size(); ++i) {
+        if (!plan.out->dropped[i]) stack.push_back(state.arguments[i]);
+      }
+      for (const at::Tensor& result : state.results) stack.push_back(result);
+      plan.out->handle.callBoxed(&stack);
+      return 0;
+    }
+    stack = state.arguments;
+    if (plan.how == CallHow::kMovedView) {
+      move_view(plan, state);
+      return 0;
+    }
+    plan.op.callBoxed(&stack);
+    if (plan.how == CallHow::kInPlace) return 0;
+    size_t at = 0;
+    const auto take = [&](const at::Tensor& result) {
+      if (at >= plan.results.size()) TORCH_CHECK(false, plan.call.name, " returned more results than recorded");
+      if (plan.results[at] >= 0 && plan.call.result_alias[at] < 0) adopt(plan.results[at], result, plan);
+      ++at;
+    };
+    for (const IValue& value : stack) {
+      if (value.isTensorList()) {
+        for (const IValue& element : value.toListRef()) take(element.toTensor());
+      } else {
+        take(value.isTensor() ? value.toTensor() : at::Tensor());
+      }
+    }
+    return 0;
+  });
+}
+
+void SessionImpl::adopt(int32_t number, const at::Tensor& result, const CallPlan& plan) {
+  const TensorPlan& tensor = program_.tensors[static_cast<size_t>(number)];
+  const size_t s = static_cast<size_t>(tensor.meta.storage);
+  TORCH_CHECK(result.defined() && result.sizes() == tensor.meta.sizes && result.scalar_type() == tensor.type, plan.call.name,
+              " returned a tensor of another shape or type than recorded");
+  if (program_.storages[s].spec.kind == Kind::kResult && result.strides() == tensor.meta.strides) {
+    const c10::Storage& storage = result.storage();
+    const int64_t shift = (result.storage_offset() - tensor.meta.offset) * ir::dtype_size(tensor.meta.dtype);
+    if (program_.storages[s].first_byte + shift >= 0 && program_.storages[s].last_byte + shift <= static_cast<int64_t>(storage.nbytes())) {
+      use(s);
+      storages_[s].real = storage;
+      storages_[s].shift = shift;
+      point(s, static_cast<char*>(const_cast<void*>(storage.data())) + shift);
+      return;
+    }
+  }
+  if (program_.storages[s].spec.kind == Kind::kResult && allocate(tensor.meta.storage) < 0) TORCH_CHECK(false, "out of memory");
+  shadows_[static_cast<size_t>(number)].copy_(result);
+}
+
+void SessionImpl::move_view(const CallPlan& plan, CallState& state) {
+  torch::jit::Stack stack = state.arguments;
+  plan.op.callBoxed(&stack);
+  const at::Tensor& view = stack.at(0).toTensor();
+  const TensorPlan& tensor = program_.tensors[static_cast<size_t>(plan.results[0])];
+  const size_t s = static_cast<size_t>(tensor.meta.storage);
+  TORCH_CHECK(program_.storages[s].spec.kind == Kind::kResult, plan.call.name, " with run-time numbers needs a result storage");
+  TORCH_CHECK(view.sizes() == tensor.meta.sizes && view.strides() == tensor.meta.strides && view.scalar_type() == tensor.type, plan.call.name,
+              " gave a view of another geometry than recorded");
+  // The view's own storage is the viewed memory, moved so that the recorded offset is where the view begins: whatever reads the view, or a
+  // view of it, keeps its constant offsets.
+  const int64_t shift = (view.storage_offset() - tensor.meta.offset) * ir::dtype_size(tensor.meta.dtype);
+  for (size_t base = 0; base < storages_.size(); ++base) {
+    if (storages_[base].shadow.get() != view.storage().unsafeGetStorageImpl()) continue;
+    use(s);
+    storages_[s].real = storages_[base].real;
+    storages_[s].shift = storages_[base].shift + shift;
+    point(s, static_cast<char*>(storage_data_[base]) + shift);
+  }
+}
+
+int SessionImpl::read_scalar(int32_t number, int64_t* value) {
+  const at::Tensor& tensor = shadows_[static_cast<size_t>(number)];
+  const auto read = [&](const void* data) {
+    double d = 0;
+    bool is_double = true;
+    switch (tensor.scalar_type()) {
+      case c10::ScalarType::Float: d = *static_cast<const float*>(data); break;
+      case c10::ScalarType::Double: d = *static_cast<const double*>(data); break;
+      case c10::ScalarType::Half: d = static_cast<float>(*static_cast<const c10::Half*>(data)); break;
+      case c10::ScalarType::BFloat16: d = static_cast<float>(*static_cast<const c10::BFloat16*>(data)); break;
+      default: is_double = false;
+    }
+    if (is_double) {
+      std::memcpy(value, &d, sizeof d);
+      return true;
+    }
+    switch (tensor.scalar_type()) {
+      case c10::ScalarType::Long: *value = *static_cast<const int64_t*>(data); return true;
+      case c10::ScalarType::Int: *value = *static_cast<const int32_t*>(data); return true;
+      case c10::ScalarType::Short: *value = *static_cast<const int16_t*>(data); return true;
+      case c10::ScalarType::Char: *value = *static_cast<const int8_t*>(data); return true;
+      case c10::ScalarType::Byte: *value = *static_cast<const uint8_t*>(data); return true;
+      case c10::ScalarType::Bool: *value = *static_cast<const uint8_t*>(data) != 0; return true;
+      default: return false;
+    }
+  };
+  const ir::TensorMeta& meta = program_.tensors[static_cast<size_t>(number)].meta;
+  if (tensor.numel() == 1 && meta.device_type == 0) {
+    const char* base = static_cast<const char*>(storage_data_[static_cast<size_t>(meta.storage)]);
+    if (read(base + meta.offset * ir::dtype_size(meta.dtype))) return 0;
+  }
+  return guarded_call([&] {
+    const c10::impl::ExcludeDispatchKeyGuard below(keys_above_calls());
+    TORCH_CHECK(tensor.numel() == 1, "a Tensor with ", tensor.numel(), " elements cannot be converted to Scalar");
+    const at::Tensor host = tensor.cpu();
+    TORCH_CHECK(read(host.const_data_ptr()), "a ", tensor.scalar_type(), " tensor cannot be read as a real number");
+    return 0;
+  });
+}
+
+int SessionImpl::bump_version(int32_t number, int32_t by) {
+  StorageSlot& slot = storages_[static_cast<size_t>(program_.tensors[static_cast<size_t>(number)].meta.storage)];
+  const at::Tensor& input = inputs_[static_cast<size_t>(number)];
+  if (input.defined()) {
+    if (input.is_inference()) return 0;
+    for (int32_t i = 0; i < by; ++i) input.unsafeGetTensorImpl()->bump_version();
+  } else if (slot.has_counter) {
+    for (int32_t i = 0; i < by; ++i) slot.counter.bump();
+  } else if (program_.storages[static_cast<size_t>(program_.tensors[static_cast<size_t>(number)].meta.storage)].spec.kind == Kind::kInput) {
+    // A view of an input: the bound tensor on that storage has the counter.
+    for (int32_t bound : bound_) {
+      if (program_.tensors[static_cast<size_t>(bound)].meta.storage != program_.tensors[static_cast<size_t>(number)].meta.storage) continue;
+      return bump_version(bound, by);
+    }
+  } else {
+    slot.pending_version += static_cast<uint32_t>(by);
+  }
+  return 0;
+}
+
+void SessionImpl::end_iteration() {
+  if (has_real_) {
+    for (at::Tensor& t : real_) t.reset();
+    for (at::Tensor& t : graph_) t.reset();
+    for (at::Tensor& t : wrapped_) t.reset();
+    for (at::Tensor& t : cloned_) t.reset();
+    handed_out_.assign(handed_out_.size(), -1);
+    rerun_.assign(rerun_.size(), false);
+    has_real_ = false;
+  }
+  for (int32_t t : bound_) inputs_[static_cast<size_t>(t)].reset();
+  bound_.clear();
+  for (int32_t number : used_storages_) {
+    const size_t s = static_cast<size_t>(number);
+    StorageSlot& slot = storages_[s];
+    slot.in_use = false;
+    slot.shift = 0;
+    slot.pending_version = 0;
+    if (slot.has_counter) {
+      slot.has_counter = false;
+      slot.counter = c10::VariableVersion(0);
+    }
+    const Kind kind = program_.storages[s].spec.kind;
+    // Memory of a fresh storage that nobody else holds serves the next iteration.
+    if (kind == Kind::kFresh && slot.real.use_count() == 1) continue;
+    slot.real = c10::Storage();
+    if (kind != Kind::kArena) point(s, nullptr);
+  }
+  used_storages_.clear();
+  for (int32_t call : program_.generator_calls) calls_[static_cast<size_t>(call)].generator = at::Generator();
+  ++iteration_;
+}
+
+void SessionImpl::drop_caches() {
+  for (size_t s = 0; s < storages_.size(); ++s) {
+    if (program_.storages[s].spec.kind == Kind::kArena || !storages_[s].real) continue;
+    storages_[s].real = c10::Storage();
+    point(s, nullptr);
+  }
+}
+
+const bridge::SessionFunctions& session_functions() {
+  static const auto of = [](bridge::Session* session) { return static_cast<SessionImpl*>(session->impl); };
+  static const bridge::SessionFunctions functions{
+      [](bridge::Session* s, int32_t tensor, PyObject* object) { return of(s)->bind_input(tensor, object); },
+      [](bridge::Session* s, int32_t state) { return of(s)->check_state(state); },
+      [](bridge::Session* s, int32_t storage) { return of(s)->allocate(storage); },
+      [](bridge::Session* s, int32_t call, const int64_t* scalars) { return of(s)->call(call, scalars); },
+      [](bridge::Session* s, int32_t tensor, int64_t* value) { return of(s)->read_scalar(tensor, value); },
+      [](bridge::Session* s, int32_t tensor, int32_t by) { return of(s)->bump_version(tensor, by); },
+      [](bridge::Session* s, int32_t wrap) { return of(s)->wrap(wrap); },
+      [](bridge::Session* s) { of(s)->end_iteration(); },
+  };
+  return functions;
+}
+
+}  // namespace dynvm::torch_bridge

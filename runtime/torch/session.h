@@ -1,0 +1,109 @@
+// A Session: the tensors of one running activation of a Program.
+//
+// Every tensor of the program is a persistent "shadow": a TensorImpl over a StorageImpl that does not own its memory. Binding an input,
+// allocating an escaping result or adopting a call's result only points the storage elsewhere.
+//
+//   input storage    -> memory of the bound tensor's storage, shifted when that tensor lies at another offset than the recorded one
+//   arena storage    -> arena + offset, for good
+//   fresh storage    -> an owning storage made by allocate(), which escaping tensors share
+//   result storage   -> the storage that the defining call returned, or a buffer of the recorded geometry
+//
+// Inputs: tensor objects, scalars. Outputs: storage_data, real tensors.
+// Invariants: the GIL is held. Between end_iteration and the next bind or allocate no tensor of the script is held.
+// Tests: tests/torch.
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "runtime/torch/program.h"
+
+namespace dynvm::torch_bridge {
+
+struct StorageSlot {
+  c10::intrusive_ptr<c10::StorageImpl> shadow;
+  c10::Storage real;                 // what backs it in this iteration, if it can escape
+  int64_t shift = 0;                 // bytes added to real's start: offset of the bound tensor less the recorded offset
+  uint32_t pending_version = 0;      // bumps of a fresh storage before a tensor on it was made
+  bool has_counter = false;
+  c10::VariableVersion counter{0};   // shared by all real tensors on this storage
+  bool in_use = false;               // to be reset at the end of the iteration
+};
+
+struct CallState {
+  std::vector<c10::IValue> arguments;   // in schema order, shadows in their places; run-time scalars as of the last run
+  std::vector<at::Tensor> results;      // shadows or scratch
+  at::Generator generator;              // state before this iteration's run, where the plan keeps it
+};
+
+class SessionImpl {
+ public:
+  explicit SessionImpl(ProgramImpl& program);
+  SessionImpl(const SessionImpl&) = delete;
+
+  int bind_input(int32_t tensor, PyObject* object);
+  int check_state(int32_t state);
+  int allocate(int32_t storage);
+  int call(int32_t number, const int64_t* scalars);
+  int read_scalar(int32_t tensor, int64_t* value);
+  int bump_version(int32_t tensor, int32_t by);
+  PyObject* wrap(int32_t number);
+  void end_iteration();
+  void drop_caches();                   // memory kept for the next iteration
+
+  static const char*& last_refusal();   // why the last bind_input that failed did
+
+  bridge::Session face;
+
+ private:
+  // --- session.cpp
+  const char* refusal_of_input(int32_t number, PyObject* object);
+  void point(size_t storage, void* data);
+  void use(size_t storage);
+  bool claims_storage(const c10::StorageImpl* real, int32_t storage);
+  void put_scalars(const CallPlan& plan, CallState& state, const int64_t* scalars);
+  int run_boxed(const CallPlan& plan, CallState& state);
+  void adopt(int32_t tensor, const at::Tensor& result, const CallPlan& plan);
+  void move_view(const CallPlan& plan, CallState& state);
+
+  // --- real_tensors.cpp
+  at::Tensor tensor_over(const c10::Storage& storage, const TensorPlan& plan, int64_t shift_bytes);
+  void own_memory(size_t storage);                        // copies an arena storage out so that it can escape
+  at::Tensor real_tensor(int32_t tensor, bool detach_base);
+  at::Tensor graph_operand(int32_t tensor, const WrapPlan& plan);
+  void run_forward(const WrapPlan& plan);
+  at::Tensor wrap_live(const WrapPlan& plan);
+  at::Tensor wrap_value(int32_t number, const WrapPlan& plan);
+
+  ProgramImpl& program_;
+  std::vector<void*> storage_data_;
+  std::vector<StorageSlot> storages_;
+  std::vector<at::Tensor> shadows_;
+  std::vector<CallState> calls_;
+  c10::DataPtr arena_;
+  std::vector<int32_t> used_storages_;
+
+  std::vector<at::Tensor> inputs_;      // per tensor: the bound tensor
+  std::vector<int32_t> bound_;
+  struct Claim {
+    const c10::StorageImpl* real = nullptr;
+    uint64_t iteration = 0;
+    int32_t storage = -1;
+  };
+  std::vector<Claim> claims_;           // open addressing by address: which storage of the program stands for a real one
+  uint64_t iteration_ = 1;
+
+  std::vector<at::Tensor> real_;        // per tensor: real tensor made in this iteration, outside any graph
+  std::vector<int32_t> handed_out_;     // per tensor: wrap that gave real_ to Python, -1 when none
+  std::vector<at::Tensor> graph_;       // per tensor: its value in the graph rebuilt in this iteration
+  std::vector<at::Tensor> wrapped_;     // per wrap: what it returned in this iteration
+  std::vector<at::Tensor> cloned_;      // per storage: a byte tensor on the copy of an input that a rebuilt graph writes
+  std::vector<bool> rerun_;             // per call: run again in this iteration
+  bool has_real_ = false;
+};
+
+const bridge::SessionFunctions& session_functions();
+
+}  // namespace dynvm::torch_bridge

@@ -1,0 +1,45 @@
+// Torch's thread-local modes.
+//
+// `clean` is decided by the thread's dispatch key sets: every mode that intercepts operations (torch dispatch modes, functorch levels,
+// functionalization, tracing) does so by changing them, so what is neither the default, autocast, inference mode nor the recorder's own key
+// makes a state unclean. Modes that work above the dispatcher are asked for one by one. Tests: tests/torch.
+#include "runtime/torch/torch_state.h"
+
+#include <ATen/Context.h>
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/record_function.h>
+#include <c10/core/DefaultDtype.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include "runtime/torch/convert.h"
+#include "runtime/torch/python_tensor.h"
+
+namespace dynvm::torch_bridge {
+
+ir::TorchState read_torch_state() {
+  using c10::DispatchKey;
+  using c10::DispatchKeySet;
+  ir::TorchState state;
+  state.grad_mode = c10::GradMode::is_enabled();
+  state.inference_mode = c10::InferenceMode::is_enabled();
+  state.autocast_cpu = at::autocast::is_autocast_enabled(at::kCPU);
+  state.autocast_cuda = at::autocast::is_autocast_enabled(at::kCUDA);
+  state.deterministic = at::globalContext().deterministicAlgorithms();
+  state.default_dtype = to_dtype(c10::typeMetaToScalarType(c10::get_default_dtype()));
+  state.autocast_cpu_dtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCPU));
+  state.autocast_cuda_dtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCUDA));
+
+  const c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+  const DispatchKeySet included = keys.included_ - c10::default_included_set - DispatchKeySet(DispatchKey::Fake);
+  DispatchKeySet excluded = keys.excluded_ - c10::default_excluded_set - c10::autocast_dispatch_keyset;
+  if (state.inference_mode) excluded = excluded - c10::autograd_dispatch_keyset;
+  state.clean = included.empty() && excluded.empty() && at::impl::PythonTorchFunctionTLS::stack_len() == 0 &&
+                at::impl::PythonTorchFunctionTLS::get_disabled_state() == at::impl::TorchFunctionDisabledState::ENABLED &&
+                !at::hasCallbacks() && !saved_tensor_hooks_active();
+  return state;
+}
+
+}  // namespace dynvm::torch_bridge

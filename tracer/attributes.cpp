@@ -1,0 +1,484 @@
+// Recording of attribute access: the look-up that CPython would do, folded under guards on types and dicts. See recorder.h.
+//
+// The order is that of object.__getattribute__: data descriptor of the class, instance dict, other class attribute, __getattr__. Each step
+// that finds nothing is part of the proof too, so it is guarded (the dict's version, the types' versions).
+#include <cstring>
+
+#include "tracer/recorder.h"
+#include "vm/objects.h"
+
+namespace dynvm::tracer {
+
+using ir::kNoRef;
+using ir::Ref;
+using ir::Type;
+using vm::HookResult;
+using vm::Op;
+using IrOp = ir::Op;
+
+namespace {
+
+PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
+
+// The `__getattribute__` that all ordinary classes have.
+PyObject* object_getattribute() {
+  static PyObject* found = PyDict_GetItemString(PyBaseObject_Type.tp_dict, "__getattribute__");
+  return found;
+}
+PyObject* module_getattribute() {
+  static PyObject* found = PyDict_GetItemString(PyModule_Type.tp_dict, "__getattribute__");
+  return found;
+}
+
+bool is_data_descriptor(PyObject* d) { return Py_TYPE(d)->tp_descr_set != nullptr; }
+
+}  // namespace
+
+// The value of an instance attribute: kNoValue when the instance has none of that name. *hidden: could not be decided.
+V Recorder::instance_item(V object_value, PyObject* name, bool* hidden) {
+  *hidden = false;
+  PyObject* o = concrete(object_value);
+  auto field = fields_.find({object_value, name});
+  if (field != fields_.end()) return field->second;
+  if (!vm::may_have_dict(o)) return kNoValue;
+  if (!is_const(object_value)) {
+    *hidden = true;
+    return kNoValue;
+  }
+  PyObject* dict = vm::instance_dict(o);
+  if (dict == nullptr || !PyDict_CheckExact(dict)) {
+    *hidden = true;
+    return kNoValue;
+  }
+  if (!known('D', o)) guard(IrOp::k_guard_is, {emit(IrOp::k_load_dict_of, Type::kObject, {const_ref(o)}), const_ref(dict)}, -1);
+  V value = dict_item(dict, name);
+  return value == null_ ? kNoValue : value;
+}
+
+// A class attribute that is no data descriptor (or whose kind is known), bound to the object.
+Recorder::Attribute Recorder::bind_class_attribute(V object_value, PyObject* d) {
+  Attribute result;
+  PyTypeObject* kind = Py_TYPE(d);
+  if (PyFunction_Check(d) || kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type) {
+    result.kind = Attribute::kMethod;
+    result.value = constant(d);
+    return result;
+  }
+  if (kind == &PyStaticMethod_Type) {
+    PyObject* function = PyObject_GetAttrString(d, "__func__");
+    result.kind = Attribute::kValue;
+    result.value = constant(function);
+    Py_XDECREF(function);
+    return result;
+  }
+  if (kind == &PyClassMethod_Type) {
+    PyObject* function = PyObject_GetAttrString(d, "__func__");
+    PyObject* o = concrete(object_value);
+    PyObject* type = PyType_Check(o) ? o : reinterpret_cast<PyObject*>(Py_TYPE(o));
+    if (function != nullptr && PyFunction_Check(function)) {
+      PyObject* method = PyMethod_New(function, type);
+      result.kind = Attribute::kValue;
+      result.value = virtual_object(Value::kMethod, {constant(function), constant(type)}, method);
+      Py_DECREF(method);
+    }
+    Py_XDECREF(function);
+    return result;
+  }
+  if (kind->tp_descr_get == nullptr) {
+    result.kind = Attribute::kValue;
+    result.value = constant(d);
+    return result;
+  }
+  return result;
+}
+
+Recorder::Attribute Recorder::look_up(V v, PyObject* name) {
+  Attribute result;
+  PyObject* o = concrete(v);
+  PyTypeObject* type = Py_TYPE(o);
+  if (PyType_Check(o)) return look_up_type(v, name);
+  if (type == &PySuper_Type) return look_up_super(v, name);
+  if (at(v).kind == Value::kObject && at(v).stable) promote(v);
+  if (at(v).kind == Value::kObject || is_const(v)) know_type(v);
+  if (done_) {
+    result.kind = Attribute::kAborted;
+    return result;
+  }
+
+  PyObject* getattribute = _PyType_Lookup(type, interned("__getattribute__"));
+  bool ordinary = getattribute == object_getattribute() || type->tp_getattro == PyObject_GenericGetAttr;
+  bool module = PyModule_Check(o) && (getattribute == module_getattribute() || type->tp_getattro == PyModule_Type.tp_getattro);
+  if (!ordinary && !module) {
+    if (getattribute != nullptr && PyFunction_Check(getattribute)) {
+      guard_type_unchanged(type);
+      result.kind = Attribute::kPython;
+      result.function = getattribute;
+      result.args = {v, constant(name)};
+    }
+    return result;
+  }
+  guard_type_unchanged(type);
+  PyObject* d = _PyType_Lookup(type, name);
+  if (d != nullptr && is_data_descriptor(d)) {
+    if (Py_TYPE(d) == &PyProperty_Type) {
+      PyObject* getter = PyObject_GetAttrString(d, "fget");
+      if (getter != nullptr && PyFunction_Check(getter)) {
+        constant(getter);  // keeps it
+        result.kind = Attribute::kPython;
+        result.function = getter;
+        result.args = {v};
+      }
+      Py_XDECREF(getter);
+      return result;
+    }
+    if (is_tensor(o)) return look_up_tensor(v, name);
+    Py_ssize_t offset = vm::slot_offset(d);
+    if (offset >= 0) {
+      auto field = fields_.find({v, name});
+      if (field != fields_.end()) {
+        result.kind = Attribute::kValue;
+        result.value = field->second;
+        return result;
+      }
+      PyObject* value = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + offset);
+      if (value == nullptr) return result;
+      Ref ref = emit(IrOp::k_load_field, Type::kObject, {as_object(v)}, offset);
+      guard(IrOp::k_guard_bound, {ref});
+      result.kind = Attribute::kValue;
+      result.value = object(ref, value, false);
+      if (is_const(v) && !lessons_.changing_values.count({top().code, current_unit_})) {
+        sites_.push_back({Site::kValue, reinterpret_cast<PyObject*>(top().code), nullptr, current_unit_});
+        became_stable(result.value, static_cast<int32_t>(sites_.size()) - 1);
+      }
+      fields_[{v, name}] = result.value;
+      return result;
+    }
+    if (strcmp(PyUnicode_AsUTF8(name), "__dict__") == 0 && is_const(v) && Py_TYPE(d) == &PyGetSetDescr_Type) {
+      PyObject* dict = vm::instance_dict(o);
+      if (dict != nullptr) {
+        if (!known('D', o)) guard(IrOp::k_guard_is, {emit(IrOp::k_load_dict_of, Type::kObject, {const_ref(o)}), const_ref(dict)}, -1);
+        result.kind = Attribute::kValue;
+        result.value = constant(dict);
+        return result;
+      }
+    }
+    if (strcmp(PyUnicode_AsUTF8(name), "__class__") == 0 && vm::is_c_descriptor(d)) {
+      result.kind = Attribute::kValue;
+      result.value = constant(reinterpret_cast<PyObject*>(type));
+      return result;
+    }
+    result.kind = vm::is_c_descriptor(d) ? Attribute::kKnown : Attribute::kResidual;
+    return result;
+  }
+
+  bool hidden = false;
+  V own = kNoValue;
+  if (module) {
+    if (!promote(v)) return result;
+    own = dict_item(PyModule_GetDict(o), name);
+    if (own == null_) own = kNoValue;
+  } else {
+    own = instance_item(v, name, &hidden);
+  }
+  if (done_) {
+    result.kind = Attribute::kAborted;
+    return result;
+  }
+  if (own != kNoValue) {
+    result.kind = Attribute::kValue;
+    result.value = own;
+    return result;
+  }
+  if (hidden) {
+    // An instance that differs from run to run. Whether it has an attribute of its own is only known by looking, except that a method
+    // found in the class is practically never hidden: check that cheaply.
+    PyObject* dict = vm::instance_dict(o);
+    bool has_own = dict != nullptr && PyDict_GetItemWithError(dict, name) != nullptr;
+    PyErr_Clear();
+    if (dict != nullptr && !has_own && d != nullptr && at(v).kind == Value::kObject) {
+      Ref instance = emit(IrOp::k_load_dict_of, Type::kObject, {as_object(v)});
+      guard(IrOp::k_guard_bound, {instance});
+      Ref found = emit(IrOp::k_dict_get, Type::kObject, {instance, const_ref(name)});
+      guard(IrOp::k_guard_is, {found, const_ref(nullptr)}, -1);
+      return bind_class_attribute(v, d);
+    }
+    if (has_own) {
+      Ref instance = emit(IrOp::k_load_dict_of, Type::kObject, {as_object(v)});
+      guard(IrOp::k_guard_bound, {instance});
+      Ref found = emit(IrOp::k_dict_get, Type::kObject, {instance, const_ref(name)});
+      guard(IrOp::k_guard_bound, {found});
+      result.kind = Attribute::kValue;
+      result.value = object(found, PyDict_GetItem(dict, name), true);
+      fields_[{v, name}] = result.value;
+      return result;
+    }
+    PyObject* fallback = _PyType_Lookup(type, interned("__getattr__"));
+    result.kind = fallback == nullptr && (d == nullptr || vm::is_c_descriptor(d)) ? Attribute::kKnown : Attribute::kResidual;
+    return result;
+  }
+  if (d != nullptr) return bind_class_attribute(v, d);
+  PyObject* fallback = _PyType_Lookup(type, interned("__getattr__"));
+  if (fallback != nullptr && PyFunction_Check(fallback)) {
+    result.kind = Attribute::kPython;
+    result.function = fallback;
+    result.args = {v, constant(name)};
+    return result;
+  }
+  if (fallback == nullptr && !(module && dict_item(PyModule_GetDict(o), interned("__getattr__")) != null_)) result.kind = Attribute::kMissing;
+  return result;
+}
+
+Recorder::Attribute Recorder::look_up_type(V v, PyObject* name) {
+  Attribute result;
+  PyObject* o = concrete(v);
+  auto* type = reinterpret_cast<PyTypeObject*>(o);
+  PyTypeObject* meta = Py_TYPE(o);
+  if (!promote(v)) return result;
+  if (meta->tp_getattro != PyType_Type.tp_getattro) return result;
+  PyObject* m = _PyType_Lookup(meta, name);
+  if (m != nullptr && is_data_descriptor(m)) {
+    static PyObject* type_name = interned("__name__");
+    if (PyUnicode_Compare(name, type_name) == 0) {
+      guard_type_unchanged(type);
+      PyObject* text = PyObject_GetAttr(o, name);
+      result.kind = Attribute::kValue;
+      result.value = constant(text);
+      Py_XDECREF(text);
+      return result;
+    }
+    result.kind = vm::is_c_descriptor(m) ? Attribute::kKnown : Attribute::kResidual;
+    return result;
+  }
+  guard_type_unchanged(type);
+  if (meta != &PyType_Type) guard_type_unchanged(meta);
+  PyObject* d = _PyType_Lookup(type, name);
+  if (d != nullptr) {
+    if (PyFunction_Check(d) || Py_TYPE(d) == &PyMethodDescr_Type || Py_TYPE(d) == &PyWrapperDescr_Type) {
+      result.kind = Attribute::kValue;
+      result.value = constant(d);
+      return result;
+    }
+    if (Py_TYPE(d)->tp_descr_get == nullptr || Py_TYPE(d) == &PyStaticMethod_Type || Py_TYPE(d) == &PyClassMethod_Type)
+      return bind_class_attribute(v, d);
+    if (vm::is_c_descriptor(d) || Py_TYPE(d) == &PyProperty_Type) {
+      result.kind = Attribute::kKnown;
+      return result;
+    }
+    return result;
+  }
+  if (m != nullptr) {
+    if (Py_TYPE(m) == &PyMethodDescr_Type || PyFunction_Check(m)) {
+      result.kind = Attribute::kMethod;
+      result.value = constant(m);
+    }
+    return result;
+  }
+  if (_PyType_Lookup(meta, interned("__getattr__")) == nullptr) result.kind = Attribute::kMissing;
+  return result;
+}
+
+Recorder::Attribute Recorder::look_up_super(V v, PyObject* name) {
+  Attribute result;
+  PyTypeObject *type = nullptr, *self_type = nullptr;
+  PyObject* self = nullptr;
+  if (!vm::super_parts(concrete(v), &type, &self, &self_type) || at(v).items.size() != 1) return result;
+  V self_value = at(v).items[0];
+  if (strcmp(PyUnicode_AsUTF8(name), "__class__") == 0) return result;
+  PyObject* mro = self_type->tp_mro;
+  Py_ssize_t i = 0, n = PyTuple_GET_SIZE(mro);
+  while (i < n && PyTuple_GET_ITEM(mro, i) != reinterpret_cast<PyObject*>(type)) i++;
+  PyObject* d = nullptr;
+  guard_type_unchanged(self_type);
+  for (i++; i < n && d == nullptr; i++) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i));
+    d = PyDict_GetItemWithError(base->tp_dict, name);
+    PyErr_Clear();
+  }
+  if (d == nullptr) return result;
+  if (PyFunction_Check(d) || Py_TYPE(d) == &PyMethodDescr_Type || Py_TYPE(d) == &PyWrapperDescr_Type) {
+    if (PyType_Check(concrete(self_value)) && reinterpret_cast<PyTypeObject*>(concrete(self_value)) == self_type) {
+      result.kind = Attribute::kValue;
+      result.value = constant(d);
+      return result;
+    }
+    result.kind = Attribute::kMethod;
+    result.value = constant(d);
+    result.args = {self_value};
+    return result;
+  }
+  if (Py_TYPE(d) == &PyProperty_Type) {
+    PyObject* getter = PyObject_GetAttrString(d, "fget");
+    if (getter != nullptr && PyFunction_Check(getter)) {
+      constant(getter);
+      result.kind = Attribute::kPython;
+      result.function = getter;
+      result.args = {self_value};
+    }
+    Py_XDECREF(getter);
+    return result;
+  }
+  return bind_class_attribute(self_value, d);
+}
+
+HookResult Recorder::load_attribute(vm::ThreadView& view, PyObject* name, bool method) {
+  V v = peek(1);
+  Attribute a = look_up(v, name);
+  if (done_) return HookResult::kContinue;
+  switch (a.kind) {
+    case Attribute::kValue:
+      pop(view, 1);
+      if (method) push(view, null_);
+      push(view, a.value);
+      return next(view);
+    case Attribute::kMethod: {
+      V self = a.args.empty() ? v : a.args[0];
+      if (method) {
+        pop(view, 1);
+        push(view, a.value);
+        push(view, self);
+        return next(view);
+      }
+      PyObject* function = concrete(a.value);
+      PyObject* bound = Py_TYPE(function)->tp_descr_get(function, concrete(self), reinterpret_cast<PyObject*>(Py_TYPE(concrete(self))));
+      if (bound == nullptr) return raised(view);
+      V result;
+      if (PyFunction_Check(function)) {
+        result = virtual_object(Value::kMethod, {a.value, self}, bound);
+        Py_DECREF(bound);
+      } else {
+        Py_DECREF(bound);
+        bool ok = true;
+        result = run_residual(IrOp::k_get_attr_known, {v, constant(name)}, 0, &ok);
+        if (!ok) return raised(view);
+        at(result).type_known = true;
+        at(result).items = {a.value, self};
+        bound_[result] = true;
+      }
+      pop(view, 1);
+      push(view, result);
+      return next(view);
+    }
+    case Attribute::kPython: {
+      // The object stays on the stack for the continuation.
+      V function = constant(a.function);
+      if (enter_function(view, function, a.args, nullptr, 0, method ? vm::Continuation::kMethodAttribute : vm::Continuation::kAttribute))
+        return HookResult::kReload;
+      if (done_) return HookResult::kContinue;
+      break;
+    }
+    case Attribute::kMissing:
+      give_up(Abort::k_exception, "AttributeError");
+      return HookResult::kContinue;
+    case Attribute::kAborted: return HookResult::kContinue;
+    default: break;
+  }
+  if (is_tensor(concrete(v)) && a.kind != Attribute::kKnown) a = look_up_tensor(v, name);
+  if (done_) return HookResult::kContinue;
+  if (a.kind == Attribute::kValue) {
+    pop(view, 1);
+    if (method) push(view, null_);
+    push(view, a.value);
+    return next(view);
+  }
+  if (is_tensor(concrete(v))) return torch_operator(view, IrOp::k_get_attr, {v, constant(name)}, method ? 1 : 0, 1, "tensor attribute");
+  bool ok = true;
+  V result = run_residual(a.kind == Attribute::kKnown ? IrOp::k_get_attr_known : IrOp::k_get_attr, {v, constant(name)}, 0, &ok);
+  if (!ok) return raised(view);
+  pop(view, 1);
+  if (method) push(view, null_);
+  push(view, result);
+  return next(view);
+}
+
+HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
+  V object_value = peek(1), value = peek(2);
+  PyObject* o = concrete(object_value);
+  PyTypeObject* type = Py_TYPE(o);
+  if (is_tensor(o)) {
+    const char* text = PyUnicode_AsUTF8(name);
+    if (strcmp(text, "grad") == 0) {
+      as_tensor(object_value);
+      if (done_) return HookResult::kContinue;
+      if (bridge_->set_grad(o, concrete(value)) < 0) return raised(view);
+      set_grad(object_value, value);
+      pop(view, 2);
+      return next(view);
+    }
+    if (_PyType_Lookup(type, name) != nullptr) {
+      give_up(Abort::k_unsupported_operation, std::string("store to tensor attribute ") + text);
+      return HookResult::kContinue;
+    }
+  }
+  if (PyType_Check(o) || PyModule_Check(o)) {
+    PyObject* dict = PyModule_Check(o) ? PyModule_GetDict(o) : nullptr;
+    if (dict != nullptr && !dict_written(dict)) return HookResult::kContinue;
+    return residual(view, IrOp::k_set_attr, {object_value, constant(name), value}, 0, 2, false);
+  }
+  if (at(object_value).kind == Value::kObject && at(object_value).stable) promote(object_value);
+  know_type(object_value);
+  guard_type_unchanged(type);
+  if (done_) return HookResult::kContinue;
+  PyObject* setattr = _PyType_Lookup(type, interned("__setattr__"));
+  static PyObject* object_setattr = PyDict_GetItemString(PyBaseObject_Type.tp_dict, "__setattr__");
+  if (setattr != object_setattr) {
+    if (setattr != nullptr && PyFunction_Check(setattr)) {
+      std::vector<V> args{object_value, constant(name), value};
+      if (enter_function(view, constant(setattr), args, nullptr, 2, vm::Continuation::kDiscard)) return HookResult::kReload;
+      if (done_) return HookResult::kContinue;
+    }
+    return residual(view, IrOp::k_set_attr, {object_value, constant(name), value}, 0, 2, false);
+  }
+  PyObject* d = _PyType_Lookup(type, name);
+  if (d != nullptr && is_data_descriptor(d) && vm::slot_offset(d) < 0) {
+    if (Py_TYPE(d) == &PyProperty_Type) {
+      PyObject* setter = PyObject_GetAttrString(d, "fset");
+      Py_XDECREF(setter);
+      if (setter != nullptr && PyFunction_Check(setter)) {
+        if (enter_function(view, constant(setter), {object_value, value}, nullptr, 2, vm::Continuation::kDiscard)) return HookResult::kReload;
+        if (done_) return HookResult::kContinue;
+      }
+    }
+    return residual(view, IrOp::k_set_attr, {object_value, constant(name), value}, 0, 2, false);
+  }
+  if (is_const(object_value) && vm::slot_offset(d ? d : Py_None) < 0) {
+    PyObject* dict = vm::instance_dict(o);
+    if (dict != nullptr) {
+      PyObject* old = PyDict_GetItemWithError(dict, name);
+      PyErr_Clear();
+      if (!(old != nullptr && old == concrete(value)) && !dict_written(dict)) return HookResult::kContinue;
+    }
+  }
+  bool ok = true;
+  run_residual(IrOp::k_set_attr_known, {object_value, constant(name), value}, 0, &ok);
+  if (!ok) return raised(view);
+  // Other Values may name the same object.
+  for (auto it = fields_.begin(); it != fields_.end();)
+    it = it->first.second == name && at(it->first.first).concrete == o ? fields_.erase(it) : std::next(it);
+  fields_[{object_value, name}] = value;
+  if (is_const(object_value)) {
+    PyObject* dict = vm::instance_dict(o);
+    if (dict != nullptr && lessons_.changing_dicts.count(dict)) items_[{dict, name}] = value;
+  }
+  pop(view, 2);
+  return next(view);
+}
+
+HookResult Recorder::record_attributes(vm::ThreadView& view, Op op, int arg) {
+  PyObject* name = PyTuple_GET_ITEM(top().code->co_names, arg);
+  switch (op) {
+    case Op::kLoadAttr: return load_attribute(view, name, false);
+    case Op::kLoadMethod: return load_attribute(view, name, true);
+    case Op::kStoreAttr: return store_attribute(view, name);
+    case Op::kDeleteAttr: {
+      V v = peek(1);
+      PyObject* dict = vm::may_have_dict(concrete(v)) ? vm::instance_dict(concrete(v)) : nullptr;
+      if (dict != nullptr && !dict_written(dict)) return HookResult::kContinue;
+      return residual(view, IrOp::k_set_attr, {v, constant(name), null_}, 0, 1, false);
+    }
+    default: break;
+  }
+  give_up(Abort::k_opcode, std::string(vm::op_name(op)));
+  return HookResult::kContinue;
+}
+
+}  // namespace dynvm::tracer

@@ -1,0 +1,513 @@
+// Calls of C functions whose result is known under guards, or that are one typed operation. See recorder.h.
+#include <cmath>
+#include <cstring>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "tracer/recorder.h"
+#include "vm/objects.h"
+
+namespace dynvm::tracer {
+
+using ir::kNoRef;
+using ir::Ref;
+using ir::Type;
+using IrOp = ir::Op;
+
+namespace {
+
+bool matches(const char* pattern, const std::string& name) {
+  size_t n = strlen(pattern);
+  if (n > 0 && pattern[n - 1] == '*') return name.compare(0, n - 1, pattern, n - 1) == 0;
+  return name == pattern;
+}
+
+bool is_builtin_value(PyObject* o) {
+  return o == nullptr || o == Py_None || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o) || PyUnicode_CheckExact(o) ||
+         PyBytes_CheckExact(o) || PyList_CheckExact(o) || PyTuple_CheckExact(o) || PyDict_CheckExact(o) || PyType_CheckExact(o) || o == Py_Ellipsis;
+}
+
+enum class Builtin {
+  kNone, kIsinstance, kIssubclass, kLen, kHasattr, kGetattr, kCallable, kId, kAbs, kMin, kMax, kSqrt, kListAppend, kDictGet, kDictKeys, kDictValues,
+  kDictItems, kIter, kGlobals, kSetattr, kObjectGetattribute, kTypeOf, kInt, kFloat, kBool, kTuple, kList, kDict, kRange, kEnumerate, kZip, kReversed,
+  kObjectInit, kIsFinite,
+};
+
+Builtin builtin_of(PyObject* callee, const std::string& name) {
+  static const std::unordered_map<std::string, Builtin> by_name = {
+      {"builtins.isinstance", Builtin::kIsinstance}, {"builtins.issubclass", Builtin::kIssubclass}, {"builtins.len", Builtin::kLen},
+      {"builtins.hasattr", Builtin::kHasattr}, {"builtins.getattr", Builtin::kGetattr}, {"builtins.callable", Builtin::kCallable},
+      {"builtins.id", Builtin::kId}, {"builtins.abs", Builtin::kAbs}, {"builtins.min", Builtin::kMin}, {"builtins.max", Builtin::kMax},
+      {"math.sqrt", Builtin::kSqrt}, {"list.append", Builtin::kListAppend}, {"dict.get", Builtin::kDictGet}, {"dict.keys", Builtin::kDictKeys},
+      {"dict.values", Builtin::kDictValues}, {"dict.items", Builtin::kDictItems}, {"builtins.iter", Builtin::kIter},
+      {"builtins.globals", Builtin::kGlobals}, {"object.__getattribute__", Builtin::kObjectGetattribute},
+      {"object.__init__", Builtin::kObjectInit}};
+  if (PyType_Check(callee)) {
+    auto* type = reinterpret_cast<PyTypeObject*>(callee);
+    if (type == &PyType_Type) return Builtin::kTypeOf;
+    if (type == &PyLong_Type) return Builtin::kInt;
+    if (type == &PyFloat_Type) return Builtin::kFloat;
+    if (type == &PyBool_Type) return Builtin::kBool;
+    if (type == &PyTuple_Type) return Builtin::kTuple;
+    if (type == &PyList_Type) return Builtin::kList;
+    if (type == &PyDict_Type) return Builtin::kDict;
+    if (type == &PyRange_Type) return Builtin::kRange;
+    if (type == &PyEnum_Type) return Builtin::kEnumerate;
+    if (type == &PyZip_Type) return Builtin::kZip;
+    if (type == &PyReversed_Type) return Builtin::kReversed;
+    return Builtin::kNone;
+  }
+  auto found = by_name.find(name);
+  return found == by_name.end() ? Builtin::kNone : found->second;
+}
+
+}  // namespace
+
+// "module.function" or "Type.method", as in known_calls.def and torch_folds.def.
+std::string Recorder::callable_name(PyObject* o) {
+  auto text = [](PyObject* s) -> std::string {
+    const char* t = s && PyUnicode_Check(s) ? PyUnicode_AsUTF8(s) : nullptr;
+    PyErr_Clear();
+    return t ? t : "?";
+  };
+  if (PyCFunction_Check(o)) {
+    auto* f = reinterpret_cast<PyCFunctionObject*>(o);
+    std::string name = f->m_ml->ml_name;
+    if (f->m_module != nullptr && PyUnicode_Check(f->m_module)) return text(f->m_module) + "." + name;
+    if (f->m_self != nullptr && PyModule_Check(f->m_self)) {
+      const char* module = PyModule_GetName(f->m_self);
+      PyErr_Clear();
+      return std::string(module ? module : "?") + "." + name;
+    }
+    if (f->m_self != nullptr && PyType_Check(f->m_self)) {
+      std::string type = reinterpret_cast<PyTypeObject*>(f->m_self)->tp_name;
+      if (type.find("_VariableFunctions") != std::string::npos) return "torch." + name;
+      return type + "." + name;
+    }
+    if (f->m_self != nullptr) return std::string(Py_TYPE(f->m_self)->tp_name) + "." + name;
+    return name;
+  }
+  if (Py_TYPE(o) == &PyMethodDescr_Type || Py_TYPE(o) == &PyWrapperDescr_Type || Py_TYPE(o) == &PyClassMethodDescr_Type || Py_TYPE(o) == &PyGetSetDescr_Type) {
+    auto* d = reinterpret_cast<PyDescrObject*>(o);
+    std::string type = d->d_type->tp_name;
+    if (type == "torch._C.TensorBase" || type == "torch._C._TensorBase") type = "Tensor";
+    return type + "." + text(d->d_name);
+  }
+  if (PyType_Check(o)) return reinterpret_cast<PyTypeObject*>(o)->tp_name;
+  return Py_TYPE(o)->tp_name;
+}
+
+bool Recorder::looks_at_frames(PyObject* callee, const std::vector<V>& args) {
+  static const std::unordered_set<std::string> names = {"sys._getframe", "builtins.locals", "builtins.eval", "builtins.exec", "builtins.vars",
+                                                        "builtins.breakpoint", "_warnings.warn", "builtins.dir", "builtins.__build_class__",
+                                                        "sys.settrace", "sys.setprofile", "sys.exc_info", "sys.exception"};
+  std::string name = callable_name(callee);
+  if ((name == "builtins.vars" || name == "builtins.dir") && !args.empty()) return false;
+  return names.count(name) != 0;
+}
+
+bool Recorder::runs_no_python(PyObject* callee, const std::vector<V>& args) {
+  std::string name = callable_name(callee);
+  bool listed = false;
+#define K(pattern) listed = listed || matches(pattern, name);
+#include "tracer/known_calls.def"
+#undef K
+  if (!listed) return false;
+  bool container = name.compare(0, 5, "list.") == 0 || name.compare(0, 5, "dict.") == 0;
+  for (size_t i = 0; i < args.size(); i++) {
+    PyObject* o = concrete(args[i]);
+    if (container && (i > 0 || PyList_CheckExact(o) || PyDict_CheckExact(o))) {
+      if (name == "list.append" || i == 0 || is_builtin_value(o)) continue;
+      return false;
+    }
+    if (name.compare(0, 7, "object.") == 0 || name == "builtins.id" || name == "builtins.callable" || name.compare(0, 5, "torch") == 0) continue;
+    if (!is_builtin_value(o)) return false;
+    if ((at(args[i]).kind == Value::kObject)) know_type(args[i]);
+  }
+  return !done_;
+}
+
+// Result known under guards, or one typed operation. True with *result == kNoValue: a Python exception was raised.
+bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObject* kwnames, V* result) {
+  std::string name = callable_name(callee);
+  size_t n = args.size();
+  bool keywords = kwnames != nullptr && PyTuple_GET_SIZE(kwnames) > 0;
+  auto truth = [&](bool t) {
+    *result = constant(t ? Py_True : Py_False);
+    return true;
+  };
+  auto take = [&](PyObject* made) {  // a new reference that becomes a constant
+    if (made == nullptr) {
+      PyErr_Clear();
+      return false;
+    }
+    *result = constant(made);
+    Py_DECREF(made);
+    return true;
+  };
+  auto type_of = [&](V v) -> PyTypeObject* {
+    if (at(v).kind == Value::kObject || is_const(v)) know_type(v);
+    return Py_TYPE(concrete(v));
+  };
+  if (name == "torch._C._has_torch_function" || name.compare(0, 27, "torch._C._has_torch_functio") == 0) {
+    for (V v : args) {
+      std::vector<V> parts;
+      if (PyTuple_Check(concrete(v))) known_items(v, &parts); else parts = {v};
+      for (V part : parts) type_of(part);
+    }
+    PyObject** argv = nullptr;
+    std::vector<PyObject*> objects;
+    for (V v : args) objects.push_back(concrete(v));
+    argv = objects.data();
+    return !done_ && take(PyObject_Vectorcall(callee, argv, n, nullptr));
+  }
+#define F(pattern, kind, sentence) \
+  if (strcmp(pattern, name.c_str()) == 0) return fold_torch(callee, args, kwnames, #kind, result);
+#include "tracer/torch_folds.def"
+#undef F
+  Builtin which = builtin_of(callee, name);
+  if (which == Builtin::kNone || keywords) {
+    if (which == Builtin::kEnumerate || which == Builtin::kZip) return false;
+    return false;
+  }
+  switch (which) {
+    case Builtin::kIsinstance:
+    case Builtin::kIssubclass: {
+      if (n != 2 || !promote(args[1])) return false;
+      PyObject* cls = concrete(args[1]);
+      auto plain = [](PyObject* c) {
+        if (!PyType_Check(c)) return false;
+        static PyObject* check = PyDict_GetItemString(PyType_Type.tp_dict, "__instancecheck__");
+        PyObject* own = _PyType_Lookup(Py_TYPE(c), interned_instancecheck());
+        return own == check || strncmp(Py_TYPE(c)->tp_name, "_TensorMeta", 11) == 0 || strncmp(Py_TYPE(c)->tp_name, "_ParameterMeta", 14) == 0 ||
+               strncmp(Py_TYPE(c)->tp_name, "_BufferMeta", 11) == 0;
+      };
+      bool fine = plain(cls);
+      if (PyTuple_Check(cls)) {
+        fine = true;
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(cls); i++) fine = fine && plain(PyTuple_GET_ITEM(cls, i));
+      }
+      if (!fine) return false;
+      if (which == Builtin::kIsinstance) {
+        type_of(args[0]);
+        if (done_) return false;
+        int is = PyObject_IsInstance(concrete(args[0]), cls);
+        return is >= 0 && truth(is);
+      }
+      if (!promote(args[0])) return false;
+      int is = PyObject_IsSubclass(concrete(args[0]), cls);
+      if (is < 0) PyErr_Clear();
+      return is >= 0 && truth(is);
+    }
+    case Builtin::kTypeOf: {
+      if (n != 1) return false;
+      PyTypeObject* type = type_of(args[0]);
+      if (done_) return false;
+      *result = constant(reinterpret_cast<PyObject*>(type));
+      return true;
+    }
+    case Builtin::kLen: {
+      if (n != 1) return false;
+      *result = length_of(args[0]);
+      return *result != kNoValue && !done_;
+    }
+    case Builtin::kCallable: return n == 1 && type_of(args[0]) != nullptr && !done_ && truth(PyCallable_Check(concrete(args[0])));
+    case Builtin::kId:
+      if (n != 1 || !promote(args[0])) return false;
+      return take(PyLong_FromVoidPtr(concrete(args[0])));
+    case Builtin::kHasattr:
+    case Builtin::kGetattr: {
+      if (n < 2 || !PyUnicode_CheckExact(concrete(args[1])) || !promote(args[1])) return false;
+      if (is_tensor(concrete(args[0])) && at(args[0]).kind == Value::kTensor) {
+        // fall through to the class look-up below: tensors made here have no attributes of their own
+      }
+      Attribute a = look_up(args[0], concrete(args[1]));
+      if (done_) return false;
+      if (which == Builtin::kHasattr) {
+        if (a.kind == Attribute::kValue || a.kind == Attribute::kMethod) return truth(true);
+        if (a.kind == Attribute::kMissing) return truth(false);
+        return false;
+      }
+      if (a.kind == Attribute::kValue) {
+        *result = a.value;
+        return true;
+      }
+      if (a.kind == Attribute::kMissing && n == 3) {
+        *result = args[2];
+        return true;
+      }
+      if (a.kind == Attribute::kMethod) {
+        V self = a.args.empty() ? args[0] : a.args[0];
+        PyObject* function = concrete(a.value);
+        if (!PyFunction_Check(function)) return false;
+        PyObject* method = PyMethod_New(function, concrete(self));
+        *result = virtual_object(Value::kMethod, {a.value, self}, method);
+        Py_DECREF(method);
+        return true;
+      }
+      return false;
+    }
+    case Builtin::kGlobals: *result = constant(vm::FrameView::globals(top().frame)); return true;
+    case Builtin::kObjectInit:
+      if (n != 1) return false;
+      *result = constant(Py_None);
+      return true;
+    case Builtin::kObjectGetattribute: {
+      if (n != 2 || !PyUnicode_CheckExact(concrete(args[1])) || !promote(args[1])) return false;
+      PyObject* o = concrete(args[0]);
+      type_of(args[0]);
+      guard_type_unchanged(Py_TYPE(o));
+      PyObject* d = _PyType_Lookup(Py_TYPE(o), concrete(args[1]));
+      if (d != nullptr && Py_TYPE(d)->tp_descr_set != nullptr) return false;
+      bool hidden = false;
+      V own = instance_item(args[0], concrete(args[1]), &hidden);
+      if (hidden || done_) return false;
+      if (own != kNoValue) {
+        *result = own;
+        return true;
+      }
+      if (d == nullptr || Py_TYPE(d)->tp_descr_get != nullptr) return false;
+      *result = constant(d);
+      return true;
+    }
+    case Builtin::kAbs: {
+      if (n != 1 || !PyFloat_CheckExact(concrete(args[0])) || is_const(args[0])) return false;
+      Ref ref = as_float(args[0]);
+      if (ref == kNoRef) return false;
+      PyObject* value = PyNumber_Absolute(concrete(args[0]));
+      *result = scalar(Type::kFloat, emit(IrOp::k_abs_float, Type::kFloat, {ref}), value);
+      Py_DECREF(value);
+      return true;
+    }
+    case Builtin::kMin:
+    case Builtin::kMax: {
+      if (n != 2) return false;
+      V less = number_compare(which == Builtin::kMin ? Py_LT : Py_GT, args[1], args[0]);
+      if (less == kNoValue) return false;
+      bool second = concrete(less) == Py_True;
+      if (!is_const(less)) guard(second ? IrOp::k_guard_true : IrOp::k_guard_false, {as_bool(less)});
+      *result = second ? args[1] : args[0];
+      return !done_;
+    }
+    case Builtin::kSqrt: {
+      if (n != 1 || is_const(args[0])) return false;
+      PyObject* o = concrete(args[0]);
+      if (!PyFloat_CheckExact(o) && !PyLong_CheckExact(o)) return false;
+      double x = PyFloat_AsDouble(o);
+      if (!(x >= 0)) return false;
+      Ref ref = as_float(args[0]);
+      if (ref == kNoRef) return false;
+      PyObject* value = PyFloat_FromDouble(std::sqrt(x));
+      *result = scalar(Type::kFloat, emit(IrOp::k_sqrt_float, Type::kFloat, {ref}, 0, true), value);
+      Py_DECREF(value);
+      return true;
+    }
+    case Builtin::kInt: {
+      if (n != 1 || is_const(args[0])) return false;
+      PyObject* o = concrete(args[0]);
+      if (PyLong_CheckExact(o) && as_int(args[0]) != kNoRef) {
+        *result = args[0];
+        return true;
+      }
+      return false;
+    }
+    case Builtin::kFloat: {
+      if (n != 1 || is_const(args[0])) return false;
+      PyObject* o = concrete(args[0]);
+      if (!PyFloat_CheckExact(o) && !PyLong_CheckExact(o)) return false;
+      Ref ref = as_float(args[0]);
+      if (ref == kNoRef) return false;
+      if (PyFloat_CheckExact(o)) {
+        *result = args[0];
+        return true;
+      }
+      PyObject* value = PyNumber_Float(o);
+      *result = scalar(Type::kFloat, ref, value);
+      Py_XDECREF(value);
+      return true;
+    }
+    case Builtin::kBool: {
+      if (n != 1 || is_tensor(concrete(args[0]))) return false;
+      V t = fold_truth(args[0]);
+      if (t == kNoValue || done_) return false;
+      *result = t;
+      return true;
+    }
+    case Builtin::kTuple:
+    case Builtin::kList: {
+      std::vector<V> items;
+      if (n > 1 || (n == 1 && !(PyTuple_Check(concrete(args[0])) || PyList_CheckExact(concrete(args[0])) || iterables_.count(args[0])))) return false;
+      if (n == 1 && !(iterables_.count(args[0]) ? (items = iterables_[args[0]], true) : known_items(args[0], &items))) return false;
+      if (done_) return false;
+      PyObject* made = which == Builtin::kTuple ? PyTuple_New(static_cast<Py_ssize_t>(items.size())) : PyList_New(static_cast<Py_ssize_t>(items.size()));
+      for (size_t i = 0; i < items.size(); i++) {
+        PyObject* item = Py_NewRef(concrete(items[i]));
+        if (which == Builtin::kTuple) PyTuple_SET_ITEM(made, i, item);
+        else PyList_SET_ITEM(made, i, item);
+      }
+      *result = virtual_object(which == Builtin::kTuple ? Value::kTuple : Value::kList, std::move(items), made);
+      Py_DECREF(made);
+      return true;
+    }
+    case Builtin::kDict: {
+      if (n != 0) return false;
+      PyObject* made = PyDict_New();
+      *result = virtual_object(Value::kDict, {}, made);
+      Py_DECREF(made);
+      return true;
+    }
+    case Builtin::kRange: {
+      bool all_const = true;
+      for (V v : args) all_const = all_const && PyLong_CheckExact(concrete(v)) && promote(v);
+      if (!all_const || n == 0 || n > 3 || done_) return false;
+      std::vector<PyObject*> objects;
+      for (V v : args) objects.push_back(concrete(v));
+      return take(PyObject_Vectorcall(callee, objects.data(), n, nullptr));
+    }
+    case Builtin::kEnumerate:
+    case Builtin::kZip:
+    case Builtin::kReversed: {
+      std::vector<std::vector<V>> sources;
+      for (V v : args) {
+        std::vector<V> items;
+        if ((which == Builtin::kEnumerate || which == Builtin::kReversed) && sources.size() == 1) return false;
+        if (iterators_.count(v) || !iteration_items(v, &items)) return false;
+        sources.push_back(std::move(items));
+      }
+      if (done_ || sources.empty()) return false;
+      std::vector<V> items;
+      if (which == Builtin::kReversed) {
+        if (!PyList_CheckExact(concrete(args[0])) && !PyTuple_CheckExact(concrete(args[0]))) return false;
+        items.assign(sources[0].rbegin(), sources[0].rend());
+      } else {
+        size_t length = sources[0].size();
+        for (auto& source : sources) length = std::min(length, source.size());
+        for (size_t i = 0; i < length; i++) {
+          std::vector<V> parts;
+          if (which == Builtin::kEnumerate) {
+            PyObject* index = PyLong_FromSize_t(i);
+            parts.push_back(constant(index));
+            Py_DECREF(index);
+          }
+          for (auto& source : sources) parts.push_back(source[i]);
+          PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(parts.size()));
+          for (size_t k = 0; k < parts.size(); k++) PyTuple_SET_ITEM(tuple, k, Py_NewRef(concrete(parts[k])));
+          items.push_back(virtual_object(Value::kTuple, std::move(parts), tuple));
+          Py_DECREF(tuple);
+        }
+      }
+      std::vector<V> all{constant(callee)};
+      all.insert(all.end(), args.begin(), args.end());
+      bool ok = true;
+      V made = run_residual(IrOp::k_call_pure, all, -1, &ok);
+      if (!ok) {
+        *result = kNoValue;
+        return true;
+      }
+      at(made).type_known = true;
+      iterators_[made] = {std::move(items), 0};
+      *result = made;
+      return true;
+    }
+    case Builtin::kDictKeys:
+    case Builtin::kDictValues:
+    case Builtin::kDictItems: {
+      if (n != 1) return false;
+      std::vector<V> items;
+      if (!dict_view_items(args[0], which == Builtin::kDictKeys ? 0 : which == Builtin::kDictValues ? 1 : 2, &items)) return false;
+      bool ok = true;
+      V made = run_residual(IrOp::k_call_known, {constant(callee), args[0]}, -1, &ok);
+      if (!ok) {
+        *result = kNoValue;
+        return true;
+      }
+      at(made).type_known = true;
+      iterables_[made] = std::move(items);
+      *result = made;
+      return true;
+    }
+    case Builtin::kDictGet: {
+      if (n < 2 || n > 3) return false;
+      V present = contains(args[0], args[1]);
+      if (present == kNoValue || !is_const(present) || done_) return false;
+      if (concrete(present) == Py_False) {
+        *result = n == 3 ? args[2] : constant(Py_None);
+        return true;
+      }
+      V item = item_of(args[0], args[1]);
+      if (item == kNoValue || done_) return false;
+      *result = item;
+      return true;
+    }
+    case Builtin::kListAppend: {
+      if (n != 2 || !PyList_CheckExact(concrete(args[0]))) return false;
+      V list = args[0];
+      if (at(list).kind == Value::kList && at(list).object == kNoRef) {
+        PyList_Append(concrete(list), concrete(args[1]));
+        at(list).items.push_back(args[1]);
+        at(list).snap = kNoRef;
+        *result = constant(Py_None);
+        return true;
+      }
+      if (at(list).kind == Value::kObject) know_type(list);
+      if (is_const(list)) lessons_.changing_lists.insert(concrete(list));
+      if (done_) return false;
+      bool ok = true;
+      run_residual(IrOp::k_list_append, {list, args[1]}, 0, &ok);
+      if (at(list).kind == Value::kList) at(list).items.push_back(args[1]);
+      *result = ok ? constant(Py_None) : kNoValue;
+      return true;
+    }
+    case Builtin::kIter: {
+      if (n != 1) return false;
+      PyObject* o = concrete(args[0]);
+      if (Py_TYPE(o)->tp_iter == PyObject_SelfIter) {
+        type_of(args[0]);
+        *result = args[0];
+        return !done_;
+      }
+      std::vector<V> items;
+      if (!(PyList_CheckExact(o) || PyTuple_Check(o) || PyDict_CheckExact(o) || iterables_.count(args[0])) || !iteration_items(args[0], &items)) return false;
+      bool ok = true;
+      V made = run_residual(IrOp::k_get_iter_known, {args[0]}, 0, &ok);
+      if (!ok) {
+        *result = kNoValue;
+        return true;
+      }
+      at(made).type_known = true;
+      iterators_[made] = {std::move(items), 0};
+      *result = made;
+      return true;
+    }
+    default: return false;
+  }
+}
+
+PyObject* Recorder::interned_instancecheck() {
+  static PyObject* name = PyUnicode_InternFromString("__instancecheck__");
+  return name;
+}
+
+bool Recorder::dict_view_items(V v, int which, std::vector<V>* items) {
+  PyObject* o = concrete(v);
+  auto pair = [&](V key, V value) {
+    if (which == 0) items->push_back(key);
+    if (which == 1) items->push_back(value);
+    if (which == 2) {
+      PyObject* tuple = PyTuple_Pack(2, concrete(key), concrete(value));
+      items->push_back(virtual_object(Value::kTuple, {key, value}, tuple));
+      Py_DECREF(tuple);
+    }
+  };
+  if (at(v).kind == Value::kDict) {
+    for (size_t i = 0; i < at(v).keys.size(); i++) pair(constant(at(v).keys[i]), at(v).items[i]);
+    return true;
+  }
+  if (!PyDict_CheckExact(o) || !promote(v) || !guard_dict_unchanged(o)) return false;
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(o, &position, &key, &value)) pair(constant(key), constant(value));
+  return true;
+}
+
+}  // namespace dynvm::tracer

@@ -1,0 +1,549 @@
+// Recording of calls and returns. See recorder.h.
+//
+// A call to a Python function is followed: the frame is pushed here, with arguments bound here (bind_arguments mirrors CPython's
+// binder on Values, so each parameter keeps its origin). A call to a C function is folded (builtins.cpp), recorded as tensor operations
+// (torch_calls.cpp), or residual. What needs the evaluator's frame (sys._getframe, locals) cannot be inside a trace.
+#include <cstring>
+
+#include "tracer/heuristics.h"
+#include "tracer/recorder.h"
+#include "vm/objects.h"
+
+namespace dynvm::tracer {
+
+using ir::kNoRef;
+using ir::Ref;
+using ir::Type;
+using vm::HookResult;
+using vm::Op;
+using IrOp = ir::Op;
+
+namespace {
+constexpr int kGeneratorFlags = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
+
+PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
+}  // namespace
+
+bool Recorder::bind_arguments(V function, const std::vector<V>& args, PyObject* kwnames, std::vector<V>* locals) {
+  auto* f = reinterpret_cast<PyFunctionObject*>(concrete(function));
+  auto* code = reinterpret_cast<PyCodeObject*>(f->func_code);
+  int positional = code->co_argcount, keyword_only = code->co_kwonlyargcount;
+  int total = positional + keyword_only;
+  bool star = code->co_flags & CO_VARARGS, star_star = code->co_flags & CO_VARKEYWORDS;
+  size_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  size_t npos = args.size() - nkw;
+  locals->assign(code->co_nlocalsplus, null_);
+  for (size_t i = 0; i < npos && i < static_cast<size_t>(positional); i++) (*locals)[i] = args[i];
+  if (npos > static_cast<size_t>(positional) && !star) return false;
+  if (star) {
+    std::vector<V> rest;
+    for (size_t i = positional; i < npos; i++) rest.push_back(args[i]);
+    PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(rest.size()));
+    for (size_t i = 0; i < rest.size(); i++) PyTuple_SET_ITEM(tuple, i, Py_NewRef(concrete(rest[i])));
+    (*locals)[total] = virtual_object(Value::kTuple, std::move(rest), tuple);
+    Py_DECREF(tuple);
+  }
+  V keywords = kNoValue;
+  if (star_star) {
+    PyObject* dict = PyDict_New();
+    keywords = virtual_object(Value::kDict, {}, dict);
+    Py_DECREF(dict);
+    (*locals)[total + (star ? 1 : 0)] = keywords;
+  }
+  for (size_t k = 0; k < nkw; k++) {
+    PyObject* name = PyTuple_GET_ITEM(kwnames, k);
+    V value = args[npos + k];
+    int found = -1;
+    for (int i = code->co_posonlyargcount; i < total && found < 0; i++) {
+      PyObject* parameter = PyTuple_GET_ITEM(code->co_localsplusnames, i);
+      if (parameter == name || PyUnicode_Compare(parameter, name) == 0) found = i;
+    }
+    if (found >= 0) {
+      if ((*locals)[found] != null_) return false;
+      (*locals)[found] = value;
+      continue;
+    }
+    if (!star_star) return false;
+    PyDict_SetItem(concrete(keywords), name, concrete(value));
+    at(keywords).keys.push_back(name);
+    at(keywords).items.push_back(value);
+    constant(name);
+  }
+  // Defaults, from the function object or from the trace that has made it.
+  V defaults = kNoValue, kwdefaults = kNoValue;
+  auto made = functions_.find(function);
+  if (made != functions_.end()) {
+    defaults = made->second.first;
+    kwdefaults = made->second.second;
+  }
+  Py_ssize_t ndefaults = f->func_defaults ? PyTuple_GET_SIZE(f->func_defaults) : 0;
+  for (int i = 0; i < positional; i++) {
+    if ((*locals)[i] != null_) continue;
+    Py_ssize_t index = i - (positional - ndefaults);
+    if (index < 0) return false;
+    if (made != functions_.end()) {
+      std::vector<V> items;
+      if (!known_items(defaults, &items)) return false;
+      (*locals)[i] = items[index];
+    } else {
+      if (!known('e', f)) {
+        Ref ref = emit(IrOp::k_load_field, Type::kObject, {const_ref(concrete(function))}, offsetof(PyFunctionObject, func_defaults));
+        guard(IrOp::k_guard_is, {ref, const_ref(f->func_defaults)}, -1);
+      }
+      (*locals)[i] = constant(PyTuple_GET_ITEM(f->func_defaults, index));
+    }
+  }
+  for (int i = positional; i < total; i++) {
+    if ((*locals)[i] != null_) continue;
+    PyObject* name = PyTuple_GET_ITEM(code->co_localsplusnames, i);
+    PyObject* value = f->func_kwdefaults ? PyDict_GetItemWithError(f->func_kwdefaults, name) : nullptr;
+    if (value == nullptr) return false;
+    if (made != functions_.end()) {
+      if (at(kwdefaults).kind != Value::kDict) return false;
+      V found = item_of(kwdefaults, constant(name));
+      if (found == kNoValue) return false;
+      (*locals)[i] = found;
+    } else {
+      if (!known('k', f)) {
+        Ref ref = emit(IrOp::k_load_field, Type::kObject, {const_ref(concrete(function))}, offsetof(PyFunctionObject, func_kwdefaults));
+        guard(IrOp::k_guard_is, {ref, const_ref(f->func_kwdefaults)}, -1);
+      }
+      (*locals)[i] = dict_item(f->func_kwdefaults, name);
+    }
+  }
+  return !done_;
+}
+
+// Pops `pops` values and enters the function. False: not followed (a generator, an unknown function, wrong arguments).
+bool Recorder::enter_function(vm::ThreadView& view, V function, std::vector<V> args, PyObject* kwnames, int pops, vm::Continuation k) {
+  PyObject* o = concrete(function);
+  if (!PyFunction_Check(o)) return false;
+  auto* f = reinterpret_cast<PyFunctionObject*>(o);
+  auto* code = reinterpret_cast<PyCodeObject*>(f->func_code);
+  if (code->co_flags & kGeneratorFlags) return false;
+  if ((code->co_flags & (CO_OPTIMIZED | CO_NEWLOCALS)) != (CO_OPTIMIZED | CO_NEWLOCALS)) return false;
+  bool made_here = functions_.count(function) != 0;
+  if (!made_here && !promote(function)) return false;
+  if (static_cast<int>(frames_.size()) > heuristics().max_depth) {
+    give_up(Abort::k_call_depth);
+    return false;
+  }
+  if (!made_here && !known('f', f)) {
+    Ref ref = emit(IrOp::k_load_field, Type::kObject, {const_ref(o)}, offsetof(PyFunctionObject, func_code));
+    guard(IrOp::k_guard_is, {ref, const_ref(f->func_code)}, -1);
+  }
+  std::vector<V> locals;
+  if (!bind_arguments(function, args, kwnames, &locals) || done_) return false;
+
+  ShadowFrame frame;
+  frame.code = code;
+  frame.function = o;
+  frame.function_value = function;
+  frame.continuation = k;
+  frame.call_unit = current_unit_;
+  frame.nlocals = static_cast<int>(locals.size());
+  Py_INCREF(o);
+  pop(view, pops);
+  _PyInterpreterFrame* pushed = vm::push_frame(view, f, k);
+  Py_DECREF(o);
+  if (pushed == nullptr) {
+    give_up(Abort::k_exception, "RecursionError");
+    entered_error_ = true;
+    return false;
+  }
+  PyObject** base = vm::FrameView::locals(pushed);
+  for (size_t i = 0; i < locals.size(); i++) base[i] = Py_XNewRef(concrete(locals[i]));
+  frame.frame = pushed;
+  frame.slots = std::move(locals);
+  frames_.push_back(std::move(frame));
+  return true;
+}
+
+HookResult Recorder::call_dunder(vm::ThreadView& view, const char* name, std::vector<V> args, IrOp op, int pops, vm::Continuation k) {
+  V self = args[0];
+  PyTypeObject* type = Py_TYPE(concrete(self));
+  PyObject* method = _PyType_Lookup(type, interned(name));
+  if (method != nullptr && PyFunction_Check(method)) {
+    if (at(self).kind == Value::kObject || is_const(self)) know_type(self);
+    guard_type_unchanged(type);
+    if (done_) return HookResult::kContinue;
+    int entered_pops = k == vm::Continuation::kIter ? 0 : pops;
+    if (enter_function(view, constant(method), args, nullptr, entered_pops, k)) return HookResult::kReload;
+    if (entered_error_) return HookResult::kError;
+    if (done_) return HookResult::kContinue;
+  }
+  if (op == IrOp::k_set_item && args.size() == 3) return residual(view, op, args, 0, pops, false);
+  return residual(view, op, args, 0, pops);
+}
+
+HookResult Recorder::finish_call(vm::ThreadView& view, V result, int pops) {
+  pop(view, pops);
+  push(view, result);
+  return next(view);
+}
+
+HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops) {
+  PyObject* o = concrete(callee);
+  // Bound methods and partial objects are taken apart.
+  for (;;) {
+    if (at(callee).kind == Value::kMethod || bound_.count(callee)) {
+      args.insert(args.begin(), at(callee).items[1]);
+      callee = at(callee).items[0];
+      o = concrete(callee);
+      continue;
+    }
+    if (PyMethod_Check(o) && (is_const(callee) || at(callee).stable) && promote(callee)) {
+      args.insert(args.begin(), constant(PyMethod_GET_SELF(o)));
+      callee = constant(PyMethod_GET_FUNCTION(o));
+      o = concrete(callee);
+      continue;
+    }
+    if (PyCFunction_Check(o) && is_const(callee) && PyCFunction_GET_SELF(o) != nullptr && !PyModule_Check(PyCFunction_GET_SELF(o)) &&
+        !PyType_Check(PyCFunction_GET_SELF(o)) && is_tensor(PyCFunction_GET_SELF(o))) {
+      give_up(Abort::k_unsupported_operation, "a tensor's bound method kept across iterations");
+      return HookResult::kContinue;
+    }
+    break;
+  }
+  if (done_) return HookResult::kContinue;
+  if (PyFunction_Check(o)) {
+    if (enter_function(view, callee, args, kwnames, pops, vm::Continuation::kPush)) return HookResult::kReload;
+    if (entered_error_) return HookResult::kError;
+    if (done_) return HookResult::kContinue;
+    return residual_call(view, IrOp::k_call, callee, args, kwnames, pops);
+  }
+  if (PyType_Check(o)) return call_type(view, callee, args, kwnames, pops);
+  if (PyCFunction_Check(o) || Py_TYPE(o) == &PyMethodDescr_Type || Py_TYPE(o) == &PyWrapperDescr_Type || Py_TYPE(o) == &PyClassMethodDescr_Type ||
+      strcmp(Py_TYPE(o)->tp_name, "method-wrapper") == 0)
+    return call_c(view, callee, args, kwnames, pops);
+  // An instance whose class has a Python __call__.
+  PyTypeObject* type = Py_TYPE(o);
+  PyObject* method = _PyType_Lookup(type, interned("__call__"));
+  if (method != nullptr && PyFunction_Check(method)) {
+    if (at(callee).kind == Value::kObject && at(callee).stable) promote(callee);
+    know_type(callee);
+    guard_type_unchanged(type);
+    if (done_) return HookResult::kContinue;
+    std::vector<V> all{callee};
+    all.insert(all.end(), args.begin(), args.end());
+    if (enter_function(view, constant(method), all, kwnames, pops, vm::Continuation::kPush)) return HookResult::kReload;
+    if (entered_error_) return HookResult::kError;
+    if (done_) return HookResult::kContinue;
+  }
+  if (strcmp(type->tp_name, "functools.partial") == 0 && promote(callee)) {
+    PyObject* function = PyObject_GetAttrString(o, "func");
+    PyObject* bound_args = PyObject_GetAttrString(o, "args");
+    PyObject* keywords = PyObject_GetAttrString(o, "keywords");
+    if (function && bound_args && keywords && PyDict_Size(keywords) == 0) {
+      std::vector<V> all;
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bound_args); i++) all.push_back(constant(PyTuple_GET_ITEM(bound_args, i)));
+      all.insert(all.end(), args.begin(), args.end());
+      V inner = constant(function);
+      Py_DECREF(function);
+      Py_DECREF(bound_args);
+      Py_DECREF(keywords);
+      return call(view, inner, all, kwnames, pops);
+    }
+    Py_XDECREF(function);
+    Py_XDECREF(bound_args);
+    Py_XDECREF(keywords);
+    PyErr_Clear();
+  }
+  if (touches_torch(o, args)) return torch_call(view, callee, args, kwnames, pops);
+  return residual_call(view, IrOp::k_call, callee, args, kwnames, pops);
+}
+
+HookResult Recorder::residual_call(vm::ThreadView& view, IrOp op, V callee, const std::vector<V>& args, PyObject* kwnames, int pops) {
+  std::vector<V> all{callee};
+  all.insert(all.end(), args.begin(), args.end());
+  int64_t names = kwnames && PyTuple_GET_SIZE(kwnames) > 0 ? object_index(kwnames) : -1;
+  bool ok = true;
+  V result = run_residual(op, all, names, &ok);
+  if (!ok) return raised(view);
+  return finish_call(view, result, pops);
+}
+
+HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops) {
+  PyObject* o = concrete(callee);
+  auto* type = reinterpret_cast<PyTypeObject*>(o);
+  if (!promote(callee)) {
+    if (done_) return HookResult::kContinue;
+    return residual_call(view, IrOp::k_call, callee, args, kwnames, pops);
+  }
+  V result = kNoValue;
+  // super() without arguments looks at the calling frame: say what it would find.
+  if (type == &PySuper_Type) {
+    ShadowFrame& frame = top();
+    std::vector<V> parts = args;
+    if (args.empty()) {
+      V cls = kNoValue;
+      for (int i = frame.code->co_nlocalsplus - frame.code->co_nfreevars; i < frame.code->co_nlocalsplus; i++) {
+        PyObject* name = PyTuple_GET_ITEM(frame.code->co_localsplusnames, i);
+        if (PyUnicode_CompareWithASCIIString(name, "__class__") != 0) continue;
+        PyObject* content = PyCell_GET(concrete(frame.slots[i]));
+        if (content != nullptr) cls = constant(content);  // the compiler's cell of a class statement is never rebound
+      }
+      if (cls == kNoValue || frame.code->co_argcount == 0) {
+        give_up(Abort::k_frame_introspection, "super");
+        return HookResult::kContinue;
+      }
+      V self = frame.slots[0];
+      auto cell = cells_.find(self);
+      if (cell != cells_.end()) self = cell->second;
+      if (concrete(self) == nullptr || PyCell_Check(concrete(self))) {
+        give_up(Abort::k_frame_introspection, "super");
+        return HookResult::kContinue;
+      }
+      parts = {cls, self};
+    }
+    if (parts.size() == 2 && kwnames == nullptr) {
+      if (at(parts[1]).kind == Value::kObject) know_type(parts[1]);
+      bool ok = true;
+      std::vector<V> all{callee, parts[0], parts[1]};
+      V object_value = run_residual(IrOp::k_call_pure, all, -1, &ok);
+      if (!ok) return raised(view);
+      at(object_value).items = {parts[1]};
+      at(object_value).type_known = true;
+      return finish_call(view, object_value, pops);
+    }
+  }
+  if (fold_builtin(o, args, kwnames, &result)) return finish_call(view, result, pops);
+  if (done_) return HookResult::kContinue;
+  if (touches_torch(o, args)) return torch_call(view, callee, args, kwnames, pops);
+
+  // A class whose instances are made by object.__new__ and initialised in Python: the __init__ is followed.
+  static PyObject* object_new = PyDict_GetItemString(PyBaseObject_Type.tp_dict, "__new__");
+  PyObject* meta_call = _PyType_Lookup(Py_TYPE(o), interned("__call__"));
+  static PyObject* type_call = PyDict_GetItemString(PyType_Type.tp_dict, "__call__");
+  PyObject* make = _PyType_Lookup(type, interned("__new__"));
+  PyObject* init = _PyType_Lookup(type, interned("__init__"));
+  if (meta_call == type_call && make == object_new && init != nullptr && PyFunction_Check(init) && !(type->tp_flags & Py_TPFLAGS_IS_ABSTRACT)) {
+    guard_type_unchanged(type);
+    if (done_) return HookResult::kContinue;
+    bool followed = !(reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(init)->func_code)->co_flags & kGeneratorFlags);
+    std::vector<V> probe;
+    V init_value = constant(init);
+    std::vector<V> bound{callee};
+    bound.insert(bound.end(), args.begin(), args.end());
+    followed = followed && bind_arguments(init_value, bound, kwnames, &probe);
+    if (done_) return HookResult::kContinue;
+    if (followed) {
+      if (!known('f', init)) {
+        Ref ref = emit(IrOp::k_load_field, Type::kObject, {const_ref(init)}, offsetof(PyFunctionObject, func_code));
+        guard(IrOp::k_guard_is, {ref, const_ref(reinterpret_cast<PyFunctionObject*>(init)->func_code)}, -1);
+      }
+      snapshot();  // frames before the instance exists: an exit re-executes the whole call
+      static PyObject* maker = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__new__");
+      bool ok = true;
+      V instance = run_residual(IrOp::k_call_pure, {constant(maker), callee}, -1, &ok);
+      if (!ok) return raised(view);
+      at(instance).type_known = true;
+      bound[0] = instance;
+      // The evaluator's layout for kInit: the operands are gone, the instance is on top.
+      pop(view, pops);
+      push(view, instance);
+      if (enter_function(view, init_value, bound, kwnames, 0, vm::Continuation::kInit)) return HookResult::kReload;
+      if (entered_error_) return HookResult::kError;
+      give_up(Abort::k_shadow_mismatch, "__init__");
+      PyErr_SetString(PyExc_SystemError, "dynvm: could not enter __init__");
+      return HookResult::kError;
+    }
+  }
+  return residual_call(view, IrOp::k_call, callee, args, kwnames, pops);
+}
+
+HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops) {
+  PyObject* o = concrete(callee);
+  if (!promote(callee)) {
+    if (done_) return HookResult::kContinue;
+    if (touches_torch(o, args)) return torch_call(view, callee, args, kwnames, pops);
+    return residual_call(view, IrOp::k_call, callee, args, kwnames, pops);
+  }
+  if (looks_at_frames(o, args)) {
+    give_up(Abort::k_frame_introspection, callable_name(o));
+    return HookResult::kContinue;
+  }
+  V result = kNoValue;
+  if (call_followed(view, o, args, kwnames, pops)) return HookResult::kReload;
+  if (entered_error_) return HookResult::kError;
+  if (done_) return HookResult::kContinue;
+  if (fold_builtin(o, args, kwnames, &result)) {
+    if (result == kNoValue) return raised(view);
+    return finish_call(view, result, pops);
+  }
+  if (done_) return HookResult::kContinue;
+  if (touches_torch(o, args)) return torch_call(view, callee, args, kwnames, pops);
+  return residual_call(view, runs_no_python(o, args) ? IrOp::k_call_known : IrOp::k_call, callee, args, kwnames, pops);
+}
+
+// C functions that only lead back to Python code which can be followed: getattr of a property or through __getattr__, next of an
+// iterator with a Python __next__, object.__getattribute__.
+bool Recorder::call_followed(vm::ThreadView& view, PyObject* callee, const std::vector<V>& args, PyObject* kwnames, int pops) {
+  if (kwnames != nullptr) return false;
+  std::string name = callable_name(callee);
+  if (name == "builtins.getattr" && args.size() == 2 && PyUnicode_CheckExact(concrete(args[1])) && promote(args[1])) {
+    Attribute a = look_up(args[0], concrete(args[1]));
+    if (done_) return false;
+    if (a.kind == Attribute::kPython) {
+      PyObject* getattribute = _PyType_Lookup(Py_TYPE(concrete(args[0])), interned("__getattr__"));
+      // A getter that may raise AttributeError for __getattr__ to catch needs the evaluator's own continuation.
+      if (getattribute == nullptr || getattribute == a.function)
+        return enter_function(view, constant(a.function), a.args, nullptr, pops, vm::Continuation::kPush);
+    }
+  }
+  if (name == "builtins.next" && args.size() == 1) {
+    PyObject* method = _PyType_Lookup(Py_TYPE(concrete(args[0])), next_name());
+    if (method != nullptr && PyFunction_Check(method)) {
+      know_type(args[0]);
+      guard_type_unchanged(Py_TYPE(concrete(args[0])));
+      return !done_ && enter_function(view, constant(method), {args[0]}, nullptr, pops, vm::Continuation::kPush);
+    }
+  }
+  return false;
+}
+
+HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
+  switch (op) {
+    case Op::kCall: {
+      PyObject* kwnames = vm::kwnames(view.ip);
+      auto& slots = top().slots;
+      std::vector<V> args(slots.end() - arg, slots.end());
+      V below = peek(arg + 2), callee = peek(arg + 1);
+      if (below != null_) {
+        args.insert(args.begin(), callee);
+        callee = below;
+      }
+      return call(view, callee, std::move(args), kwnames, arg + 2);
+    }
+    case Op::kCallFunctionEx: {
+      bool with_dict = arg & 1;
+      V dict = with_dict ? peek(1) : null_;
+      V tuple = peek(with_dict ? 2 : 1), callee = peek(with_dict ? 3 : 2);
+      int pops = (with_dict ? 1 : 0) + 3;
+      std::vector<V> args;
+      if (known_items(tuple, &args)) {
+        PyObject* kwnames = nullptr;
+        bool fine = true;
+        if (with_dict) {
+          std::vector<PyObject*> keys;
+          std::vector<V> values;
+          fine = known_dict(dict, &keys, &values);
+          if (fine && !keys.empty()) {
+            kwnames = PyTuple_New(static_cast<Py_ssize_t>(keys.size()));
+            for (size_t i = 0; i < keys.size(); i++) PyTuple_SET_ITEM(kwnames, i, Py_NewRef(keys[i]));
+            owned_.push_back(kwnames);
+            args.insert(args.end(), values.begin(), values.end());
+          }
+        }
+        if (done_) return HookResult::kContinue;
+        if (fine) return call(view, callee, std::move(args), kwnames, pops);
+      }
+      if (done_) return HookResult::kContinue;
+      bool ok = true;
+      if (!PyTuple_CheckExact(concrete(tuple)) || (with_dict && !PyDict_CheckExact(concrete(dict)))) {
+        give_up(Abort::k_opcode, "CallFunctionEx with other iterables");
+        return HookResult::kContinue;
+      }
+      V result = run_residual(IrOp::k_call_ex, {callee, tuple, dict}, 0, &ok);
+      if (!ok) return raised(view);
+      return finish_call(view, result, pops);
+    }
+    case Op::kReturnValue: {
+      if (frames_.size() == 1) {
+        give_up(Abort::k_loop_left);
+        return HookResult::kContinue;
+      }
+      V result = peek(1);
+      vm::Continuation k = top().continuation;
+      if ((k == vm::Continuation::kBinary || k == vm::Continuation::kCompare) && concrete(result) == Py_NotImplemented) {
+        give_up(Abort::k_opcode, "NotImplemented");
+        return HookResult::kContinue;
+      }
+      frames_.pop_back();
+      switch (k) {
+        case vm::Continuation::kPush:
+        case vm::Continuation::kNext: shadow_push(result); break;
+        case vm::Continuation::kDiscard:
+        case vm::Continuation::kInit: break;
+        case vm::Continuation::kAttribute:
+        case vm::Continuation::kIter:
+          shadow_pop(1);
+          shadow_push(result);
+          break;
+        case vm::Continuation::kMethodAttribute:
+          shadow_pop(1);
+          shadow_push(null_);
+          shadow_push(result);
+          break;
+        case vm::Continuation::kBinary:
+        case vm::Continuation::kCompare:
+          shadow_pop(2);
+          shadow_push(result);
+          break;
+        default: give_up(Abort::k_shadow_mismatch, "continuation"); break;
+      }
+      return HookResult::kContinue;
+    }
+    case Op::kBeforeWith: {
+      V manager = peek(1);
+      PyTypeObject* type = Py_TYPE(concrete(manager));
+      PyObject* enter = _PyType_Lookup(type, interned("__enter__"));
+      PyObject* exit = _PyType_Lookup(type, interned("__exit__"));
+      auto method = [](PyObject* o) { return o != nullptr && (PyFunction_Check(o) || Py_TYPE(o) == &PyMethodDescr_Type); };
+      if (!method(enter) || !method(exit)) {
+        give_up(Abort::k_opcode, "with on an unusual context manager");
+        return HookResult::kContinue;
+      }
+      if (at(manager).kind == Value::kObject && at(manager).stable) promote(manager);
+      know_type(manager);
+      guard_type_unchanged(type);
+      if (done_) return HookResult::kContinue;
+      PyObject* bound = Py_TYPE(exit)->tp_descr_get(exit, concrete(manager), reinterpret_cast<PyObject*>(type));
+      if (bound == nullptr) return raised(view);
+      V exit_value;
+      if (PyFunction_Check(exit)) {
+        exit_value = virtual_object(Value::kMethod, {constant(exit), manager}, bound);
+      } else {
+        Ref ref = emit(IrOp::k_get_attr_known, Type::kObject, {as_object(manager), const_ref(interned("__exit__"))}, 0, true);
+        exit_value = object(ref, bound, true);
+        at(exit_value).items = {constant(exit), manager};
+        at(exit_value).type_known = true;
+        bound_[exit_value] = true;
+      }
+      Py_DECREF(bound);
+      if (PyFunction_Check(enter)) {
+        V enter_value = constant(enter);
+        // Check before the stack changes that the function will be entered.
+        std::vector<V> probe;
+        auto* code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(enter)->func_code);
+        if ((code->co_flags & kGeneratorFlags) || !bind_arguments(enter_value, {manager}, nullptr, &probe)) {
+          if (!done_) give_up(Abort::k_opcode, "with on an unusual __enter__");
+          return HookResult::kContinue;
+        }
+        if (!known('f', enter)) {
+          Ref ref = emit(IrOp::k_load_field, Type::kObject, {const_ref(enter)}, offsetof(PyFunctionObject, func_code));
+          guard(IrOp::k_guard_is, {ref, const_ref(reinterpret_cast<PyObject*>(code))}, -1);
+        }
+        snapshot();
+        pop(view, 1);
+        push(view, exit_value);
+        if (enter_function(view, enter_value, {manager}, nullptr, 0, vm::Continuation::kPush)) return HookResult::kReload;
+        if (!entered_error_) PyErr_SetString(PyExc_SystemError, "dynvm: could not enter __enter__");
+        give_up(Abort::k_shadow_mismatch, "__enter__");
+        return HookResult::kError;
+      }
+      bool ok = true;
+      V entered = run_residual(runs_no_python(enter, {manager}) ? IrOp::k_call_known : IrOp::k_call, {constant(enter), manager}, -1, &ok);
+      if (!ok) return raised(view);
+      pop(view, 1);
+      push(view, exit_value);
+      push(view, entered);
+      return next(view);
+    }
+    default: break;
+  }
+  give_up(Abort::k_opcode, std::string(vm::op_name(op)));
+  return HookResult::kContinue;
+}
+
+}  // namespace dynvm::tracer

@@ -1,0 +1,74 @@
+// See compile.h.
+#include "tracer/compile.h"
+
+#include <chrono>
+
+#include "codegen/parallel.h"
+#include "ir/passes/passes.h"
+#include "ir/plan.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "runtime/base/dump.h"
+#include "runtime/base/log.h"
+#include "runtime/base/options.h"
+
+namespace dynvm::tracer {
+
+std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, Abort* reason,
+                                   std::string* error) {
+  auto start = std::chrono::steady_clock::now();
+  auto trace = std::make_unique<LoopTrace>();
+  trace->sites = std::move(recording.sites);
+  trace->id = recording.trace.id;
+  ir::Trace& ir = recording.trace;
+  std::string name = ir.name;
+  if (base::dump_on(base::DumpStage::kIr)) base::dump(base::DumpStage::kIr, name + " recorded", ir::print(ir));
+  ir::PassOptions pass_options;
+  if (bridge != nullptr) pass_options.has_planned_form = [bridge](const ir::AtenCall& call) { return bridge->has_planned_form(call); };
+  base::Status status = ir::run_passes(ir, pass_options);
+  if (!status.ok()) {
+    *reason = Abort::k_pass_failed;
+    *error = status.message();
+    return nullptr;
+  }
+  if (base::dump_on(base::DumpStage::kIr)) base::dump(base::DumpStage::kIr, name + " optimised", ir::print(ir));
+  ir::Plan plan = ir::make_plan(ir, pass_options);
+  runtime::CompileOptions options;
+  options.stress_exits = base::options().stress == "exit";
+  std::unique_ptr<runtime::CompiledTrace> compiled;
+  options.listing = base::dump_on(base::DumpStage::kAsm);
+  options.count_residuals = !base::options().report.empty() || base::options().stats;
+  status = runtime::CompiledTrace::compile(std::move(recording.trace), storages, bridge, options, &compiled);
+  if (!status.ok()) {
+    *reason = Abort::k_compile_failed;
+    *error = status.message();
+    return nullptr;
+  }
+  compiled->own(std::move(recording.owned));
+  if (options.listing) base::dump(base::DumpStage::kAsm, name, compiled->listing());
+  trace->compiled = std::move(compiled);
+  double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  base::report().compile_ms += ms;
+  const ir::Trace& final = trace->compiled->ir();
+  int ops = 0;
+  for (const ir::Inst& inst : final.insts) {
+    trace->ops_before.push_back(ops);
+    if (inst.op == ir::Op::k_aten) ops += final.calls[inst.imm].count;
+    if (inst.op == ir::Op::k_kernel) ops += final.kernel_op_counts[inst.imm];
+    if (inst.op == ir::Op::k_read_scalar) ops++;
+  }
+  base::TraceReport& entry = base::report().add_trace();
+  entry.file = PyUnicode_AsUTF8(code->co_filename);
+  entry.line = PyCode_Addr2Line(code, unit * 2);
+  entry.function = PyUnicode_AsUTF8(code->co_qualname);
+  entry.kind = kind;
+  entry.ir_insts = static_cast<int>(final.insts.size());
+  entry.tensor_ops = ops;
+  entry.kernels = static_cast<int>(final.kernels.size());
+  trace->entry = &entry;
+  DYNVM_LOG(kTrace, "trace {} {}: {} instructions, {} tensor operations, {} kernels; recorded in {:.1f} ms, compiled in {:.1f} ms", trace->id, name,
+            final.insts.size(), recording.tensor_ops, final.kernels.size(), recording.ms, ms);
+  return trace;
+}
+
+}  // namespace dynvm::tracer

@@ -1,0 +1,34 @@
+// From a recording to a trace that runs: passes, storage plan, machine code, the torch program.
+#pragma once
+
+#include <Python.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/report.h"
+#include "runtime/bridge/bridge.h"
+#include "runtime/exec/compiled_trace.h"
+#include "tracer/recorder.h"
+
+namespace dynvm::tracer {
+
+// A compiled trace with what the tracer keeps beside it.
+struct LoopTrace {
+  int id = 0;
+  std::unique_ptr<runtime::CompiledTrace> compiled;
+  std::vector<Site> sites;
+  std::vector<int32_t> ops_before;     // by instruction: eager operations done before it in an iteration
+  int lessons = 0;
+  int entry_failures = 0;
+  std::map<ir::Ref, int> exit_counts;
+  base::TraceReport* entry = nullptr;
+};
+
+// Null with *reason and *error when it cannot be compiled; the script goes on in the interpreter.
+std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, Abort* reason,
+                                   std::string* error);
+
+}  // namespace dynvm::tracer

@@ -1,0 +1,348 @@
+// Recording of building and taking apart containers: tuples, lists and dicts stay virtual until something needs the object. See recorder.h.
+#include "tracer/recorder.h"
+
+namespace dynvm::tracer {
+
+using ir::kNoRef;
+using ir::Ref;
+using ir::Type;
+using vm::HookResult;
+using vm::Op;
+using IrOp = ir::Op;
+
+// The items of a sequence value, as Values, when they are known under guards.
+bool Recorder::known_items(V v, std::vector<V>* items) {
+  Value& value = at(v);
+  if (value.items_known && (value.kind == Value::kTuple || value.kind == Value::kList || (value.kind == Value::kObject && PyTuple_Check(value.concrete)))) {
+    *items = value.items;
+    return true;
+  }
+  PyObject* o = value.concrete;
+  if (o == nullptr) return false;
+  if (PyTuple_Check(o) && (is_const(v) || promote(v))) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++) items->push_back(constant(PyTuple_GET_ITEM(o, i)));
+    return true;
+  }
+  if (PyTuple_CheckExact(o) && value.kind == Value::kObject && know_type(v)) {
+    Ref tuple = as_object(v);
+    Ref length = emit(IrOp::k_tuple_len, Type::kInt, {tuple});
+    PyObject* size = PyLong_FromSsize_t(PyTuple_GET_SIZE(o));
+    guard(IrOp::k_guard_true, {emit(IrOp::k_eq_int, Type::kBool, {length, as_int(constant(size))})});
+    Py_DECREF(size);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++)
+      items->push_back(object(emit(IrOp::k_tuple_item, Type::kObject, {tuple}, i), PyTuple_GET_ITEM(o, i), true));
+    at(v).items = *items;
+    at(v).items_known = true;
+    return true;
+  }
+  if (PyList_CheckExact(o) && PyList_GET_SIZE(o) <= 64 && !lessons_.changing_lists.count(o) && promote(v)) {
+    list_guard(v);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); i++) items->push_back(constant(PyList_GET_ITEM(o, i)));
+    return true;
+  }
+  if (PyList_CheckExact(o) && value.kind == Value::kObject && know_type(v)) {
+    Ref list = as_object(v);
+    PyObject* size = PyLong_FromSsize_t(PyList_GET_SIZE(o));
+    guard(IrOp::k_guard_true, {emit(IrOp::k_eq_int, Type::kBool, {emit(IrOp::k_list_len, Type::kInt, {list}), as_int(constant(size))})});
+    Py_DECREF(size);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); i++) {
+      PyObject* index = PyLong_FromSsize_t(i);
+      Ref position = as_int(constant(index));
+      Py_DECREF(index);
+      items->push_back(object(emit(IrOp::k_list_item, Type::kObject, {list, position}), PyList_GET_ITEM(o, i), true));
+    }
+    return true;
+  }
+  return false;
+}
+
+// A virtual list or dict becomes an ordinary object: something changes it in a way that is not followed.
+void Recorder::devirtualise(V v) {
+  if (at(v).kind != Value::kList && at(v).kind != Value::kDict) return;
+  Ref ref = as_object(v);
+  Value& value = at(v);
+  value.kind = Value::kObject;
+  value.ref = ref;
+  value.items_known = false;
+  value.is_result = value.type_known = true;
+}
+
+HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
+  auto top_values = [&](int n) {
+    auto& slots = top().slots;
+    return std::vector<V>(slots.end() - n, slots.end());
+  };
+  auto put = [&](int pops, V v) {
+    pop(view, pops);
+    push(view, v);
+    return next(view);
+  };
+  switch (op) {
+    case Op::kBuildTuple:
+    case Op::kBuildList: {
+      std::vector<V> items = top_values(arg);
+      PyObject* made = op == Op::kBuildTuple ? PyTuple_New(arg) : PyList_New(arg);
+      if (made == nullptr) return raised(view);
+      for (int i = 0; i < arg; i++) {
+        PyObject* item = Py_NewRef(concrete(items[i]));
+        if (op == Op::kBuildTuple) PyTuple_SET_ITEM(made, i, item);
+        else PyList_SET_ITEM(made, i, item);
+      }
+      V v = virtual_object(op == Op::kBuildTuple ? Value::kTuple : Value::kList, std::move(items), made);
+      Py_DECREF(made);
+      return put(arg, v);
+    }
+    case Op::kBuildSlice: {
+      std::vector<V> items = top_values(arg);
+      if (arg == 2) items.push_back(constant(Py_None));
+      PyObject* made = PySlice_New(concrete(items[0]), concrete(items[1]), concrete(items[2]));
+      if (made == nullptr) return raised(view);
+      V v = virtual_object(Value::kSlice, std::move(items), made);
+      Py_DECREF(made);
+      return put(arg, v);
+    }
+    case Op::kBuildMap:
+    case Op::kBuildConstKeyMap: {
+      std::vector<V> keys, items;
+      int pops = op == Op::kBuildMap ? 2 * arg : arg + 1;
+      std::vector<V> stack = top_values(pops);
+      if (op == Op::kBuildMap) {
+        for (int i = 0; i < arg; i++) {
+          keys.push_back(stack[2 * i]);
+          items.push_back(stack[2 * i + 1]);
+        }
+      } else {
+        PyObject* names = concrete(stack.back());
+        for (int i = 0; i < arg; i++) {
+          keys.push_back(constant(PyTuple_GET_ITEM(names, i)));
+          items.push_back(stack[i]);
+        }
+      }
+      bool plain = true;
+      for (V key : keys) plain = plain && is_const(key) && PyUnicode_CheckExact(concrete(key));
+      if (!plain) {
+        std::vector<V> pairs;
+        for (size_t i = 0; i < keys.size(); i++) {
+          pairs.push_back(keys[i]);
+          pairs.push_back(items[i]);
+        }
+        return residual(view, IrOp::k_build_map_any, pairs, 0, pops);
+      }
+      PyObject* made = PyDict_New();
+      if (made == nullptr) return raised(view);
+      std::vector<PyObject*> names;
+      std::vector<V> values;
+      for (size_t i = 0; i < keys.size(); i++) {
+        PyDict_SetItem(made, concrete(keys[i]), concrete(items[i]));
+        size_t k = 0;
+        while (k < names.size() && PyUnicode_Compare(names[k], concrete(keys[i])) != 0) k++;
+        if (k == names.size()) {
+          names.push_back(concrete(keys[i]));
+          values.push_back(items[i]);
+        } else {
+          values[k] = items[i];
+        }
+      }
+      V v = virtual_object(Value::kDict, std::move(values), made);
+      at(v).keys = std::move(names);
+      Py_DECREF(made);
+      return put(pops, v);
+    }
+    case Op::kBuildSet: return residual(view, IrOp::k_build_set, top_values(arg), 0, arg);
+    case Op::kBuildString: {
+      std::vector<V> items = top_values(arg);
+      return residual(view, IrOp::k_build_string, items, 0, arg);
+    }
+    case Op::kFormatValue: {
+      bool with_spec = (arg & 4) != 0;
+      V value = peek(with_spec ? 2 : 1), spec = with_spec ? peek(1) : null_;
+      return residual(view, IrOp::k_format_value, {value, spec}, arg & 3, with_spec ? 2 : 1);
+    }
+    case Op::kListAppend: {
+      V list = peek(arg + 1), item = peek(1);
+      if (at(list).kind == Value::kList && at(list).object == kNoRef) {
+        if (PyList_Append(concrete(list), concrete(item)) < 0) return raised(view);
+        at(list).items.push_back(item);
+        at(list).snap = kNoRef;
+      } else {
+        bool ok = true;
+        run_residual(IrOp::k_list_append, {list, item}, 0, &ok);
+        if (!ok) return raised(view);
+        if (at(list).kind == Value::kList) at(list).items.push_back(item);
+      }
+      pop(view, 1);
+      return next(view);
+    }
+    case Op::kListExtend: {
+      V list = peek(arg + 1), source = peek(1);
+      std::vector<V> items;
+      PyObject* s = concrete(source);
+      if (at(list).kind == Value::kList && at(list).object == kNoRef && (PyTuple_CheckExact(s) || PyList_CheckExact(s)) && known_items(source, &items)) {
+        PyObject* none = _PyList_Extend(reinterpret_cast<PyListObject*>(concrete(list)), s);
+        if (none == nullptr) return raised(view);
+        Py_DECREF(none);
+        auto& mine = at(list).items;
+        mine.insert(mine.end(), items.begin(), items.end());
+        at(list).snap = kNoRef;
+        pop(view, 1);
+        return next(view);
+      }
+      if (done_) return HookResult::kContinue;
+      devirtualise(list);
+      bool ok = true;
+      if ((PyTuple_CheckExact(s) || PyList_CheckExact(s)) && know_type(source)) {
+        run_residual(IrOp::k_list_extend_list, {list, source}, 0, &ok);
+      } else {
+        static PyObject* extend = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyList_Type), "extend");
+        run_residual(IrOp::k_call, {constant(extend), list, source}, -1, &ok);
+      }
+      if (!ok) return raised(view);
+      pop(view, 1);
+      return next(view);
+    }
+    case Op::kListToTuple: {
+      V list = peek(1);
+      std::vector<V> items;
+      if (!known_items(list, &items)) return residual(view, IrOp::k_call_pure, {constant(reinterpret_cast<PyObject*>(&PyTuple_Type)), list}, -1, 1);
+      PyObject* made = PyList_AsTuple(concrete(list));
+      if (made == nullptr) return raised(view);
+      V v = virtual_object(Value::kTuple, std::move(items), made);
+      Py_DECREF(made);
+      return put(1, v);
+    }
+    case Op::kMapAdd: {
+      V dict = peek(arg + 2), key = peek(2), value = peek(1);
+      devirtualise(dict);
+      bool ok = true;
+      run_residual(IrOp::k_set_item, {dict, key, value}, 0, &ok);
+      if (!ok) return raised(view);
+      pop(view, 2);
+      return next(view);
+    }
+    case Op::kDictUpdate:
+    case Op::kDictMerge: {
+      V dict = peek(arg + 1), source = peek(1);
+      if (at(dict).kind == Value::kDict && at(dict).object == kNoRef) {
+        std::vector<PyObject*> keys;
+        std::vector<V> items;
+        if (known_dict(source, &keys, &items)) {
+          PyObject* duplicate = nullptr;
+          for (PyObject* key : keys)
+            if (op == Op::kDictMerge && PyDict_Contains(concrete(dict), key) == 1) duplicate = key;
+          if (duplicate != nullptr) {
+            give_up(Abort::k_exception, "duplicate keyword argument");
+            return HookResult::kContinue;
+          }
+          for (size_t i = 0; i < keys.size(); i++) {
+            PyDict_SetItem(concrete(dict), keys[i], concrete(items[i]));
+            Value& target = at(dict);
+            size_t k = 0;
+            while (k < target.keys.size() && PyUnicode_Compare(target.keys[k], keys[i]) != 0) k++;
+            if (k == target.keys.size()) {
+              target.keys.push_back(keys[i]);
+              target.items.push_back(items[i]);
+            } else {
+              target.items[k] = items[i];
+            }
+          }
+          at(dict).snap = kNoRef;
+          pop(view, 1);
+          return next(view);
+        }
+        if (done_) return HookResult::kContinue;
+      }
+      devirtualise(dict);
+      if (!PyDict_CheckExact(concrete(source)) || !know_type(source)) {
+        give_up(Abort::k_opcode, "DictMerge from another mapping");
+        return HookResult::kContinue;
+      }
+      bool ok = true;
+      run_residual(IrOp::k_dict_merge, {dict, source}, 0, &ok);
+      if (!ok) return raised(view);
+      pop(view, 1);
+      return next(view);
+    }
+    case Op::kGetLen: {
+      V length = length_of(peek(1));
+      if (length == kNoValue) {
+        give_up(Abort::k_opcode, "GetLen");
+        return HookResult::kContinue;
+      }
+      push(view, length);
+      return next(view);
+    }
+    case Op::kUnpackSequence: {
+      V sequence = peek(1);
+      PyObject* s = concrete(sequence);
+      std::vector<V> items;
+      if (is_tensor(s)) {
+        give_up(Abort::k_unsupported_operation, "unpacking a tensor");
+        return HookResult::kContinue;
+      }
+      bool exact = PyTuple_Check(s) ? PyTuple_GET_SIZE(s) == arg : PyList_CheckExact(s) && PyList_GET_SIZE(s) == arg;
+      if (!exact || !known_items(sequence, &items)) {
+        if (done_) return HookResult::kContinue;
+        bool ok = true;
+        V tuple = run_residual(IrOp::k_unpack, {sequence}, arg, &ok);
+        if (!ok) return raised(view);
+        Ref ref = as_object(tuple);
+        PyObject* o = concrete(tuple);
+        for (int i = 0; i < arg; i++) items.push_back(object(emit(IrOp::k_tuple_item, Type::kObject, {ref}, i), PyTuple_GET_ITEM(o, i), true));
+      }
+      if (done_) return HookResult::kContinue;
+      pop(view, 1);
+      for (int i = arg; i-- > 0;) push(view, items[i]);
+      return next(view);
+    }
+    default: break;
+  }
+  give_up(Abort::k_opcode, std::string(vm::op_name(op)));
+  return HookResult::kContinue;
+}
+
+// Keys (str) and Values of a dict whose contents are known under guards.
+bool Recorder::known_dict(V v, std::vector<PyObject*>* keys, std::vector<V>* items) {
+  if (at(v).kind == Value::kDict) {
+    *keys = at(v).keys;
+    *items = at(v).items;
+    return true;
+  }
+  PyObject* dict = concrete(v);
+  if (!PyDict_CheckExact(dict) || !promote(v) || !guard_dict_unchanged(dict)) return false;
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(dict, &position, &key, &value)) {
+    if (!PyUnicode_CheckExact(key)) return false;
+    keys->push_back(key);
+    items->push_back(constant(value));
+    constant(key);
+  }
+  return true;
+}
+
+// len(v) for builtin containers; kNoValue otherwise.
+V Recorder::length_of(V v) {
+  PyObject* o = concrete(v);
+  auto number = [&](Py_ssize_t n) {
+    PyObject* length = PyLong_FromSsize_t(n);
+    V result = constant(length);
+    Py_DECREF(length);
+    return result;
+  };
+  if (at(v).kind == Value::kTuple || at(v).kind == Value::kList || at(v).kind == Value::kDict) return number(PyObject_Length(o));
+  if (is_tensor(o)) return number(PyObject_Length(o));  // sizes are guarded where the tensor enters the trace
+  if (PyTuple_Check(o) || PyUnicode_CheckExact(o) || PyBytes_CheckExact(o)) {
+    if (promote(v)) return number(PyObject_Length(o));
+  }
+  if (PyDict_CheckExact(o) || Py_TYPE(o) == &PyODict_Type) {
+    if (at(v).kind != Value::kNull && promote(v) && guard_dict_unchanged(o)) return number(PyDict_GET_SIZE(o));
+  }
+  IrOp op = PyList_CheckExact(o) ? IrOp::k_list_len : PyTuple_Check(o) ? IrOp::k_tuple_len : PyDict_CheckExact(o) ? IrOp::k_dict_len : IrOp::kCount;
+  if (op == IrOp::kCount || !know_type(v)) return kNoValue;
+  PyObject* length = PyLong_FromSsize_t(PyObject_Length(o));
+  V result = scalar(Type::kInt, emit(op, Type::kInt, {as_object(v)}), length);
+  Py_DECREF(length);
+  return result;
+}
+
+}  // namespace dynvm::tracer

@@ -1,0 +1,97 @@
+// See exits.h. A snapshot lists the root frame's slots, then the inlined frames', outermost first; the evaluator pushes them again as the
+// calls that made them would have.
+#include "tracer/exits.h"
+
+#include <cstring>
+
+#include "runtime/base/log.h"
+#include "vm/objects.h"
+
+namespace dynvm::tracer {
+
+namespace {
+
+using runtime::RunResult;
+
+// Puts `slots` (owned) into the frame: localsplus, then the value stack.
+void fill(vm::ThreadView& view, _PyInterpreterFrame* frame, std::vector<PyObject*>& slots, bool root, PyObject** old_sp) {
+  PyObject** base = vm::FrameView::locals(frame);
+  size_t old_count = root ? static_cast<size_t>(old_sp - base) : static_cast<size_t>(vm::FrameView::local_count(frame));
+  std::vector<PyObject*> dead;
+  for (size_t i = 0; i < slots.size(); i++) {
+    if (root && slots[i] == runtime::slot_unchanged()) continue;
+    if (i < old_count && base[i] != nullptr) dead.push_back(base[i]);
+    base[i] = slots[i];
+  }
+  for (size_t i = slots.size(); root && i < old_count; i++) {
+    if (base[i] != nullptr) dead.push_back(base[i]);
+    base[i] = nullptr;
+  }
+  view.sp = base + slots.size();
+  for (PyObject* object : dead) Py_DECREF(object);
+}
+
+}  // namespace
+
+LeaveResult run_and_leave(vm::ThreadView& view, LoopTrace& trace, void*) {
+  LeaveResult result;
+  uint64_t before = trace.compiled->iterations();
+  PyObject** base = vm::FrameView::locals(view.frame);
+  RunResult run = trace.compiled->run(base, vm::eval_breaker(view.tstate));
+  result.iterations = trace.compiled->iterations() - before;
+  result.inst = run.inst;
+  base::Report& report = base::report();
+  trace.entry->runs += result.iterations;
+  report.tensor_ops_compiled += result.iterations * static_cast<uint64_t>(trace.entry->tensor_ops);
+  if (run.kind == RunResult::kLoopBreak) {
+    result.kind = LeaveResult::kBreak;
+    return result;
+  }
+  if (run.inst < trace.ops_before.size()) report.tensor_ops_compiled += static_cast<uint64_t>(trace.ops_before[run.inst]);
+  report.side_exits++;
+  trace.entry->exits++;
+  trace.exit_counts[run.inst]++;
+  const ir::Trace& ir = trace.compiled->ir();
+  if (run.inst < ir.insts.size())
+    DYNVM_LOG(kExit, "trace {} leaves at %{} {} (snapshot {}, {} times)", trace.id, run.inst, ir::op_info(ir.insts[run.inst].op).name, run.snapshot,
+              trace.exit_counts[run.inst]);
+
+  PyObject *type = nullptr, *value = nullptr, *tb = nullptr;
+  bool raised = run.kind == RunResult::kErrorExit;
+  if (raised) PyErr_Fetch(&type, &value, &tb);
+  if (!raised && run.snapshot == 0) {
+    for (runtime::FrameState& state : trace.compiled->take_exit_state(run))  // ends the activation; the state is the header's
+      for (PyObject* object : state.slots)
+        if (object != runtime::slot_unchanged()) Py_XDECREF(object);
+    result.kind = LeaveResult::kNotEntered;
+    return result;
+  }
+  std::vector<runtime::FrameState> frames = trace.compiled->take_exit_state(run);
+  for (size_t i = 0; i < frames.size(); i++) {
+    runtime::FrameState& state = frames[i];
+    if (i == 0) {
+      fill(view, view.frame, state.slots, true, view.sp);
+    } else {
+      auto* function = reinterpret_cast<PyFunctionObject*>(state.function);
+      _PyInterpreterFrame* frame = vm::push_frame(view, function, static_cast<vm::Continuation>(state.continuation));
+      if (frame == nullptr) {  // recursion limit or memory: the exception is raised at the call
+        for (size_t k = i; k < frames.size(); k++)
+          for (PyObject* object : frames[k].slots)
+            if (object != runtime::slot_unchanged()) Py_XDECREF(object);
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(tb);
+        result.kind = LeaveResult::kRaised;
+        return result;
+      }
+      fill(view, frame, state.slots, false, nullptr);
+    }
+    vm::set_position(view, vm::inst_at(state.code, state.unit, false));
+  }
+  if (!raised && PyErr_Occurred()) raised = true;  // a value could not be made
+  else if (raised) PyErr_Restore(type, value, tb);
+  result.kind = raised ? LeaveResult::kRaised : LeaveResult::kLeft;
+  return result;
+}
+
+}  // namespace dynvm::tracer

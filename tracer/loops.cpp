@@ -1,0 +1,383 @@
+// Recording of jumps, truth tests and iteration. See recorder.h.
+//
+// Iterators are real objects (an exit must find them where they stand), but where the container's items are known under guards
+// (iterators_) the item needs no guard: only the iterator's step is an operation.
+#include "tracer/heuristics.h"
+#include "tracer/recorder.h"
+
+namespace dynvm::tracer {
+
+using ir::kNoRef;
+using ir::Ref;
+using ir::Type;
+using vm::HookResult;
+using vm::Op;
+using IrOp = ir::Op;
+
+namespace {
+
+// A builtin iterator that runs no Python code, all the way down.
+bool plain_iterator(PyObject* it) {
+  PyTypeObject* type = Py_TYPE(it);
+  if (type == &PyListIter_Type || type == &PyTupleIter_Type || type == &PyRangeIter_Type || type == &PyDictIterKey_Type ||
+      type == &PyDictIterValue_Type || type == &PyDictIterItem_Type || type == &PyListRevIter_Type || type == &PyUnicodeIter_Type ||
+      type == &PyLongRangeIter_Type || type == &PyDictRevIterKey_Type || type == &PyDictRevIterItem_Type || type == &PyDictRevIterValue_Type)
+    return true;
+  if (type == &PyODictIter_Type) return false;
+  if (type != &PyEnum_Type && type != &PyZip_Type) return false;
+  PyObject* reduced = PyObject_CallMethod(it, "__reduce__", nullptr);
+  bool plain = false;
+  if (reduced != nullptr && PyTuple_Check(reduced) && PyTuple_GET_SIZE(reduced) >= 2 && PyTuple_Check(PyTuple_GET_ITEM(reduced, 1))) {
+    PyObject* parts = PyTuple_GET_ITEM(reduced, 1);
+    Py_ssize_t n = type == &PyEnum_Type ? 1 : PyTuple_GET_SIZE(parts);
+    plain = true;
+    for (Py_ssize_t i = 0; i < n; i++) plain = plain && plain_iterator(PyTuple_GET_ITEM(parts, i));
+  }
+  PyErr_Clear();
+  Py_XDECREF(reduced);
+  return plain;
+}
+
+}  // namespace
+
+// A snapshot of another state than "before this instruction": the innermost frame stands before `unit` with these slots. For guards on
+// what an operation of this instruction returned.
+int32_t Recorder::snapshot_at(int unit, std::vector<V> slots) {
+  int32_t kept = current_snapshot_;
+  int kept_unit = current_unit_;
+  bool kept_effect = effect_done_;
+  std::swap(top().slots, slots);
+  current_snapshot_ = -1;
+  current_unit_ = unit;
+  effect_done_ = false;
+  int32_t result = snapshot();
+  std::swap(top().slots, slots);
+  current_snapshot_ = kept;
+  current_unit_ = kept_unit;
+  effect_done_ = kept_effect;
+  return result;
+}
+
+// Truth of a value as a constant or a bool scalar. kNoValue: needs a residual is_true. May abort.
+V Recorder::fold_truth(V v) {
+  PyObject* o = concrete(v);
+  auto known_truth = [&](bool truth) { return constant(truth ? Py_True : Py_False); };
+  switch (at(v).kind) {
+    case Value::kTuple:
+    case Value::kList:
+    case Value::kDict:
+    case Value::kSlice:
+    case Value::kMethod: return known_truth(PyObject_IsTrue(o) == 1);
+    case Value::kScalar: {
+      bool truth = PyObject_IsTrue(o) == 1;
+      if (at(v).scalar == Type::kBool) return v;
+      static PyObject* zero_int = PyLong_FromLong(0);
+      static PyObject* zero_float = PyFloat_FromDouble(0.0);
+      Ref ref = at(v).scalar == Type::kInt ? emit(IrOp::k_ne_int, Type::kBool, {at(v).ref, as_int(constant(zero_int))})
+                                           : emit(IrOp::k_ne_float, Type::kBool, {at(v).ref, as_float(constant(zero_float))});
+      return scalar(Type::kBool, ref, truth ? Py_True : Py_False);
+    }
+    default: break;
+  }
+  if (o == Py_True || o == Py_False) {
+    if (is_const(v)) return v;
+    if (promote(v)) return v;
+    as_bool(v);
+    return v;
+  }
+  if (is_const(v) && is_immutable(o)) return known_truth(PyObject_IsTrue(o) == 1);
+  if (o == Py_None) {
+    if (promote(v)) return known_truth(false);
+  }
+  if (PyDict_Check(o) && (PyDict_CheckExact(o) || Py_TYPE(o) == &PyODict_Type)) {
+    if (promote(v) && guard_dict_unchanged(o)) return known_truth(PyDict_GET_SIZE(o) != 0);
+  }
+  if (PyLong_CheckExact(o) || PyFloat_CheckExact(o)) {
+    if (!promote(v)) {
+      if (PyLong_CheckExact(o) ? as_int(v) != kNoRef : as_float(v) != kNoRef) return fold_truth(v);
+    } else {
+      return known_truth(PyObject_IsTrue(o) == 1);
+    }
+  }
+  if (PyUnicode_CheckExact(o) || PyTuple_CheckExact(o)) {
+    if (promote(v)) return known_truth(PyObject_IsTrue(o) == 1);
+  }
+  if (PyList_CheckExact(o) || PyDict_CheckExact(o) || PyUnicode_CheckExact(o) || PyTuple_CheckExact(o) || o == Py_None) {
+    if (!know_type(v)) return kNoValue;
+    Ref ref = emit(IrOp::k_is_true_builtin, Type::kBool, {as_object(v)});
+    return scalar(Type::kBool, ref, PyObject_IsTrue(o) == 1 ? Py_True : Py_False);
+  }
+  PyTypeObject* type = Py_TYPE(o);
+  bool plain = (type->tp_as_number == nullptr || type->tp_as_number->nb_bool == nullptr) &&
+               (type->tp_as_mapping == nullptr || type->tp_as_mapping->mp_length == nullptr) &&
+               (type->tp_as_sequence == nullptr || type->tp_as_sequence->sq_length == nullptr);
+  if (plain && know_type(v)) {
+    guard_type_unchanged(type);
+    return known_truth(true);
+  }
+  return kNoValue;
+}
+
+bool Recorder::truth_value(vm::ThreadView& view, V v, V* truth) {
+  PyObject* o = concrete(v);
+  if (is_tensor(o)) {
+    bool error = false;
+    bool done = with_torch([&]() -> PyObject* {
+      int result = PyObject_IsTrue(o);
+      return result < 0 ? nullptr : Py_NewRef(result ? Py_True : Py_False);
+    }, {v}, "truth of a tensor", truth, &error);
+    return done;
+  }
+  *truth = fold_truth(v);
+  if (done_) return false;
+  if (*truth != kNoValue) return true;
+  bool ok = true;
+  *truth = run_residual(IrOp::k_is_true, {v}, 0, &ok);
+  return ok;
+}
+
+// The test of a conditional jump. On success the jump is decided; the caller moves. Returns false when the instruction must be left
+// (aborted, raised: *result; or the operand was replaced by its truth and the instruction is to be seen again).
+bool Recorder::decide(vm::ThreadView& view, V v, bool replace, bool* truth, HookResult* result) {
+  V t = kNoValue;
+  bool was_effect = effect_done_;
+  if (!truth_value(view, v, &t)) {
+    *result = done_ ? HookResult::kContinue : raised(view);
+    return false;
+  }
+  *truth = concrete(t) == Py_True;
+  if (is_const(t)) return true;
+  if (effect_done_ && !was_effect) {
+    // The test itself was an effect, so the guard needs the state after it: put the truth in the operand's place.
+    if (!replace) {
+      give_up(Abort::k_opcode, "truth of an object in `and` or `or`");
+      *result = HookResult::kContinue;
+      return false;
+    }
+    pop(view, 1);
+    push(view, t);
+    *result = HookResult::kReload;
+    return false;
+  }
+  guard(*truth ? IrOp::k_guard_true : IrOp::k_guard_false, {as_bool(t)});
+  return true;
+}
+
+HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
+  const vm::Inst* target = vm::jump_target(view.ip);
+  auto backward = [&]() {
+    int unit = vm::unit_of(top().code, target);
+    bool root = frames_.size() == 1 && unit == root_unit_;
+    if (root) return true;
+    if (has_trace != nullptr && has_trace(top().code, unit)) {
+      give_up(Abort::k_inner_loop_has_trace);
+      return false;
+    }
+    if (++top().loop_counts[unit] > heuristics().max_unroll) {
+      give_up(Abort::k_loop_unrolled_too_often);
+      return false;
+    }
+    return true;
+  };
+  switch (op) {
+    case Op::kJumpForward: return HookResult::kContinue;
+    case Op::kJumpBackward:
+    case Op::kJumpBackwardNoInterrupt:
+      backward();
+      return HookResult::kContinue;
+    case Op::kPopJumpIfFalse:
+    case Op::kPopJumpIfTrue: {
+      bool truth = false;
+      HookResult result;
+      if (!decide(view, peek(1), true, &truth, &result)) return result;
+      bool taken = truth == (op == Op::kPopJumpIfTrue);
+      if (taken && vm::is_backward_jump(view.ip) && !backward()) return HookResult::kContinue;
+      pop(view, 1);
+      return taken ? jump(view, target) : next(view);
+    }
+    case Op::kPopJumpIfNone:
+    case Op::kPopJumpIfNotNone: {
+      V v = peek(1);
+      V same = identity(v, constant(Py_None));
+      bool none = concrete(v) == Py_None;
+      if (!is_const(same)) guard(none ? IrOp::k_guard_true : IrOp::k_guard_false, {at(same).ref});
+      bool taken = none == (op == Op::kPopJumpIfNone);
+      if (taken && vm::is_backward_jump(view.ip) && !backward()) return HookResult::kContinue;
+      pop(view, 1);
+      return taken ? jump(view, target) : next(view);
+    }
+    case Op::kJumpIfFalseOrPop:
+    case Op::kJumpIfTrueOrPop: {
+      bool truth = false;
+      HookResult result;
+      if (!decide(view, peek(1), false, &truth, &result)) return result;
+      if (truth == (op == Op::kJumpIfTrueOrPop)) return jump(view, target);
+      pop(view, 1);
+      return next(view);
+    }
+    case Op::kGetIter: {
+      V v = peek(1);
+      PyObject* o = concrete(v);
+      PyTypeObject* type = Py_TYPE(o);
+      if (is_tensor(o)) return call_dunder(view, "__iter__", {v}, IrOp::k_get_iter, 1, vm::Continuation::kPush);
+      if (type->tp_iter == PyObject_SelfIter) {
+        know_type(v);
+        return next(view);
+      }
+      bool builtin = PyList_CheckExact(o) || PyTuple_Check(o) || PyDict_CheckExact(o) || PyRange_Check(o) || PyUnicode_CheckExact(o) ||
+                     PyDictKeys_Check(o) || PyDictValues_Check(o) || PyDictItems_Check(o);
+      if (builtin && type->tp_iter != nullptr && (at(v).kind != Value::kObject || know_type(v))) {
+        std::vector<V> items;
+        bool items_known = iteration_items(v, &items);
+        if (done_) return HookResult::kContinue;
+        bool ok = true;
+        V iterator = run_residual(IrOp::k_get_iter_known, {v}, 0, &ok);
+        if (!ok) return raised(view);
+        at(iterator).type_known = true;
+        if (items_known) iterators_[iterator] = {std::move(items), 0};
+        pop(view, 1);
+        push(view, iterator);
+        return next(view);
+      }
+      return call_dunder(view, "__iter__", {v}, IrOp::k_get_iter, 1, vm::Continuation::kIter);
+    }
+    case Op::kForIter: {
+      V iterator = peek(1);
+      PyObject* it = concrete(iterator);
+      auto known_iterator = iterators_.find(iterator);
+      if (known_iterator == iterators_.end() && !plain_iterator(it)) {
+        know_type(iterator);
+        PyObject* method = _PyType_Lookup(Py_TYPE(it), next_name());
+        if (method != nullptr && PyFunction_Check(method)) {
+          guard_type_unchanged(Py_TYPE(it));
+          if (done_) return HookResult::kContinue;
+          if (enter_function(view, constant(method), {iterator}, nullptr, 0, vm::Continuation::kNext)) return HookResult::kReload;
+          if (done_) return HookResult::kContinue;
+        }
+      } else {
+        know_type(iterator);
+      }
+      if (done_) return HookResult::kContinue;
+      bool plain = known_iterator != iterators_.end() || plain_iterator(it);
+      IrOp ir_op = plain ? IrOp::k_iter_next_known : IrOp::k_iter_next;
+      bool ok = true;
+      V item = run_residual(ir_op, {iterator}, 0, &ok);
+      if (!ok) return raised(view);
+      PyObject* object = concrete(item);
+      const vm::Inst* after = vm::next(view.ip);
+      std::vector<V> slots = top().slots;
+      if (known_iterator != iterators_.end() && iterators_.count(iterator)) {
+        std::vector<V> items = iterators_[iterator].items;
+        size_t& position = iterators_[iterator].position;
+        if (object != nullptr && position < items.size() && same_item(items[position], object)) {
+          item = renew(items[position++], object);
+        } else if (!(object == nullptr && position >= items.size())) {
+          give_up(Abort::k_shadow_mismatch, "iterator");
+          return HookResult::kReload;
+        }
+      } else if (object != nullptr) {
+        slots.pop_back();
+        trace_.add(IrOp::k_guard_bound, Type::kVoid, {at(item).ref}, 0, snapshot_at(vm::unit_of(top().code, target), slots));
+        at(item).is_result = true;
+      } else {
+        slots.push_back(item);
+        Ref none = const_ref(nullptr);
+        // The state when there is a next item after all: behind this instruction, with the item pushed. Its slot must not read as null.
+        trace_.add(IrOp::k_guard_is, Type::kVoid, {at(item).ref, none}, -1, snapshot_with_item(vm::unit_of(top().code, after), slots, item));
+      }
+      if (object == nullptr) {
+        if (frames_.size() == 1 && current_unit_ == root_unit_) {
+          give_up(Abort::k_loop_left);
+          return HookResult::kContinue;
+        }
+        pop(view, 1);
+        return jump(view, target);
+      }
+      push(view, item);
+      return next(view);
+    }
+    default: break;
+  }
+  give_up(Abort::k_opcode, std::string(vm::op_name(op)));
+  return HookResult::kContinue;
+}
+
+int32_t Recorder::snapshot_with_item(int unit, std::vector<V> slots, V item) {
+  PyObject* kept = at(item).concrete;
+  at(item).concrete = Py_None;  // only tested for null
+  int32_t result = snapshot_at(unit, std::move(slots));
+  at(item).concrete = kept;
+  return result;
+}
+
+PyObject* Recorder::next_name() {
+  static PyObject* name = PyUnicode_InternFromString("__next__");
+  return name;
+}
+
+// The known item stands for this object: identical, or an equal fresh tuple or number (enumerate, zip, range make new ones).
+bool Recorder::same_item(V v, PyObject* object) {
+  PyObject* mine = concrete(v);
+  if (mine == object) return true;
+  if (mine == nullptr || Py_TYPE(mine) != Py_TYPE(object)) return false;
+  if (PyLong_CheckExact(mine)) return PyObject_RichCompareBool(mine, object, Py_EQ) == 1;
+  if (PyTuple_CheckExact(mine) && at(v).kind == Value::kTuple && PyTuple_GET_SIZE(mine) == PyTuple_GET_SIZE(object)) {
+    std::vector<V> items = at(v).items;
+    for (size_t i = 0; i < items.size(); i++)
+      if (!same_item(items[i], PyTuple_GET_ITEM(object, i))) return false;
+    return true;
+  }
+  return false;
+}
+
+// The known item, standing for the equal object that the iterator has just made.
+V Recorder::renew(V v, PyObject* object) {
+  if (concrete(v) == object) return v;
+  if (at(v).kind == Value::kTuple) {
+    std::vector<V> items = at(v).items;
+    for (size_t i = 0; i < items.size(); i++) items[i] = renew(items[i], PyTuple_GET_ITEM(object, i));
+    return virtual_object(Value::kTuple, std::move(items), object);
+  }
+  return constant(object);
+}
+
+// What iterating a container gives, when its contents are known.
+bool Recorder::iteration_items(V v, std::vector<V>* items) {
+  PyObject* o = concrete(v);
+  auto iterable = iterables_.find(v);
+  if (iterable != iterables_.end()) {
+    *items = iterable->second;
+    return true;
+  }
+  if (at(v).kind == Value::kDict) {
+    for (PyObject* key : at(v).keys) items->push_back(constant(key));
+    return true;
+  }
+  if (PyDict_CheckExact(o)) {
+    if (!promote(v) || !guard_dict_unchanged(o)) return false;
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    while (PyDict_Next(o, &position, &key, &value)) items->push_back(constant(key));
+    return true;
+  }
+  if (PyRange_Check(o) && is_const(v)) {
+    Py_ssize_t n = PyObject_Length(o);
+    if (n < 0 || n > 4 * heuristics().max_unroll) {
+      PyErr_Clear();
+      return false;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+      PyObject* item = PySequence_GetItem(o, i);
+      items->push_back(constant(item));
+      Py_XDECREF(item);
+    }
+    return true;
+  }
+  if (PyTuple_Check(o) || PyList_CheckExact(o)) {
+    if (PyList_CheckExact(o) && at(v).kind == Value::kObject && !at(v).stable) return false;  // its length may differ next time
+    return known_items(v, items);
+  }
+  return false;
+}
+
+}  // namespace dynvm::tracer

@@ -1,0 +1,204 @@
+// Recording of globals, names, cells, imports and function objects. See recorder.h.
+#include "tracer/recorder.h"
+#include "vm/objects.h"
+
+namespace dynvm::tracer {
+
+using ir::Ref;
+using ir::Type;
+using vm::HookResult;
+using vm::Op;
+using IrOp = ir::Op;
+
+HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
+  PyCodeObject* code = top().code;
+  switch (op) {
+    case Op::kLoadGlobal:
+    case Op::kLoadName: {
+      bool global = op == Op::kLoadGlobal;
+      PyObject* name = PyTuple_GET_ITEM(code->co_names, global ? arg >> 1 : arg);
+      V value = null_;
+      if (!global) {
+        PyObject* locals = vm::FrameView::locals_mapping(view.frame);
+        if (locals == nullptr || !PyDict_CheckExact(locals)) {
+          give_up(Abort::k_opcode, "LoadName in a class body");
+          return HookResult::kContinue;
+        }
+        if (locals != vm::FrameView::globals(view.frame)) value = dict_item(locals, name);
+      }
+      for (PyObject* dict : {vm::FrameView::globals(view.frame), vm::FrameView::builtins(view.frame)}) {
+        if (value != null_ || done_) break;
+        if (!PyDict_CheckExact(dict)) {
+          give_up(Abort::k_opcode, "globals or builtins of another type");
+          return HookResult::kContinue;
+        }
+        value = dict_item(dict, name);
+      }
+      if (value == null_) {
+        give_up(Abort::k_exception, "NameError");
+        return HookResult::kContinue;
+      }
+      if (global && (arg & 1)) push(view, null_);
+      push(view, value);
+      return next(view);
+    }
+    case Op::kStoreName:
+    case Op::kStoreGlobal: {
+      PyObject* name = PyTuple_GET_ITEM(code->co_names, arg);
+      PyObject* dict = op == Op::kStoreName ? vm::FrameView::locals_mapping(view.frame) : vm::FrameView::globals(view.frame);
+      if (dict == nullptr || !PyDict_CheckExact(dict)) {
+        give_up(Abort::k_opcode, "StoreName outside a module");
+        return HookResult::kContinue;
+      }
+      if (!dict_written(dict)) return HookResult::kContinue;
+      V value = peek(1);
+      bool ok = true;
+      run_residual(IrOp::k_dict_set, {constant(dict), constant(name), value}, 0, &ok);
+      if (!ok) return raised(view);
+      items_[{dict, name}] = value;
+      pop(view, 1);
+      return next(view);
+    }
+    case Op::kMakeCell: {
+      V initial = slot(arg);
+      PyObject* cell = PyCell_New(at(initial).concrete);
+      if (cell == nullptr) return raised(view);
+      Ref ref = emit(IrOp::k_build_cell, Type::kObject, {as_object(initial)});
+      V v = object(ref, cell, true);
+      at(v).type_known = true;
+      cells_[v] = initial;
+      PyObject** base = vm::FrameView::locals(view.frame);
+      Py_XSETREF(base[arg], cell);
+      slot(arg) = v;
+      return next(view);
+    }
+    case Op::kLoadClosure: shadow_push(slot(arg)); return HookResult::kContinue;
+    case Op::kLoadDeref: {
+      V cell = slot(arg);
+      PyObject* content = PyCell_GET(at(cell).concrete);
+      if (content == nullptr) {
+        give_up(Abort::k_exception, "empty cell");
+        return HookResult::kContinue;
+      }
+      auto found = cells_.find(cell);
+      if (found == cells_.end()) {
+        Ref ref = emit(IrOp::k_load_field, Type::kObject, {as_object(cell)}, offsetof(PyCellObject, ob_ref));
+        guard(IrOp::k_guard_bound, {ref});
+        V v = object(ref, content, false);
+        if (!lessons_.changing_values.count({code, current_unit_})) {
+          sites_.push_back({Site::kValue, reinterpret_cast<PyObject*>(code), nullptr, current_unit_});
+          became_stable(v, static_cast<int32_t>(sites_.size()) - 1);
+        }
+        found = cells_.emplace(cell, v).first;
+      }
+      shadow_push(found->second);
+      return HookResult::kContinue;
+    }
+    case Op::kStoreDeref: {
+      V cell = slot(arg), value = peek(1);
+      emit(IrOp::k_store_field, Type::kVoid, {as_object(cell), as_object(value)}, offsetof(PyCellObject, ob_ref));
+      effect();
+      PyObject* object = at(cell).concrete;
+      for (auto it = cells_.begin(); it != cells_.end();)  // the same cell may be known under another Value
+        it = at(it->first).concrete == object ? cells_.erase(it) : std::next(it);
+      cells_[cell] = value;
+      shadow_pop(1);
+      return HookResult::kContinue;
+    }
+    case Op::kCopyFreeVars: {
+      V function = top().function_value;
+      PyObject* closure = reinterpret_cast<PyFunctionObject*>(top().function)->func_closure;
+      int first = top().nlocals - arg;
+      for (int i = 0; i < arg; i++) {
+        PyObject* cell = PyTuple_GET_ITEM(closure, i);
+        V v;
+        if (function != kNoValue && !at(function).items.empty() && at(function).kind == Value::kObject) {
+          v = at(function).items[i];  // a function made in this trace: its cells are known values
+        } else {
+          v = constant(cell);         // part of a constant function, as immutable as it
+        }
+        at(v).type_known = true;
+        slot(first + i) = v;
+      }
+      return HookResult::kContinue;
+    }
+    case Op::kMakeFunction: {
+      // code, globals, defaults, kwdefaults, annotations, closure; null where absent
+      int depth = 1;
+      V code_value = peek(depth++);
+      V closure = (arg & 8) ? peek(depth++) : null_;
+      V annotations = (arg & 4) ? peek(depth++) : null_;
+      V kwdefaults = (arg & 2) ? peek(depth++) : null_;
+      V defaults = (arg & 1) ? peek(depth++) : null_;
+      std::vector<V> cells;
+      if (closure != null_) {
+        if (!at(closure).items_known) {
+          give_up(Abort::k_opcode, "MakeFunction with an unknown closure");
+          return HookResult::kContinue;
+        }
+        cells = at(closure).items;
+      }
+      bool ok = true;
+      V function = run_residual(IrOp::k_make_function,
+                                {code_value, constant(vm::FrameView::globals(view.frame)), defaults, kwdefaults, annotations, closure}, 0, &ok);
+      if (!ok) return raised(view);
+      at(function).items = cells;
+      at(function).type_known = true;
+      functions_[function] = {defaults, kwdefaults};
+      pop(view, depth - 1);
+      push(view, function);
+      return next(view);
+    }
+    case Op::kLoadAssertionError: shadow_push(constant(PyExc_AssertionError)); return HookResult::kContinue;
+    case Op::kImportName: {
+      // A module that is imported already and whose entry in sys.modules is unchanged is a constant.
+      PyObject* name = PyTuple_GET_ITEM(code->co_names, arg);
+      PyObject* modules = PyImport_GetModuleDict();
+      V level = peek(2), fromlist = peek(1);
+      PyObject* import = PyDict_GetItemString(vm::FrameView::builtins(view.frame), "__import__");
+      bool plain = is_const(level) && is_const(fromlist) && import != nullptr && PyCFunction_Check(import) &&
+                   PyLong_Check(concrete(level)) && PyLong_AsLong(concrete(level)) == 0;
+      const char* text = PyUnicode_AsUTF8(name);
+      if (plain && text != nullptr) {
+        std::string full = text;
+        if (concrete(fromlist) == Py_None) full = full.substr(0, full.find('.'));
+        PyObject* loaded = PyDict_GetItem(modules, name);
+        PyObject* key = PyUnicode_InternFromString(full.c_str());
+        PyObject* module = PyDict_GetItem(modules, key);
+        if (loaded != nullptr && module != nullptr) {
+          V value = dict_item(modules, key);
+          if (full != text) dict_item(modules, name);
+          Py_DECREF(key);
+          pop(view, 2);
+          push(view, value);
+          return next(view);
+        }
+        Py_XDECREF(key);
+      }
+      PyErr_Clear();
+      return residual(view, IrOp::k_import_name, {constant(name), constant(vm::FrameView::globals(view.frame)), fromlist, level}, 0, 2);
+    }
+    case Op::kImportFrom: {
+      PyObject* name = PyTuple_GET_ITEM(code->co_names, arg);
+      V module = peek(1);
+      if (PyModule_Check(concrete(module)) && promote(module)) {
+        PyObject* dict = PyModule_GetDict(concrete(module));
+        V value = dict_item(dict, name);
+        if (value != null_) {
+          push(view, value);
+          return next(view);
+        }
+      }
+      bool ok = true;
+      V value = run_residual(IrOp::k_import_from, {module, constant(name)}, 0, &ok);
+      if (!ok) return raised(view);
+      push(view, value);
+      return next(view);
+    }
+    default: break;
+  }
+  give_up(Abort::k_opcode, std::string(vm::op_name(op)));
+  return HookResult::kContinue;
+}
+
+}  // namespace dynvm::tracer

@@ -1,0 +1,488 @@
+// Recording of operators and subscripts: numbers unboxed, tensors through torch_calls.cpp, the rest residual. See recorder.h.
+#include <cmath>
+
+#include "tracer/recorder.h"
+#include "vm/objects.h"
+
+namespace dynvm::tracer {
+
+using ir::kNoRef;
+using ir::Ref;
+using ir::Type;
+using vm::HookResult;
+using vm::Op;
+using IrOp = ir::Op;
+
+namespace {
+
+enum Nb { kAdd, kAnd, kFloorDivide, kLshift, kMatMul, kMultiply, kRemainder, kOr, kPower, kRshift, kSubtract, kTrueDivide, kXor };
+
+constexpr Py_ssize_t kGuardedListItems = 64;  // longer lists are read item by item instead of guarded whole
+
+PyObject* zero() {
+  static PyObject* object = PyLong_FromLong(0);
+  return object;
+}
+
+bool is_int(PyObject* o) { return PyLong_CheckExact(o); }
+bool is_number(PyObject* o) { return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o); }
+// Builtin values that compare and convert without running Python code.
+bool is_plain(PyObject* o) {
+  return is_number(o) || o == Py_None || PyUnicode_CheckExact(o) || PyBytes_CheckExact(o) || o == Py_Ellipsis || PyType_CheckExact(o);
+}
+
+PyObject* apply_binary(int arg, PyObject* a, PyObject* b) {
+  static binaryfunc table[] = {PyNumber_Add, PyNumber_And, PyNumber_FloorDivide, PyNumber_Lshift, PyNumber_MatrixMultiply,
+                               PyNumber_Multiply, PyNumber_Remainder, PyNumber_Or, nullptr, PyNumber_Rshift, PyNumber_Subtract,
+                               PyNumber_TrueDivide, PyNumber_Xor};
+  return arg == kPower ? PyNumber_Power(a, b, Py_None) : table[arg](a, b);
+}
+
+}  // namespace
+
+// Typed arithmetic on numbers; kNoValue when this pair is not modelled.
+V Recorder::number_operator(int op, V left, V right) {
+  PyObject *a = concrete(left), *b = concrete(right);
+  if (!is_number(a) || !is_number(b)) return kNoValue;
+  PyObject* result = apply_binary(op, a, b);
+  if (result == nullptr) {
+    PyErr_Clear();
+    return kNoValue;
+  }
+  V v = kNoValue;
+  if (is_const(left) && is_const(right)) {
+    v = constant(result);
+  } else if (PyLong_CheckExact(result) && is_int(a) && is_int(b)) {
+    IrOp table[] = {IrOp::k_add_int, IrOp::k_and_int, IrOp::k_floordiv_int, IrOp::kCount, IrOp::kCount, IrOp::k_mul_int, IrOp::k_mod_int,
+                    IrOp::k_or_int, IrOp::kCount, IrOp::kCount, IrOp::k_sub_int, IrOp::kCount, IrOp::k_xor_int};
+    IrOp ir_op = table[op];
+    int overflow = 0;
+    PyLong_AsLongLongAndOverflow(result, &overflow);
+    if (ir_op != IrOp::kCount && overflow == 0) {
+      Ref x = as_int(left), y = as_int(right);
+      if (x != kNoRef && y != kNoRef) {
+        bool guards = ir::op_info(ir_op).effects & ir::kGuard;
+        v = scalar(Type::kInt, emit(ir_op, Type::kInt, {x, y}, 0, guards), result);
+      }
+    }
+  } else if (PyFloat_CheckExact(result)) {
+    IrOp ir_op = op == kAdd ? IrOp::k_add_float : op == kSubtract ? IrOp::k_sub_float : op == kMultiply ? IrOp::k_mul_float
+               : op == kTrueDivide ? IrOp::k_div_float : op == kPower ? IrOp::k_pow_float : IrOp::kCount;
+    if (ir_op != IrOp::kCount) {
+      Ref x = as_float(left), y = as_float(right);
+      if (x != kNoRef && y != kNoRef) {
+        bool guards = ir::op_info(ir_op).effects & ir::kGuard;
+        v = scalar(Type::kFloat, emit(ir_op, Type::kFloat, {x, y}, 0, guards), result);
+      }
+    }
+  }
+  Py_DECREF(result);
+  return v;
+}
+
+V Recorder::number_compare(int op, V left, V right) {
+  PyObject *a = concrete(left), *b = concrete(right);
+  if (is_const(left) && is_const(right) && is_plain(a) && is_plain(b)) {
+    PyObject* result = PyObject_RichCompare(a, b, op);
+    if (result == nullptr) {
+      PyErr_Clear();
+      return kNoValue;
+    }
+    V v = constant(result);
+    Py_DECREF(result);
+    return v;
+  }
+  if (!is_number(a) || !is_number(b)) return kNoValue;
+  int truth = PyObject_RichCompareBool(a, b, op);
+  if (truth < 0) {
+    PyErr_Clear();
+    return kNoValue;
+  }
+  if (PyFloat_CheckExact(a) && std::isnan(PyFloat_AS_DOUBLE(a)) && a == b) return kNoValue;
+  bool floats = PyFloat_CheckExact(a) || PyFloat_CheckExact(b);
+  Ref x = floats ? as_float(left) : as_int(left), y = floats ? as_float(right) : as_int(right);
+  if (x == kNoRef || y == kNoRef) return kNoValue;
+  IrOp ints[] = {IrOp::k_lt_int, IrOp::k_le_int, IrOp::k_eq_int, IrOp::k_ne_int, IrOp::k_gt_int, IrOp::k_ge_int};
+  IrOp reals[] = {IrOp::k_lt_float, IrOp::k_le_float, IrOp::k_eq_float, IrOp::k_ne_float, IrOp::k_gt_float, IrOp::k_ge_float};
+  return scalar(Type::kBool, emit(floats ? reals[op] : ints[op], Type::kBool, {x, y}), truth ? Py_True : Py_False);
+}
+
+HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
+  switch (op) {
+    case Op::kBinaryOp: {
+      V left = peek(2), right = peek(1);
+      int nb = arg % 13;
+      V result = number_operator(nb, left, right);
+      if (result == kNoValue && (is_tensor(concrete(left)) || is_tensor(concrete(right))))
+        return torch_operator(view, IrOp::k_binary, {left, right}, arg, 2, "binary operator");
+      PyObject *a = concrete(left), *b = concrete(right);
+      if (result == kNoValue && is_const(left) && is_const(right) && PyUnicode_CheckExact(a) && PyUnicode_CheckExact(b) && nb == kAdd) {
+        PyObject* text = PyUnicode_Concat(a, b);
+        if (text == nullptr) return raised(view);
+        result = constant(text);
+        Py_DECREF(text);
+      }
+      if (result == kNoValue && nb == kAdd && at(left).kind == Value::kTuple && at(right).kind == Value::kTuple) {
+        std::vector<V> items = at(left).items;
+        items.insert(items.end(), at(right).items.begin(), at(right).items.end());
+        PyObject* sum = PySequence_Concat(a, b);
+        if (sum == nullptr) return raised(view);
+        result = virtual_object(Value::kTuple, std::move(items), sum);
+        Py_DECREF(sum);
+      }
+      if (done_) return HookResult::kContinue;
+      if (result == kNoValue) return residual(view, IrOp::k_binary, {left, right}, arg, 2);
+      pop(view, 2);
+      push(view, result);
+      return next(view);
+    }
+    case Op::kCompareOp: {
+      V left = peek(2), right = peek(1);
+      V result = number_compare(arg, left, right);
+      if (result == kNoValue && (is_tensor(concrete(left)) || is_tensor(concrete(right))))
+        return torch_operator(view, IrOp::k_compare, {left, right}, arg, 2, "comparison");
+      if (result == kNoValue && (arg == Py_EQ || arg == Py_NE)) {
+        // Strings and other plain values that can be made constant.
+        PyObject *a = concrete(left), *b = concrete(right);
+        if (is_plain(a) && is_plain(b) && !is_number(a) && !is_number(b) && promote(left) && promote(right)) result = number_compare(arg, left, right);
+        if (result == kNoValue && is_const(left) && is_const(right) && Py_TYPE(a) == Py_TYPE(b) && is_immutable(a) && is_immutable(b)) {
+          PyObject* same = PyObject_RichCompare(a, b, arg);
+          if (same == nullptr) return raised(view);
+          result = constant(same);
+          Py_DECREF(same);
+        }
+      }
+      if (done_) return HookResult::kContinue;
+      if (result == kNoValue) return residual(view, IrOp::k_compare, {left, right}, arg, 2);
+      pop(view, 2);
+      push(view, result);
+      return next(view);
+    }
+    case Op::kIsOp: {
+      V left = peek(2), right = peek(1);
+      V result = identity(left, right);
+      bool same = at(result).concrete == Py_True;
+      if (arg) {
+        if (is_const(result)) {
+          result = constant(same ? Py_False : Py_True);
+        } else {
+          result = scalar(Type::kBool, emit(IrOp::k_not_bool, Type::kBool, {at(result).ref}), same ? Py_False : Py_True);
+        }
+      }
+      pop(view, 2);
+      push(view, result);
+      return next(view);
+    }
+    case Op::kContainsOp: {
+      V value = peek(2), container = peek(1);
+      V result = contains(container, value);
+      if (done_) return HookResult::kContinue;
+      if (result == kNoValue && (is_tensor(concrete(value)) || is_tensor(concrete(container)))) {
+        give_up(Abort::k_unsupported_operation, "in on tensors");
+        return HookResult::kContinue;
+      }
+      if (result == kNoValue) {
+        bool ok = true;
+        result = run_residual(IrOp::k_contains, {container, value}, 0, &ok);
+        if (!ok) return raised(view);
+      }
+      if (arg) {
+        bool truth = at(result).concrete == Py_True;
+        if (is_const(result)) {
+          result = constant(truth ? Py_False : Py_True);
+        } else {
+          result = scalar(Type::kBool, emit(IrOp::k_not_bool, Type::kBool, {at(result).ref}), truth ? Py_False : Py_True);
+        }
+      }
+      pop(view, 2);
+      push(view, result);
+      return next(view);
+    }
+    case Op::kUnaryNot: {
+      V v = peek(1);
+      V truth = kNoValue;
+      if (!truth_value(view, v, &truth)) return done_ ? HookResult::kContinue : raised(view);
+      bool was = at(truth).concrete == Py_True;
+      V result = is_const(truth) ? constant(was ? Py_False : Py_True)
+                                 : scalar(Type::kBool, emit(IrOp::k_not_bool, Type::kBool, {as_bool(truth)}), was ? Py_False : Py_True);
+      pop(view, 1);
+      push(view, result);
+      return next(view);
+    }
+    case Op::kUnaryNegative:
+    case Op::kUnaryPositive:
+    case Op::kUnaryInvert: {
+      V v = peek(1);
+      int which = op == Op::kUnaryNegative ? 0 : op == Op::kUnaryInvert ? 1 : 2;
+      PyObject* o = concrete(v);
+      if (is_tensor(o)) return torch_operator(view, IrOp::k_unary, {v}, which, 1, "unary operator");
+      if (op == Op::kUnaryNegative && is_number(o) && !PyBool_Check(o)) {
+        PyObject* negated = PyNumber_Negative(o);
+        if (negated == nullptr) return raised(view);
+        V result = kNoValue;
+        if (is_const(v)) {
+          result = constant(negated);
+        } else if (PyFloat_CheckExact(o)) {
+          result = scalar(Type::kFloat, emit(IrOp::k_neg_float, Type::kFloat, {as_float(v)}), negated);
+        } else if (Ref ref = as_int(v); ref != kNoRef) {
+          result = scalar(Type::kInt, emit(IrOp::k_neg_int, Type::kInt, {ref}, 0, true), negated);
+        }
+        Py_DECREF(negated);
+        if (result != kNoValue) {
+          pop(view, 1);
+          push(view, result);
+          return next(view);
+        }
+      }
+      return residual(view, IrOp::k_unary, {v}, which, 1);
+    }
+    case Op::kBinarySubscr: {
+      V container = peek(2), key = peek(1);
+      if (is_tensor(concrete(container))) return torch_operator(view, IrOp::k_get_item, {container, key}, 0, 2, "subscript");
+      V result = item_of(container, key);
+      if (done_) return HookResult::kContinue;
+      if (result != kNoValue) {
+        pop(view, 2);
+        push(view, result);
+        return next(view);
+      }
+      return call_dunder(view, "__getitem__", {container, key}, IrOp::k_get_item, 2, vm::Continuation::kPush);
+    }
+    case Op::kStoreSubscr: {
+      V value = peek(3), container = peek(2), key = peek(1);
+      if (is_tensor(concrete(container))) return torch_operator(view, IrOp::k_set_item, {container, key, value}, 0, 3, "subscript store", false);
+      return store_item(view, container, key, value);
+    }
+    case Op::kDeleteSubscr: {
+      V container = peek(2), key = peek(1);
+      PyObject* dict = concrete(container);
+      if (PyDict_Check(dict) && !dict_written(dict)) return HookResult::kContinue;
+      return residual(view, IrOp::k_set_item, {container, key, null_}, 0, 2, false);
+    }
+    default: break;
+  }
+  give_up(Abort::k_opcode, std::string(vm::op_name(op)));
+  return HookResult::kContinue;
+}
+
+// Immutable all the way down, so that equal constants stay equal.
+bool Recorder::is_immutable(PyObject* o) {
+  if (is_plain(o)) return true;
+  if (PyTuple_Check(o)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++)
+      if (!is_immutable(PyTuple_GET_ITEM(o, i))) return false;
+    return true;
+  }
+  const char* name = Py_TYPE(o)->tp_name;
+  return strcmp(name, "torch.dtype") == 0 || strcmp(name, "torch.device") == 0 || strcmp(name, "torch.layout") == 0;
+}
+
+// `a is b`, folded where the kinds decide.
+V Recorder::identity(V left, V right) {
+  bool same = concrete(left) == concrete(right);
+  PyObject* truth = same ? Py_True : Py_False;
+  if (left == right) return constant(Py_True);
+  if (is_const(left) && is_const(right)) return constant(truth);
+  auto fresh = [&](V v) {  // certainly not None, True, a class ...: made in this trace or of a known other type
+    return at(v).kind == Value::kTensor || (at(v).kind >= Value::kTuple) || at(v).kind == Value::kScalar;
+  };
+  for (auto [a, b] : {std::pair{left, right}, std::pair{right, left}}) {
+    if (is_const(b) && fresh(a) && at(a).scalar != Type::kBool) return constant(Py_False);
+    // A value of guarded type is not None.
+    if (is_const(b) && concrete(b) == Py_None && at(a).kind == Value::kObject && at(a).type_known && !same) return constant(Py_False);
+    if (is_const(b) && at(a).kind == Value::kObject && promote(a)) return constant(truth);
+    if (is_const(b) && concrete(b) == Py_None && at(a).kind == Value::kObject && !same && know_type(a)) return constant(Py_False);
+  }
+  Ref ref = emit(IrOp::k_is_same, Type::kBool, {as_object(left), as_object(right)});
+  return scalar(Type::kBool, ref, truth);
+}
+
+// `value in container`, or kNoValue for a residual operation.
+V Recorder::contains(V container, V value) {
+  PyObject *c = concrete(container), *o = concrete(value);
+  auto fold = [&]() -> V {
+    int truth = PySequence_Contains(c, o);
+    if (truth < 0) {
+      PyErr_Clear();
+      return kNoValue;
+    }
+    return constant(truth ? Py_True : Py_False);
+  };
+  if (at(container).kind == Value::kDict) {
+    if (PyUnicode_CheckExact(o) && promote(value)) return fold();  // contents are known
+    return kNoValue;
+  }
+  bool dict = PyDict_CheckExact(c) || Py_TYPE(c) == &PyODict_Type;
+  if (dict && PyUnicode_CheckExact(o)) {
+    if (promote(container) && promote(value)) {
+      auto cached = items_.find({c, o});
+      if (cached != items_.end()) return constant(cached->second == null_ ? Py_False : Py_True);
+      if (guard_dict_unchanged(c)) return fold();
+      if (PyDict_CheckExact(c)) {
+        Ref found = emit(IrOp::k_dict_get, Type::kObject, {const_ref(c), const_ref(o)});
+        Ref missing = emit(IrOp::k_is_same, Type::kBool, {found, const_ref(nullptr)});
+        int truth = PyDict_Contains(c, o);
+        return scalar(Type::kBool, emit(IrOp::k_not_bool, Type::kBool, {missing}), truth == 1 ? Py_True : Py_False);
+      }
+    }
+    return kNoValue;
+  }
+  if (dict && (is_tensor(o) || PyType_Check(o)) && promote(container) && promote(value) && guard_dict_unchanged(c)) {
+    return fold();  // keys hash by identity
+  }
+  if ((PyTuple_CheckExact(c) || PyFrozenSet_CheckExact(c)) && promote(container) && (PyFrozenSet_CheckExact(c) || is_immutable(c))) {
+    if (is_immutable(o) && promote(value)) return fold();
+  }
+  if (PyTuple_CheckExact(c) && at(container).items_known && is_immutable(c) && is_immutable(o)) {
+    bool all = promote(value);
+    for (V item : std::vector<V>(at(container).items)) all = all && promote(item);
+    if (all) return fold();
+  }
+  return kNoValue;
+}
+
+// container[key] where the result is known or a cheap load; kNoValue otherwise.
+V Recorder::item_of(V container, V key) {
+  PyObject *c = concrete(container), *k = concrete(key);
+  if ((at(container).kind == Value::kTuple || at(container).kind == Value::kList ||
+       (at(container).kind == Value::kObject && at(container).items_known && PyTuple_Check(c))) &&
+      PyLong_CheckExact(k) && promote(key)) {
+    Py_ssize_t index = PyLong_AsSsize_t(k);
+    Py_ssize_t size = static_cast<Py_ssize_t>(at(container).items.size());
+    if (index < 0) index += size;
+    if (index >= 0 && index < size) return at(container).items[index];
+    return kNoValue;
+  }
+  if (at(container).kind == Value::kDict) {
+    if (!PyUnicode_CheckExact(k) || !promote(key)) return kNoValue;
+    for (size_t i = 0; i < at(container).keys.size(); i++)
+      if (PyUnicode_Compare(at(container).keys[i], k) == 0) return at(container).items[i];
+    return kNoValue;
+  }
+  bool dict = PyDict_CheckExact(c) || Py_TYPE(c) == &PyODict_Type;
+  bool hashes_plainly = PyUnicode_CheckExact(k) || PyLong_CheckExact(k) || PyType_CheckExact(k) || is_tensor(k);
+  if (PyDict_Check(c) && !dict) {  // defaultdict and other subclasses without an own __getitem__, for a key that is there
+    PyObject* getitem = _PyType_Lookup(Py_TYPE(c), PyUnicode_InternFromString("__getitem__"));
+    dict = getitem != nullptr && getitem == PyDict_GetItemString(PyDict_Type.tp_dict, "__getitem__");
+    if (dict && promote(container)) {
+      know_type(container);
+      guard_type_unchanged(Py_TYPE(c));
+    }
+  }
+  if (dict && hashes_plainly && promote(container) && promote(key)) {
+    auto cached = items_.find({c, k});
+    if (cached != items_.end() && cached->second != null_) return cached->second;
+    PyObject* value = PyDict_GetItemWithError(c, k);
+    if (value == nullptr) {
+      PyErr_Clear();
+      return kNoValue;
+    }
+    if (PyUnicode_CheckExact(k) && PyDict_CheckExact(c)) return dict_item(c, k);
+    if (guard_dict_unchanged(c)) return constant(value);
+    return kNoValue;
+  }
+  if (PyTuple_CheckExact(c) && is_const(container) && PyLong_CheckExact(k) && promote(key)) {
+    Py_ssize_t index = PyLong_AsSsize_t(k);
+    if (index < 0) index += PyTuple_GET_SIZE(c);
+    if (index >= 0 && index < PyTuple_GET_SIZE(c)) return constant(PyTuple_GET_ITEM(c, index));
+  }
+  if (PyList_CheckExact(c) && PyLong_CheckExact(k)) {
+    Py_ssize_t size = PyList_GET_SIZE(c), index = PyLong_AsSsize_t(k);
+    PyErr_Clear();
+    Py_ssize_t wrapped = index < 0 ? index + size : index;
+    if (wrapped < 0 || wrapped >= size) return kNoValue;
+    bool small = size <= kGuardedListItems && !lessons_.changing_lists.count(c);
+    if (small && promote(container) && promote(key)) {
+      list_guard(container);
+      return constant(PyList_GET_ITEM(c, wrapped));
+    }
+    if (at(container).kind == Value::kObject || is_const(container)) {
+      if (!know_type(container)) return kNoValue;
+      Ref list = as_object(container), position = as_int(key);
+      if (position == kNoRef) return kNoValue;
+      Ref length = emit(IrOp::k_list_len, Type::kInt, {list});
+      if (index < 0) position = emit(IrOp::k_add_int, Type::kInt, {position, length}, 0, true);
+      guard(IrOp::k_guard_true, {emit(IrOp::k_lt_int, Type::kBool, {position, length})});
+      guard(IrOp::k_guard_true, {emit(IrOp::k_ge_int, Type::kBool, {position, as_int(constant(zero()))})});
+      return object(emit(IrOp::k_list_item, Type::kObject, {list, position}), PyList_GET_ITEM(c, wrapped), true);
+    }
+  }
+  if (PyDict_CheckExact(c) && PyUnicode_CheckExact(k) && at(container).kind == Value::kObject && know_type(container) && promote(key)) {
+    PyObject* value = PyDict_GetItemWithError(c, k);
+    if (value == nullptr) {
+      PyErr_Clear();
+      return kNoValue;
+    }
+    Ref ref = emit(IrOp::k_dict_get, Type::kObject, {as_object(container), as_object(key)});
+    guard(IrOp::k_guard_bound, {ref});
+    return object(ref, value, true);
+  }
+  return kNoValue;
+}
+
+// Guards that a constant list has the items it has now.
+ir::Ref Recorder::list_guard(V v) {
+  PyObject* list = concrete(v);
+  if (!known('l', list)) {
+    std::vector<Ref> refs{const_ref(list)};
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) refs.push_back(const_ref(PyList_GET_ITEM(list, i)));
+    sites_.push_back({Site::kList, list, nullptr, 0});
+    guard(IrOp::k_guard_list_items, refs, static_cast<int64_t>(sites_.size()) - 1);
+  }
+  return const_ref(list);
+}
+
+HookResult Recorder::store_item(vm::ThreadView& view, V container, V key, V value) {
+  PyObject *c = concrete(container), *k = concrete(key);
+  if (at(container).kind == Value::kDict && at(container).object == kNoRef && PyUnicode_CheckExact(k) && promote(key)) {
+    if (PyDict_SetItem(c, k, concrete(value)) < 0) return raised(view);
+    Value& dict = at(container);
+    size_t i = 0;
+    while (i < dict.keys.size() && PyUnicode_Compare(dict.keys[i], k) != 0) i++;
+    if (i == dict.keys.size()) {
+      owned_.push_back(Py_NewRef(k));
+      dict.keys.push_back(k);
+      dict.items.push_back(value);
+    } else {
+      dict.items[i] = value;
+    }
+    dict.snap = kNoRef;
+    pop(view, 3);
+    return next(view);
+  }
+  if (at(container).kind == Value::kDict) {
+    as_object(container);
+    Value& dict = at(container);
+    dict.kind = Value::kObject;
+    dict.ref = dict.object;
+    dict.items_known = false;
+    dict.is_result = dict.type_known = true;
+  }
+  if (at(container).kind == Value::kList) {
+    as_object(container);
+    Value& list = at(container);
+    list.kind = Value::kObject;
+    list.ref = list.object;
+    list.items_known = false;
+    list.is_result = list.type_known = true;
+  }
+  if (PyDict_CheckExact(c) && PyUnicode_CheckExact(k)) {
+    if (at(container).kind == Value::kObject && at(container).stable) promote(container);
+    know_type(container);
+    if (!promote(key)) return residual(view, IrOp::k_set_item, {container, key, value}, 0, 3, false);
+    PyObject* old = PyDict_GetItemWithError(c, k);
+    PyErr_Clear();
+    bool same_object = old != nullptr && old == concrete(value);  // storing what is there already changes no version
+    if (!same_object && is_const(container) && !dict_written(c)) return HookResult::kContinue;
+    bool ok = true;
+    run_residual(IrOp::k_dict_set, {container, key, value}, 0, &ok);
+    if (!ok) return raised(view);
+    if (is_const(container) && lessons_.changing_dicts.count(c)) items_[{c, k}] = value;
+    pop(view, 3);
+    return next(view);
+  }
+  if (PyDict_Check(c) && is_const(container) && !dict_written(c)) return HookResult::kContinue;
+  return call_dunder(view, "__setitem__", {container, key, value}, IrOp::k_set_item, 3, vm::Continuation::kDiscard);
+}
+
+}  // namespace dynvm::tracer

@@ -1,0 +1,769 @@
+// The recorder's frame work: values, guards, snapshots, the main switch. Purpose and invariants: recorder.h.
+#include "tracer/recorder.h"
+
+#include <algorithm>
+
+#include "runtime/base/log.h"
+#include "runtime/exec/execute.h"
+#include "tracer/heuristics.h"
+#include "vm/objects.h"
+
+namespace dynvm::tracer {
+
+using ir::kNoRef;
+using ir::Ref;
+using ir::Type;
+using vm::HookResult;
+using IrOp = ir::Op;
+
+const char* abort_name(Abort abort) {
+  switch (abort) {
+    case Abort::kNone: return "none";
+#define X(name, stage, sentence) \
+  case Abort::k_##name: return #name;
+#include "tracer/aborts.def"
+#undef X
+  }
+  return "?";
+}
+
+Recorder::Recorder(vm::ThreadView& view, bridge::Bridge* bridge, Lessons& lessons, int trace_id)
+    : bridge_(bridge), lessons_(lessons), start_(std::chrono::steady_clock::now()) {
+  if (bridge_ != nullptr) aten_ = bridge_->recorder();
+  trace_.id = trace_id;
+  root_code_ = vm::FrameView::code(view.frame);
+  root_unit_ = vm::unit_of(root_code_, view.ip);
+  PyObject* filename = root_code_->co_filename;
+  const char* path = PyUnicode_AsUTF8(filename);
+  const char* slash = path ? strrchr(path, '/') : nullptr;
+  trace_.name = std::string(slash ? slash + 1 : (path ? path : "?")) + ":" +
+                std::to_string(PyCode_Addr2Line(root_code_, vm::lasti_of(root_code_, view.ip) * 2)) + " " +
+                (PyUnicode_AsUTF8(root_code_->co_name) ? PyUnicode_AsUTF8(root_code_->co_name) : "?");
+  PyErr_Clear();
+  Value null;
+  null.kind = Value::kNull;
+  null_ = add_value(std::move(null));
+
+  ShadowFrame root;
+  root.frame = view.frame;
+  root.code = root_code_;
+  root.function = reinterpret_cast<PyObject*>(vm::FrameView::function(view.frame));
+  root.nlocals = vm::FrameView::local_count(view.frame);
+  PyObject** base = vm::FrameView::locals(view.frame);
+  int count = static_cast<int>(view.sp - base);
+  for (int i = 0; i < count; i++) {
+    Ref ref = trace_.add(IrOp::k_slot, Type::kObject, {}, i);
+    V v = object(ref, base[i], false);
+    if (base[i] != nullptr && !lessons_.changing_slots.count({root_code_, i})) {
+      sites_.push_back({Site::kSlot, reinterpret_cast<PyObject*>(root_code_), nullptr, i});
+      became_stable(v, static_cast<int32_t>(sites_.size()) - 1);
+    }
+    root.slots.push_back(v);
+  }
+  frames_.push_back(std::move(root));
+}
+
+Recorder::~Recorder() {
+  for (Value& value : values_) Py_XDECREF(value.concrete);
+  for (PyObject* object : owned_) Py_DECREF(object);
+  Py_XDECREF(raw_result_);
+}
+
+Recording Recorder::take() {
+  Recording recording;
+  recording.trace = std::move(trace_);
+  recording.sites = std::move(sites_);
+  recording.owned = std::move(owned_);
+  owned_.clear();
+  recording.tensor_ops = tensor_ops_;
+  recording.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count();
+  return recording;
+}
+
+void Recorder::give_up(Abort reason, std::string detail) {
+  if (done_ && abort_ != Abort::kNone) return;
+  done_ = true;
+  abort_ = reason;
+  detail_ = std::move(detail);
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Values
+
+V Recorder::add_value(Value value) {
+  values_.push_back(std::move(value));
+  return static_cast<V>(values_.size() - 1);
+}
+
+V Recorder::constant(PyObject* object) {
+  auto found = constants_.find(object);
+  if (found != constants_.end()) return found->second;
+  Value value;
+  value.kind = Value::kConst;
+  value.concrete = Py_NewRef(object);
+  V v = add_value(std::move(value));
+  constants_.emplace(object, v);
+  return v;
+}
+
+V Recorder::object(Ref ref, PyObject* concrete, bool result) {
+  Value value;
+  value.kind = Value::kObject;
+  value.ref = value.object = ref;
+  value.concrete = Py_XNewRef(concrete);
+  value.is_result = result;
+  return add_value(std::move(value));
+}
+
+V Recorder::scalar(Type type, Ref ref, PyObject* concrete) {
+  Value value;
+  value.kind = Value::kScalar;
+  value.scalar = type;
+  value.ref = ref;
+  value.concrete = Py_NewRef(concrete);
+  return add_value(std::move(value));
+}
+
+V Recorder::virtual_object(Value::Kind kind, std::vector<V> items, PyObject* concrete) {
+  Value value;
+  value.kind = kind;
+  value.items = std::move(items);
+  value.items_known = true;
+  value.concrete = Py_NewRef(concrete);
+  return add_value(std::move(value));
+}
+
+void Recorder::became_stable(V v, int32_t site) {
+  at(v).stable = true;
+  at(v).site = site;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// IR
+
+Ref Recorder::emit(IrOp op, Type type, std::vector<Ref> args, int64_t imm, bool snap) {
+  int32_t snapshot_index = snap ? snapshot() : ir::kNoSnapshot;
+  if (static_cast<int>(trace_.insts.size()) > heuristics().max_insts) give_up(Abort::k_trace_too_long);
+  return trace_.add(op, type, args, imm, snapshot_index);
+}
+
+void Recorder::guard(IrOp op, std::vector<Ref> args, int64_t imm) {
+  emit(op, Type::kVoid, std::move(args), imm, true);
+}
+
+int32_t Recorder::object_index(PyObject* object) {
+  auto found = object_index_.find(object);
+  if (found != object_index_.end()) return found->second;
+  ir::Object entry;
+  entry.pointer = object;
+  if (object == nullptr) {
+    entry.text = "null";
+  } else {
+    owned_.push_back(Py_NewRef(object));
+    if (PyUnicode_CheckExact(object) && PyUnicode_GetLength(object) < 40) {
+      const char* text = PyUnicode_AsUTF8(object);
+      entry.text = text ? std::string("'") + text + "'" : "str";
+    } else if (PyType_Check(object)) {
+      entry.text = reinterpret_cast<PyTypeObject*>(object)->tp_name;
+    } else if (PyFunction_Check(object)) {
+      const char* text = PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(object)->func_qualname);
+      entry.text = text ? text : "function";
+    } else if (PyCFunction_Check(object)) {
+      entry.text = reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name;
+    } else if (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object) || object == Py_None) {
+      PyObject* repr = PyObject_Repr(object);
+      const char* text = repr ? PyUnicode_AsUTF8(repr) : nullptr;
+      entry.text = text ? std::string(text).substr(0, 30) : "number";
+      Py_XDECREF(repr);
+    } else {
+      entry.text = Py_TYPE(object)->tp_name;
+    }
+    PyErr_Clear();
+  }
+  trace_.objects.push_back(std::move(entry));
+  int32_t index = static_cast<int32_t>(trace_.objects.size()) - 1;
+  object_index_.emplace(object, index);
+  return index;
+}
+
+Ref Recorder::const_ref(PyObject* object) {
+  auto found = const_refs_.find(object);
+  if (found != const_refs_.end()) return found->second;
+  Ref ref = emit(IrOp::k_const_obj, Type::kObject, {}, object_index(object));
+  const_refs_.emplace(object, ref);
+  return ref;
+}
+
+// The instruction that makes a virtual value's object.
+Ref Recorder::make(V v, bool for_snapshot) {
+  Value value = at(v);  // a copy: making the items may grow values_
+  auto item = [&](V x) { return for_snapshot ? as_snapshot(x) : as_object(x); };
+  auto object_item = [&](V x) {  // snapshots may name scalars directly, operands of sunk instructions too
+    Ref ref = item(x);
+    return ref == ir::kSlotNull ? const_ref(nullptr) : ref;
+  };
+  std::vector<Ref> refs;
+  switch (value.kind) {
+    case Value::kScalar:
+      if (value.scalar == Type::kInt) return emit(IrOp::k_box_int, Type::kObject, {value.ref});
+      if (value.scalar == Type::kFloat) return emit(IrOp::k_box_float, Type::kObject, {value.ref});
+      return emit(IrOp::k_box_bool, Type::kObject, {value.ref});
+    case Value::kTensor: {
+      trace_.wraps.push_back(value.wrap);
+      return emit(IrOp::k_wrap, Type::kObject, {value.ref}, static_cast<int64_t>(trace_.wraps.size()) - 1);
+    }
+    case Value::kTuple:
+      for (V x : value.items) refs.push_back(object_item(x));
+      return emit(IrOp::k_build_tuple, Type::kObject, refs);
+    case Value::kList:
+      for (V x : value.items) refs.push_back(object_item(x));
+      return emit(IrOp::k_build_list, Type::kObject, refs);
+    case Value::kSlice:
+      for (V x : value.items) refs.push_back(object_item(x));
+      return emit(IrOp::k_build_slice, Type::kObject, refs);
+    case Value::kMethod:
+      for (V x : value.items) refs.push_back(object_item(x));
+      return emit(IrOp::k_bind_method, Type::kObject, refs);
+    case Value::kDict:
+      for (size_t i = 0; i < value.items.size(); i++) {
+        refs.push_back(const_ref(value.keys[i]));
+        refs.push_back(object_item(value.items[i]));
+      }
+      return emit(IrOp::k_build_map, Type::kObject, refs, 0, !for_snapshot);
+    default: break;
+  }
+  give_up(Abort::k_shadow_mismatch, "make");
+  return const_ref(Py_None);
+}
+
+Ref Recorder::as_object(V v) {
+  switch (at(v).kind) {
+    case Value::kNull: return const_ref(nullptr);
+    case Value::kConst: return const_ref(at(v).concrete);
+    case Value::kObject: return at(v).ref;
+    default: break;
+  }
+  if (at(v).object == kNoRef) {
+    Ref ref = make(v, false);
+    at(v).object = ref;
+    if (at(v).kind == Value::kTensor && at(v).wrap.requires_grad && !at(v).wrap.is_leaf) live_graph_.push_back(v);
+  }
+  return at(v).object;
+}
+
+Ref Recorder::as_snapshot(V v) {
+  switch (at(v).kind) {
+    case Value::kNull: return ir::kSlotNull;
+    case Value::kConst: return const_ref(at(v).concrete);
+    case Value::kObject: return at(v).concrete == nullptr ? ir::kSlotNull : at(v).ref;
+    case Value::kScalar: return at(v).object != kNoRef ? at(v).object : at(v).ref;
+    default: break;
+  }
+  if (at(v).object != kNoRef) return at(v).object;
+  if (at(v).snap == kNoRef) {
+    Ref ref = make(v, true);
+    trace_.insts[ref].sunk = true;
+    at(v).snap = ref;
+  }
+  return at(v).snap;
+}
+
+int32_t Recorder::snapshot() {
+  if (current_snapshot_ >= 0) return current_snapshot_;
+  if (effect_done_) give_up(Abort::k_shadow_mismatch, "guard after an effect");
+  ir::Snapshot snapshot;
+  for (size_t i = 0; i < frames_.size(); i++) {
+    ShadowFrame& frame = frames_[i];
+    ir::SnapshotFrame out;
+    out.code = frame.code;
+    if (i > 0) {
+      if (frame.function_ref == kNoRef) frame.function_ref = as_object(frame.function_value);
+      out.function = frame.function_ref;
+      out.continuation = static_cast<uint8_t>(frame.continuation);
+    }
+    out.unit = i + 1 < frames_.size() ? frames_[i + 1].call_unit : current_unit_;
+    out.slots.reserve(frame.slots.size());
+    for (size_t k = 0; k < frame.slots.size(); k++) {
+      V v = frame.slots[k];
+      bool unchanged = i == 0 && k < root_initial_.size() && v == root_initial_[k];
+      out.slots.push_back(unchanged ? ir::kSlotUnchanged : as_snapshot(v));
+    }
+    snapshot.frames.push_back(std::move(out));
+  }
+  trace_.snapshots.push_back(std::move(snapshot));
+  current_snapshot_ = static_cast<int32_t>(trace_.snapshots.size()) - 1;
+  return current_snapshot_;
+}
+
+Ref Recorder::as_int(V v) {
+  Value& value = at(v);
+  switch (value.kind) {
+    case Value::kConst: {
+      int overflow = 0;
+      long long number = PyLong_AsLongLongAndOverflow(value.concrete, &overflow);
+      if (overflow != 0) return kNoRef;
+      auto found = int_refs_.find(number);
+      if (found != int_refs_.end()) return found->second;
+      return int_refs_[number] = emit(IrOp::k_const_int, Type::kInt, {}, number);
+    }
+    case Value::kScalar:
+      if (value.scalar == Type::kInt) return value.ref;
+      if (value.scalar == Type::kBool) return emit(IrOp::k_bool_to_int, Type::kInt, {value.ref});
+      return kNoRef;
+    case Value::kObject: {
+      if (!PyLong_CheckExact(value.concrete)) return kNoRef;
+      int overflow = 0;
+      PyLong_AsLongLongAndOverflow(value.concrete, &overflow);
+      if (overflow != 0) return kNoRef;
+      Ref ref = emit(IrOp::k_unbox_int, Type::kInt, {value.ref}, 0, true);
+      Value& now = at(v);
+      now.kind = Value::kScalar;
+      now.scalar = Type::kInt;
+      now.object = now.ref;
+      now.ref = ref;
+      return ref;
+    }
+    default: return kNoRef;
+  }
+}
+
+Ref Recorder::as_float(V v) {
+  Value& value = at(v);
+  PyObject* concrete = value.concrete;
+  if (value.kind == Value::kConst && PyFloat_CheckExact(concrete)) {
+    int64_t bits;
+    double number = PyFloat_AS_DOUBLE(concrete);
+    memcpy(&bits, &number, 8);
+    auto found = float_refs_.find(bits);
+    if (found != float_refs_.end()) return found->second;
+    return float_refs_[bits] = emit(IrOp::k_const_float, Type::kFloat, {}, bits);
+  }
+  if (value.kind == Value::kScalar && value.scalar == Type::kFloat) return value.ref;
+  if (value.kind == Value::kObject && PyFloat_CheckExact(concrete)) {
+    Ref ref = emit(IrOp::k_unbox_float, Type::kFloat, {value.ref}, 0, true);
+    Value& now = at(v);
+    now.kind = Value::kScalar;
+    now.scalar = Type::kFloat;
+    now.object = now.ref;
+    now.ref = ref;
+    return ref;
+  }
+  if (PyLong_CheckExact(concrete) || PyBool_Check(concrete)) {
+    if (value.kind == Value::kConst) {
+      double number = PyLong_AsDouble(concrete);
+      if (PyErr_Occurred()) {
+        PyErr_Clear();
+        return kNoRef;
+      }
+      PyObject* boxed = PyFloat_FromDouble(number);
+      Ref ref = as_float(constant(boxed));
+      Py_DECREF(boxed);
+      return ref;
+    }
+    Ref number = as_int(v);
+    return number == kNoRef ? kNoRef : emit(IrOp::k_int_to_float, Type::kFloat, {number}, 0, true);
+  }
+  return kNoRef;
+}
+
+Ref Recorder::as_bool(V v) {
+  Value& value = at(v);
+  if (value.kind == Value::kConst && PyBool_Check(value.concrete))
+    return emit(IrOp::k_const_bool, Type::kBool, {}, value.concrete == Py_True);
+  if (value.kind == Value::kScalar && value.scalar == Type::kBool) return value.ref;
+  if (value.kind == Value::kObject && PyBool_Check(value.concrete)) {
+    Ref ref = emit(IrOp::k_unbox_bool, Type::kBool, {value.ref}, 0, true);
+    Value& now = at(v);
+    now.kind = Value::kScalar;
+    now.scalar = Type::kBool;
+    now.object = now.ref;
+    now.ref = ref;
+    return ref;
+  }
+  return kNoRef;
+}
+
+// Arbitrary Python code may have run: nothing that was guarded or remembered holds any more.
+void Recorder::barrier() {
+  known_.clear();
+  fields_.clear();
+  items_.clear();
+  cells_.clear();
+  grads_.clear();
+  for (Value& value : values_) {
+    if ((value.kind == Value::kList || value.kind == Value::kDict) && value.object != kNoRef) {
+      value.kind = Value::kObject;
+      value.ref = value.object;
+      value.items_known = false;
+      value.type_known = true;
+      value.is_result = true;
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Guards
+
+bool Recorder::known(uint64_t kind, const void* a, uint64_t b) { return !known_.insert({kind, a, b}).second; }
+
+bool Recorder::promote(V v) {
+  Value& value = at(v);
+  switch (value.kind) {
+    case Value::kNull:
+    case Value::kConst: return true;
+    case Value::kScalar: {
+      PyObject* concrete = value.concrete;
+      if (value.scalar == Type::kBool) {
+        guard(concrete == Py_True ? IrOp::k_guard_true : IrOp::k_guard_false, {value.ref});
+      } else if (value.scalar == Type::kInt) {
+        Ref same = emit(IrOp::k_eq_int, Type::kBool, {value.ref, as_int(constant(concrete))});
+        guard(IrOp::k_guard_true, {same});
+      } else {
+        Ref same = emit(IrOp::k_same_float, Type::kBool, {value.ref, as_float(constant(concrete))});
+        guard(IrOp::k_guard_true, {same});
+      }
+      at(v).kind = Value::kConst;
+      return true;
+    }
+    case Value::kObject: {
+      if (!value.stable || value.concrete == nullptr) return false;
+      Ref ref = value.ref;
+      int32_t site = value.site;
+      guard(IrOp::k_guard_is, {ref, const_ref(value.concrete)}, site);
+      at(v).kind = Value::kConst;
+      return true;
+    }
+    default: return false;
+  }
+}
+
+bool Recorder::know_type(V v) {
+  Value& value = at(v);
+  PyTypeObject* type = value.concrete ? Py_TYPE(value.concrete) : nullptr;
+  if (type == nullptr) return false;
+  if (value.kind == Value::kConst) {
+    if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !PyType_Check(value.concrete) && !known('t', value.concrete))
+      guard(IrOp::k_guard_type, {const_ref(value.concrete), const_ref(reinterpret_cast<PyObject*>(type))});
+    return true;
+  }
+  if (value.kind == Value::kObject && !value.type_known) {
+    guard(IrOp::k_guard_type, {value.ref, const_ref(reinterpret_cast<PyObject*>(type))});
+    at(v).type_known = true;
+  }
+  return true;
+}
+
+void Recorder::guard_type_unchanged(PyTypeObject* type) {
+  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return;  // static types cannot change
+  uint32_t version = vm::type_version(type);
+  if (version == 0) {
+    give_up(Abort::k_shadow_mismatch, "type without a version");
+    return;
+  }
+  if (!known('T', type)) guard(IrOp::k_guard_type_version, {const_ref(reinterpret_cast<PyObject*>(type))}, version);
+}
+
+bool Recorder::guard_dict_unchanged(PyObject* dict) {
+  if (lessons_.changing_dicts.count(dict)) return false;
+  guarded_dicts_.insert(dict);
+  if (!known('d', dict)) {
+    uint64_t version = vm::dict_version(dict);
+    guard(IrOp::k_guard_dict_version, {const_ref(dict)}, static_cast<int64_t>(version));
+  }
+  return true;
+}
+
+V Recorder::dict_item(PyObject* dict, PyObject* key) {
+  auto cached = items_.find({dict, key});
+  if (cached != items_.end()) return cached->second;
+  PyObject* value = PyDict_GetItemWithError(dict, key);
+  if (value == nullptr && PyErr_Occurred()) PyErr_Clear();
+  if (guard_dict_unchanged(dict)) return value ? constant(value) : null_;
+  Ref ref = emit(IrOp::k_dict_get, Type::kObject, {const_ref(dict), const_ref(key)});
+  V v;
+  if (value == nullptr) {
+    guard(IrOp::k_guard_is, {ref, const_ref(nullptr)}, -1);
+    v = null_;
+  } else {
+    guard(IrOp::k_guard_bound, {ref});
+    v = object(ref, value, false);
+    if (!lessons_.changing_items.count({dict, key})) {
+      sites_.push_back({Site::kDictItem, dict, key, 0});
+      became_stable(v, static_cast<int32_t>(sites_.size()) - 1);
+    }
+  }
+  items_[{dict, key}] = v;
+  return v;
+}
+
+// The trace writes this dict, so its version cannot be guarded: learn that, and start again if it has been.
+bool Recorder::dict_written(PyObject* dict) {
+  bool was_guarded = guarded_dicts_.count(dict) != 0;
+  bool fresh = lessons_.changing_dicts.insert(dict).second;
+  if (fresh && was_guarded) {
+    give_up(Abort::k_dict_changes);
+    return false;
+  }
+  return true;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Stack and control
+
+void Recorder::pop(vm::ThreadView& view, int n) {
+  shadow_pop(n);
+  while (n-- > 0) {
+    PyObject* object = *--view.sp;
+    Py_XDECREF(object);
+  }
+}
+
+void Recorder::push(vm::ThreadView& view, V v) {
+  *view.sp++ = Py_XNewRef(at(v).concrete);
+  shadow_push(v);
+}
+
+HookResult Recorder::next(vm::ThreadView& view) {
+  view.ip = vm::next(view.ip);  // also when given up: what the instruction does has been done
+  return HookResult::kReload;
+}
+
+HookResult Recorder::jump(vm::ThreadView& view, const vm::Inst* target) {
+  view.ip = target;
+  return HookResult::kReload;
+}
+
+// The C API raised in the instruction itself: the evaluator unwinds from it.
+HookResult Recorder::raised(vm::ThreadView& view) {
+  std::string what = vm::op_name(vm::opcode(view.ip)).data();
+  PyObject *type = nullptr, *value = nullptr, *tb = nullptr;
+  PyErr_Fetch(&type, &value, &tb);
+  if (type != nullptr) what += std::string(" ") + reinterpret_cast<PyTypeObject*>(type)->tp_name;
+  PyErr_Restore(type, value, tb);
+  give_up(Abort::k_exception, what);
+  return HookResult::kError;
+}
+
+bool Recorder::check_shadow(vm::ThreadView& view) {
+  ShadowFrame& frame = top();
+  if (view.frame != frame.frame) return false;
+  PyObject** base = vm::FrameView::locals(view.frame);
+  if (view.sp - base != static_cast<ptrdiff_t>(frame.slots.size())) return false;
+  for (size_t i = 0; i < frame.slots.size(); i++)
+    if (at(frame.slots[i]).concrete != base[i]) return false;
+  return true;
+}
+
+void Recorder::on_event(vm::ThreadView&, const vm::EventInfo& info) {
+  switch (info.event) {
+    case vm::Event::kNestedEntry:
+      if (in_torch_) python_in_torch_ = true;
+      break;
+    case vm::Event::kUnwind:
+      give_up(Abort::k_exception);
+      break;
+    case vm::Event::kActivationEnd:
+    case vm::Event::kHandover:
+      give_up(info.event == vm::Event::kHandover ? Abort::k_tracing_active : Abort::k_recording_interrupted);
+      break;
+    default: break;
+  }
+}
+
+void Recorder::finish(IrOp end) {
+  // What is written back is needed for good, so it is made now, before the snapshot.
+  for (size_t i = 0; i < frames_[0].slots.size(); i++) {
+    V v = frames_[0].slots[i];
+    if (i < root_initial_.size() && v == root_initial_[i]) continue;
+    if (at(v).kind != Value::kNull) as_object(v);
+  }
+  emit(end, Type::kVoid, {}, 0, true);
+  fill_wraps();
+  if (tensor_ops_ < heuristics().min_tensor_ops) give_up(Abort::k_no_tensor_work);
+  done_ = true;
+}
+
+HookResult Recorder::step(vm::ThreadView& view) {
+  if (done_) return HookResult::kContinue;
+  current_snapshot_ = -1;
+  effect_done_ = false;
+  if (view.entered_handler) {
+    give_up(Abort::k_exception);
+    return HookResult::kContinue;
+  }
+  if (!check_shadow(view)) {
+    std::string where = previous_ip_ ? std::string(vm::op_name(vm::opcode(previous_ip_))) : "start";
+    give_up(Abort::k_shadow_mismatch, "after " + where);
+    return HookResult::kContinue;
+  }
+  previous_ip_ = view.ip;
+  current_unit_ = vm::unit_of(top().code, view.ip);
+  if (!started_) {
+    started_ = true;
+    root_initial_ = frames_[0].slots;
+    snapshot();  // snapshot 0 is the entry
+    if (bridge_ != nullptr) {
+      ir::TorchState state = bridge_->torch_state();
+      if (!state.clean) {
+        give_up(Abort::k_torch_state);
+        return HookResult::kContinue;
+      }
+      trace_.torch_states.push_back(state);
+      guard(IrOp::k_guard_torch_state, {}, 0);
+    }
+  } else if (frames_.size() == 1 && current_unit_ == root_unit_) {
+    finish(IrOp::k_loop);
+    return HookResult::kContinue;
+  }
+  vm::set_position(view, view.ip);
+  return record(view);
+}
+
+HookResult Recorder::residual(vm::ThreadView& view, IrOp op, std::vector<V> args, int64_t imm, int pops, bool pushes) {
+  bool ok = true;
+  V result = run_residual(op, args, imm, &ok);
+  if (!ok) return raised(view);
+  pop(view, pops);
+  if (pushes) push(view, result);
+  return next(view);
+}
+
+V Recorder::run_residual(IrOp op, const std::vector<V>& args, int64_t imm, bool* ok) {
+  const ir::OpInfo& info = ir::op_info(op);
+  std::vector<Ref> refs;
+  std::vector<PyObject*> concretes;
+  for (V v : args) {
+    refs.push_back(as_object(v));
+    escape(v);
+    concretes.push_back(at(v).concrete);
+  }
+  Type type = info.result == 'o' ? Type::kObject : info.result == 'b' ? Type::kBool : Type::kVoid;
+  Ref ref = emit(op, type, refs, imm, (info.effects & (ir::kRaises | ir::kBarrier)) != 0);
+  if (info.effects & (ir::kBarrier | ir::kWrite)) effect();
+  PyObject* result = nullptr;
+  int truth = 0;
+  PyObject* names = (op == IrOp::k_call || op == IrOp::k_call_known || op == IrOp::k_call_pure) && imm >= 0
+                        ? static_cast<PyObject*>(trace_.objects[imm].pointer)
+                        : nullptr;
+  *ok = runtime::execute(op, imm, concretes.data(), static_cast<int>(concretes.size()), names, &result, &truth);
+  if (info.effects & ir::kBarrier) barrier();
+  if (!*ok) return null_;
+  if (type == Type::kBool) return scalar(Type::kBool, ref, truth ? Py_True : Py_False);
+  if (type == Type::kVoid) return null_;
+  V v = object(ref, result, true);
+  Py_XDECREF(result);
+  return v;
+}
+
+// The object is now known to code outside the trace.
+void Recorder::escape(V v) {
+  Value& value = at(v);
+  value.escaped = true;
+}
+
+HookResult Recorder::record(vm::ThreadView& view) {
+  using vm::Op;
+  Op op = vm::opcode(view.ip);
+  int arg = vm::oparg(view.ip);
+  switch (op) {
+    case Op::kNop:
+    case Op::kResume: return HookResult::kContinue;
+    case Op::kPopTop: shadow_pop(1); return HookResult::kContinue;
+    case Op::kPushNull: shadow_push(null_); return HookResult::kContinue;
+    case Op::kCopy: shadow_push(peek(arg)); return HookResult::kContinue;
+    case Op::kSwap: {
+      auto& slots = top().slots;
+      std::swap(slots[slots.size() - 1], slots[slots.size() - arg]);
+      return HookResult::kContinue;
+    }
+    case Op::kLoadConst: shadow_push(constant(PyTuple_GET_ITEM(top().code->co_consts, arg))); return HookResult::kContinue;
+    case Op::kLoadFast:
+      if (at(slot(arg)).concrete == nullptr) {
+        give_up(Abort::k_exception, "unbound local");
+        return HookResult::kContinue;
+      }
+      if (at(slot(arg)).kind == Value::kObject && frames_.size() == 1 && !known('b', &values_, slot(arg)))
+        guard(IrOp::k_guard_bound, {at(slot(arg)).ref});
+      shadow_push(slot(arg));
+      return HookResult::kContinue;
+    case Op::kStoreFast:
+      slot(arg) = peek(1);
+      shadow_pop(1);
+      return HookResult::kContinue;
+    case Op::kDeleteFast: slot(arg) = null_; return HookResult::kContinue;
+
+    case Op::kLoadGlobal:
+    case Op::kLoadName:
+    case Op::kStoreName:
+    case Op::kDeleteName:
+    case Op::kStoreGlobal:
+    case Op::kDeleteGlobal:
+    case Op::kMakeCell:
+    case Op::kLoadClosure:
+    case Op::kLoadDeref:
+    case Op::kStoreDeref:
+    case Op::kDeleteDeref:
+    case Op::kCopyFreeVars:
+    case Op::kImportName:
+    case Op::kImportFrom:
+    case Op::kMakeFunction:
+    case Op::kLoadAssertionError: return record_names(view, op, arg);
+
+    case Op::kLoadAttr:
+    case Op::kLoadMethod:
+    case Op::kStoreAttr:
+    case Op::kDeleteAttr: return record_attributes(view, op, arg);
+
+    case Op::kBinaryOp:
+    case Op::kCompareOp:
+    case Op::kIsOp:
+    case Op::kContainsOp:
+    case Op::kUnaryNot:
+    case Op::kUnaryNegative:
+    case Op::kUnaryPositive:
+    case Op::kUnaryInvert:
+    case Op::kBinarySubscr:
+    case Op::kStoreSubscr:
+    case Op::kDeleteSubscr: return record_operators(view, op, arg);
+
+    case Op::kJumpForward:
+    case Op::kJumpBackward:
+    case Op::kJumpBackwardNoInterrupt:
+    case Op::kPopJumpIfFalse:
+    case Op::kPopJumpIfTrue:
+    case Op::kPopJumpIfNone:
+    case Op::kPopJumpIfNotNone:
+    case Op::kJumpIfFalseOrPop:
+    case Op::kJumpIfTrueOrPop:
+    case Op::kGetIter:
+    case Op::kForIter: return record_loops(view, op, arg);
+
+    case Op::kCall:
+    case Op::kCallFunctionEx:
+    case Op::kReturnValue:
+    case Op::kBeforeWith: return record_calls(view, op, arg);
+
+    case Op::kGetLen:
+    case Op::kBuildTuple:
+    case Op::kBuildList:
+    case Op::kBuildSet:
+    case Op::kBuildMap:
+    case Op::kBuildConstKeyMap:
+    case Op::kBuildString:
+    case Op::kBuildSlice:
+    case Op::kFormatValue:
+    case Op::kListAppend:
+    case Op::kListExtend:
+    case Op::kListToTuple:
+    case Op::kMapAdd:
+    case Op::kDictUpdate:
+    case Op::kDictMerge:
+    case Op::kUnpackSequence: return record_containers(view, op, arg);
+
+    default: break;
+  }
+  give_up(Abort::k_opcode, std::string(vm::op_name(op)));
+  return HookResult::kContinue;
+}
+
+}  // namespace dynvm::tracer

@@ -1,0 +1,314 @@
+// Records one iteration of a hot loop as a Trace.
+//
+// Inputs: the live state before each plain instruction (vm::Hooks::record). Output: a Trace, or an abort reason.
+//
+// How. Beside each frame of the recorded activation stands a ShadowFrame with one Value per slot. An instruction is either left to the
+// evaluator (pure stack work, control flow) with its effect mirrored, or carried out here through the C API, so that what is recorded and
+// what happens are one piece of code; then the view is moved behind it.
+//
+// Three ways to record something:
+//  - fold: the result is known under guards that are emitted once between two barriers (known_ holds what has been guarded);
+//  - typed operation: unboxed numbers, tensor operations (torch_calls.cpp);
+//  - residual operation: the same call on the same objects. This is always right, so it is what everything unknown becomes.
+//
+// Invariants
+//  - A guard's snapshot is the state before the current instruction; so no guard may follow an effect of the same instruction
+//    (effect_done_ is checked).
+//  - shadow and frame agree: each constant, object and number Value's `concrete` is the object in the slot. Checked before each instruction;
+//    a difference aborts, so a defect here costs a trace, not a wrong result.
+//
+// Tests: tests/traces, tests/programs.
+#pragma once
+
+#include <Python.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "ir/trace.h"
+#include "runtime/bridge/bridge.h"
+#include "tracer/value.h"
+#include "vm/vm.h"
+
+namespace dynvm::tracer {
+
+enum class Abort : uint8_t {
+  kNone,
+#define X(name, stage, sentence) k_##name,
+#include "tracer/aborts.def"
+#undef X
+};
+const char* abort_name(Abort abort);
+
+// What a loop has taught the recorder: assumptions that turned out wrong are not made again.
+struct Lessons {
+  std::set<PyObject*> changing_dicts;                       // dicts whose version changes: read key by key
+  std::set<std::pair<PyObject*, PyObject*>> changing_items; // (dict, key) whose value changes: not promoted
+  std::set<std::pair<PyCodeObject*, int>> changing_slots;   // root slots whose object changes
+  std::set<PyObject*> changing_lists;
+  std::set<std::pair<PyCodeObject*, int>> changing_values;  // (code, unit): a promotion there failed
+};
+
+// Where a promotion came from, so that a failing identity guard can teach.
+struct Site {
+  enum Kind : uint8_t { kSlot, kDictItem, kDict, kList, kValue } kind;
+  PyObject* a = nullptr;
+  PyObject* b = nullptr;
+  int index = 0;
+};
+
+struct ShadowFrame {
+  _PyInterpreterFrame* frame = nullptr;
+  PyCodeObject* code = nullptr;
+  PyObject* function = nullptr;     // borrowed: its Value keeps it
+  ir::Ref function_ref = ir::kNoRef;
+  V function_value = kNoValue;
+  vm::Continuation continuation = vm::Continuation::kPush;
+  int call_unit = 0;                // of the caller's instruction
+  int nlocals = 0;
+  std::vector<V> slots;             // localsplus, then the value stack
+  std::map<int, int> loop_counts;   // header unit -> times round
+};
+
+struct Recording {
+  ir::Trace trace;
+  std::vector<Site> sites;
+  std::vector<PyObject*> owned;     // objects that trace.objects borrows: the compiled trace takes them over
+  int tensor_ops = 0;
+  double ms = 0;
+};
+
+class Recorder {
+ public:
+  Recorder(vm::ThreadView& view, bridge::Bridge* bridge, Lessons& lessons, int trace_id);
+  ~Recorder();
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  // Called before each instruction. When done() afterwards, the recording has ended (see abort()).
+  vm::HookResult step(vm::ThreadView& view);
+  void on_event(vm::ThreadView& view, const vm::EventInfo& info);
+  bool done() const { return done_; }
+  Abort abort_reason() const { return abort_; }
+  const std::string& abort_detail() const { return detail_; }
+  Recording take();
+
+  // Set by the manager: is there a trace at this loop already?
+  bool (*has_trace)(PyCodeObject* code, int unit) = nullptr;
+
+ private:
+  using Handler = vm::HookResult;
+
+  // --- ending
+  void give_up(Abort reason, std::string detail = {});
+  void finish(ir::Op end);
+
+  // --- values
+  V add_value(Value value);
+  Value& at(V v) { return values_[v]; }
+  V null_value() { return null_; }
+  V constant(PyObject* object);
+  V object(ir::Ref ref, PyObject* concrete, bool result = true);   // steals nothing; takes its own reference
+  V scalar(ir::Type type, ir::Ref ref, PyObject* concrete);
+  V virtual_object(Value::Kind kind, std::vector<V> items, PyObject* concrete);
+  PyObject* concrete(V v) { return values_[v].concrete; }
+  bool is_const(V v) { return values_[v].kind == Value::kConst; }
+  void became_stable(V v, int32_t site);
+
+  // --- IR
+  ir::Ref emit(ir::Op op, ir::Type type, std::vector<ir::Ref> args, int64_t imm = 0, bool snap = false);
+  void guard(ir::Op op, std::vector<ir::Ref> args, int64_t imm = 0);
+  ir::Ref const_ref(PyObject* object);
+  int32_t object_index(PyObject* object);
+  ir::Ref as_object(V v);
+  ir::Ref as_snapshot(V v);
+  ir::Ref as_int(V v);
+  ir::Ref as_float(V v);
+  ir::Ref as_bool(V v);
+  ir::Ref as_tensor(V v);
+  int32_t snapshot();
+  ir::Ref make(V v, bool for_snapshot);
+  void barrier();
+  void escape(V v);
+
+  // --- guards
+  bool promote(V v);                 // make it a constant under an identity guard; false when it changes too often
+  bool know_type(V v);               // guard its exact type
+  void guard_type_unchanged(PyTypeObject* type);
+  bool guard_dict_unchanged(PyObject* dict);  // false: the dict is known to change
+  bool dict_written(PyObject* dict);          // false: recording given up, to start again
+  V dict_item(PyObject* dict, PyObject* key); // value of a str key in a long-lived dict; null value when missing
+  ir::Ref list_guard(V v);
+  bool known(uint64_t kind, const void* a, uint64_t b = 0);  // true when already guarded since the last barrier; notes it otherwise
+
+  // --- stack
+  ShadowFrame& top() { return frames_.back(); }
+  V peek(int depth) { auto& s = top().slots; return s[s.size() - depth]; }
+  V& slot(int index) { return top().slots[index]; }
+  void pop(vm::ThreadView& view, int n);
+  void push(vm::ThreadView& view, V v);        // pushes a new reference to its concrete object
+  void shadow_pop(int n) { auto& s = top().slots; s.resize(s.size() - n); }
+  void shadow_push(V v) { top().slots.push_back(v); }
+  Handler next(vm::ThreadView& view);
+  Handler jump(vm::ThreadView& view, const vm::Inst* target);
+  Handler raised(vm::ThreadView& view);
+  bool check_shadow(vm::ThreadView& view);
+
+  // --- instructions, by group
+  Handler record(vm::ThreadView& view);                                   // recorder.cpp
+  Handler record_names(vm::ThreadView& view, vm::Op op, int arg);         // names.cpp
+  Handler record_operators(vm::ThreadView& view, vm::Op op, int arg);     // operators.cpp
+  Handler record_containers(vm::ThreadView& view, vm::Op op, int arg);    // containers.cpp
+  Handler record_loops(vm::ThreadView& view, vm::Op op, int arg);         // loops.cpp
+  Handler record_calls(vm::ThreadView& view, vm::Op op, int arg);         // calls.cpp
+  Handler record_attributes(vm::ThreadView& view, vm::Op op, int arg);    // attributes.cpp
+
+  // residual: emits op, carries it out, pops `pops`, pushes the result. extra snapshot rules as for every effect.
+  Handler residual(vm::ThreadView& view, ir::Op op, std::vector<V> args, int64_t imm, int pops, bool pushes = true);
+  V run_residual(ir::Op op, const std::vector<V>& args, int64_t imm, bool* ok);
+  void effect() { effect_done_ = true; }
+
+  // --- attributes.cpp
+  struct Attribute {
+    enum Kind : uint8_t { kValue, kMethod, kPython, kResidual, kKnown, kMissing, kAborted } kind = kResidual;
+    V value = kNoValue;                    // kValue: the attribute; kMethod: the unbound function
+    PyObject* function = nullptr;          // kPython: Python function to run (property getter, __getattr__, __getattribute__)
+    std::vector<V> args;                   // kPython: its arguments
+  };
+  Attribute look_up(V object, PyObject* name);
+  Attribute look_up_tensor(V object, PyObject* name);
+  Attribute look_up_type(V object, PyObject* name);
+  Attribute look_up_super(V object, PyObject* name);
+  Attribute bind_class_attribute(V object, PyObject* descriptor);
+  V instance_item(V object, PyObject* name, bool* hidden);
+  Handler load_attribute(vm::ThreadView& view, PyObject* name, bool method);
+  Handler store_attribute(vm::ThreadView& view, PyObject* name);
+
+  // --- loops.cpp
+  int32_t snapshot_at(int unit, std::vector<V> slots);
+  int32_t snapshot_with_item(int unit, std::vector<V> slots, V item);
+  V fold_truth(V v);
+  bool decide(vm::ThreadView& view, V v, bool replace, bool* truth, Handler* result);
+  bool iteration_items(V v, std::vector<V>* items);
+  bool same_item(V v, PyObject* object);
+  V renew(V v, PyObject* object);
+  static PyObject* next_name();
+
+  // --- containers.cpp
+  bool known_items(V v, std::vector<V>* items);
+  bool known_dict(V v, std::vector<PyObject*>* keys, std::vector<V>* items);
+  V length_of(V v);
+  void devirtualise(V v);
+
+  // --- operators.cpp
+  V number_operator(int op, V left, V right);
+  V number_compare(int op, V left, V right);
+  V identity(V left, V right);
+  V contains(V container, V value);
+  V item_of(V container, V key);
+  Handler store_item(vm::ThreadView& view, V container, V key, V value);
+  static bool is_immutable(PyObject* object);
+
+  // --- calls.cpp
+  // The operator method of the first argument's class if it is a Python function: entered; otherwise the residual operation.
+  Handler call_dunder(vm::ThreadView& view, const char* name, std::vector<V> args, ir::Op op, int pops, vm::Continuation k);
+  bool truth_value(vm::ThreadView& view, V v, V* truth);   // a bool value; false: aborted, or raised
+  Handler call(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops);
+  Handler residual_call(vm::ThreadView& view, ir::Op op, V callee, const std::vector<V>& args, PyObject* kwnames, int pops);
+  bool call_followed(vm::ThreadView& view, PyObject* callee, const std::vector<V>& args, PyObject* kwnames, int pops);
+  bool looks_at_frames(PyObject* callee, const std::vector<V>& args);
+  bool runs_no_python(PyObject* callee, const std::vector<V>& args);
+  bool dict_view_items(V v, int which, std::vector<V>* items);
+  static std::string callable_name(PyObject* callee);
+  static PyObject* interned_instancecheck();
+  bool enter_function(vm::ThreadView& view, V function, std::vector<V> args, PyObject* kwnames, int pops, vm::Continuation k);
+  bool bind_arguments(V function, const std::vector<V>& args, PyObject* kwnames, std::vector<V>* locals);
+  Handler call_type(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops);
+  Handler call_c(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops);
+  bool fold_builtin(PyObject* callee, const std::vector<V>& args, PyObject* kwnames, V* result);
+  Handler finish_call(vm::ThreadView& view, V result, int pops);
+
+  // --- torch_calls.cpp
+  bool is_tensor(PyObject* object) { return bridge_ != nullptr && bridge_->is_tensor(object); }
+  bool touches_torch(PyObject* callee, const std::vector<V>& args);
+  Handler torch_call(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops);
+  // Runs `fn` with the ATen recorder on and turns what it recorded into IR. executed_: it ran, and raw_result_ owns its result. Returns true
+  // with the result's Value in *out (kNoValue: no tensor operation, no tensor result); false: given up, or raised (*error).
+  bool with_torch(const std::function<PyObject*()>& fn, const std::vector<V>& inputs, const char* what, V* out, bool* error, PyObject* callee = nullptr);
+  bool convert_records(std::vector<bridge::OpRecord>& records, const std::vector<V>& inputs, bool backward);
+  bool convert_record(bridge::OpRecord& record, const std::vector<std::pair<size_t, V>>& scalars, bool backward);
+  static bool is_index(const ir::AtenCall& call);
+  static bool written_below_autograd(const ir::AtenCall& call);
+  ir::Ref tensor_of_id(int32_t id);
+  int32_t meta_of(int32_t id);
+  void collect(V v, std::vector<V>* tensors, std::vector<V>* numbers);
+  V tensor_result(PyObject* result, const std::vector<V>& inputs, const std::vector<bridge::OpRecord>& records, bool* ok);
+  V tensor_value(PyObject* object, int32_t id);
+  void refresh(V v);
+  bool fold_torch(PyObject* callee, const std::vector<V>& args, PyObject* kwnames, const char* kind, V* result);
+  V grad_of(V tensor);
+  void set_grad(V tensor, V grad);
+  void note_grads();
+  void after_backward();
+  void fill_wraps();
+  Handler torch_operator(vm::ThreadView& view, ir::Op op, std::vector<V> args, int64_t imm, int pops, const char* name, bool pushes = true);
+
+  bridge::Bridge* bridge_;
+  std::unique_ptr<bridge::Recorder> aten_;
+  Lessons& lessons_;
+  ir::Trace trace_;
+  std::vector<Site> sites_;
+  std::vector<Value> values_;
+  std::vector<ShadowFrame> frames_;
+  std::vector<PyObject*> owned_;
+  std::unordered_map<PyObject*, V> constants_;
+  std::unordered_map<PyObject*, int32_t> object_index_;
+  std::unordered_map<PyObject*, ir::Ref> const_refs_;
+  std::set<std::tuple<uint64_t, const void*, uint64_t>> known_;
+  std::map<std::pair<V, PyObject*>, V> fields_;          // attributes of instances written or read since the last barrier
+  std::map<std::pair<PyObject*, PyObject*>, V> items_;   // (dict, key) read or written key by key since the last barrier
+  std::map<V, V> cells_;                                 // cell -> content
+  std::map<V, V> grads_;                                 // tensor object -> .grad
+  std::unordered_map<PyObject*, V> leaf_objects_;        // tensor objects seen, by identity
+  std::unordered_map<int32_t, ir::Ref> tensors_;         // recorder tensor id -> its present value
+  std::unordered_map<int32_t, int32_t> metas_;
+  std::unordered_map<int32_t, int32_t> storages_;
+  std::unordered_map<int64_t, ir::Ref> int_refs_, float_refs_;
+  std::vector<V> live_graph_;                            // tensor values with a live autograd graph
+  V null_ = kNoValue;
+  PyCodeObject* root_code_;
+  int root_unit_;
+  struct KnownIterator { std::vector<V> items; size_t position = 0; };
+  std::map<V, KnownIterator> iterators_;                 // iterators over known items
+  std::map<V, bool> bound_;                              // bound C methods: items are (descriptor, self)
+  std::map<V, std::vector<V>> iterables_;                // what iterating a value (a dict view, zip, enumerate) will give
+  std::map<V, std::pair<V, V>> functions_;               // functions made here: defaults, keyword defaults
+  std::set<PyObject*> guarded_dicts_;
+  std::vector<V> root_initial_;
+  const vm::Inst* previous_ip_ = nullptr;
+  int current_unit_ = 0;
+  int32_t current_snapshot_ = -1;
+  bool effect_done_ = false;
+  bool done_ = false;
+  std::set<ir::Ref> requires_graph_;                     // tensor values that autograd tracks
+  ir::Ref last_number_ = ir::kNoRef;
+  PyObject* raw_result_ = nullptr;
+  bool executed_ = false;
+  bool entered_error_ = false;
+  bool in_torch_ = false;
+  bool python_in_torch_ = false;
+  bool started_ = false;
+  int tensor_ops_ = 0;
+  Abort abort_ = Abort::kNone;
+  std::string detail_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace dynvm::tracer

@@ -1,0 +1,735 @@
+// Recording of torch calls: what a call became below autograd is the trace, not the call. See recorder.h and runtime/bridge/bridge.h.
+//
+// A call runs once, for real, with the ATen recorder on. Its records name tensors by id (storage, geometry, dtype); `tensors_` maps an id
+// to the instruction that holds its present value. Python numbers that change from run to run are found again among the recorded arguments
+// by value (facts: a wrapped number or Scalar keeps the value it was given); where that is not unique they are frozen under a guard.
+//
+// backward(): the engine runs inside the call, so its operations are records like others; what it did to `.grad` is read off afterwards.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "tracer/recorder.h"
+#include "runtime/exec/execute.h"
+#include "vm/objects.h"
+
+namespace dynvm::tracer {
+
+using bridge::OpRecord;
+using ir::AtenArg;
+using ir::kNoRef;
+using ir::Ref;
+using ir::Type;
+using vm::HookResult;
+using IrOp = ir::Op;
+
+namespace {
+
+bool is_number(PyObject* o) { return o != nullptr && (PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o)); }
+
+// Does a recorded argument hold this number?
+bool holds(const AtenArg& arg, PyObject* number) {
+  double value = PyFloat_Check(number) ? PyFloat_AS_DOUBLE(number) : PyLong_AsDouble(number);
+  if (PyErr_Occurred()) PyErr_Clear();
+  switch (arg.kind) {
+    case AtenArg::kInt: return !PyFloat_Check(number) && static_cast<double>(arg.i) == value;
+    case AtenArg::kFloat: return arg.f == value;
+    case AtenArg::kNumberTensor: return (arg.dtype == ir::DType::kF64 ? arg.f : static_cast<double>(arg.i)) == value;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+bool Recorder::touches_torch(PyObject* callee, const std::vector<V>& args) {
+  if (bridge_ == nullptr) return false;
+  std::string name = callable_name(callee);
+  if (name.compare(0, 6, "torch.") == 0 || name.compare(0, 7, "Tensor.") == 0) return true;
+  if (name == "torch._C.TensorBase" || name == "_ImperativeEngine" || name.find("Engine") != std::string::npos) return true;
+  if (PyCFunction_Check(callee)) {
+    auto* f = reinterpret_cast<PyCFunctionObject*>(callee);
+    if (f->m_self != nullptr && strncmp(Py_TYPE(f->m_self)->tp_name, "torch.", 6) == 0) return true;
+  }
+  if (strncmp(Py_TYPE(callee)->tp_name, "torch.", 6) == 0) return true;
+  // float(tensor), int(tensor), bool(tensor), abs(tensor), sum of a list of tensors is Python's own business
+  if (callee == reinterpret_cast<PyObject*>(&PyFloat_Type) || callee == reinterpret_cast<PyObject*>(&PyLong_Type) ||
+      callee == reinterpret_cast<PyObject*>(&PyBool_Type) || name == "builtins.abs" || name == "builtins.round" || name == "math.sqrt" || name == "builtins.divmod")
+    for (V v : args)
+      if (is_tensor(concrete(v))) return true;
+  return false;
+}
+
+void Recorder::collect(V v, std::vector<V>* tensors, std::vector<V>* numbers) {
+  PyObject* o = concrete(v);
+  if (o == nullptr) return;
+  if (is_tensor(o)) {
+    tensors->push_back(v);
+    return;
+  }
+  if (is_number(o)) {
+    if (at(v).kind == Value::kObject) {
+      if (PyBool_Check(o)) as_bool(v);
+      else if (PyLong_CheckExact(o)) as_int(v);
+      else as_float(v);
+    }
+    numbers->push_back(v);
+    return;
+  }
+  if (at(v).items_known && at(v).kind != Value::kObject) {
+    for (V item : std::vector<V>(at(v).items)) collect(item, tensors, numbers);
+    return;
+  }
+  if (PyTuple_Check(o) || PyList_CheckExact(o)) {
+    bool interesting = false;
+    PyObject* fast = PySequence_Fast(o, "");
+    for (Py_ssize_t i = 0; fast && i < PySequence_Fast_GET_SIZE(fast); i++) {
+      PyObject* item = PySequence_Fast_GET_ITEM(fast, i);
+      interesting = interesting || is_tensor(item) || PyTuple_Check(item) || PyList_Check(item) || (is_number(item) && !is_const(v));
+    }
+    Py_XDECREF(fast);
+    PyErr_Clear();
+    if (!interesting) {
+      // A constant shape or the like: its contents must not change.
+      if (PyList_CheckExact(o) && at(v).kind == Value::kObject && !at(v).stable) {
+        std::vector<V> items;
+        known_items(v, &items);
+      } else {
+        promote(v);
+        if (PyList_CheckExact(o) && is_const(v)) list_guard(v);
+      }
+      return;
+    }
+    std::vector<V> items;
+    if (known_items(v, &items))
+      for (V item : items) collect(item, tensors, numbers);
+    return;
+  }
+  if (PyDict_CheckExact(o)) {
+    std::vector<PyObject*> keys;
+    std::vector<V> items;
+    if (known_dict(v, &keys, &items))
+      for (V item : items) collect(item, tensors, numbers);
+    return;
+  }
+  if (at(v).kind == Value::kObject) {
+    if (!promote(v) && !PyUnicode_CheckExact(o)) know_type(v);
+  }
+}
+
+int32_t Recorder::meta_of(int32_t id) {
+  auto found = metas_.find(id);
+  if (found != metas_.end()) return found->second;
+  ir::TensorMeta meta = aten_->meta(id);
+  auto storage = storages_.emplace(meta.storage, trace_.num_storages);
+  if (storage.second) trace_.num_storages++;
+  meta.storage = storage.first->second;
+  trace_.metas.push_back(std::move(meta));
+  int32_t index = static_cast<int32_t>(trace_.metas.size()) - 1;
+  metas_[id] = index;
+  return index;
+}
+
+Ref Recorder::as_tensor(V v) {
+  PyObject* o = concrete(v);
+  int32_t id = aten_->tensor_id(o);
+  auto found = tensors_.find(id);
+  leaf_objects_.emplace(o, v);
+  if (found != tensors_.end()) return found->second;
+  if (at(v).kind == Value::kTensor) return tensors_[id] = at(v).ref;
+  bridge::TensorObject object = bridge_->describe(o);
+  if (!object.exact_type) {
+    give_up(Abort::k_tensor_subclass, Py_TYPE(o)->tp_name);
+    return kNoRef;
+  }
+  if (object.has_hooks) {
+    give_up(Abort::k_python_in_torch_call, "tensor hook");
+    return kNoRef;
+  }
+  if (at(v).kind == Value::kObject && at(v).stable && object.is_leaf && object.requires_grad) promote(v);
+  int32_t meta = meta_of(id);
+  trace_.metas[meta].requires_grad = object.requires_grad;
+  trace_.metas[meta].is_leaf = object.is_leaf;
+  trace_.metas[meta].is_parameter = strcmp(Py_TYPE(o)->tp_name, "Parameter") == 0;
+  Ref ref = emit(IrOp::k_unbox_tensor, Type::kTensor, {as_object(v)}, meta, true);
+  trace_.insts[ref].meta = meta;
+  tensors_[id] = ref;
+  return ref;
+}
+
+Ref Recorder::tensor_of_id(int32_t id) {
+  auto found = tensors_.find(id);
+  if (found != tensors_.end()) return found->second;
+  // The gradient of a leaf that is known: autograd reads it without Python seeing it.
+  std::vector<std::pair<PyObject*, V>> leaves(leaf_objects_.begin(), leaf_objects_.end());
+  for (auto& [o, v] : leaves) {
+    auto known_grad = grads_.find(v);
+    PyObject* grad = bridge_->get_grad(o);
+    bool is_it = grad != nullptr && grad != Py_None && aten_->tensor_id(grad) == id;
+    Py_XDECREF(grad);
+    if (!is_it || known_grad != grads_.end()) continue;
+    return kNoRef;  // found, but its load needs a guard before the call: see note_grads
+  }
+  return kNoRef;
+}
+
+// Gradients that backward() may accumulate into are inputs of the call: load them before it.
+void Recorder::note_grads() {
+  std::vector<std::pair<PyObject*, V>> leaves(leaf_objects_.begin(), leaf_objects_.end());
+  for (auto& [o, v] : leaves) {
+    if (!bridge_->describe(o).requires_grad || !bridge_->describe(o).is_leaf) continue;
+    V grad = grad_of(v);
+    if (done_) return;
+    if (concrete(grad) != Py_None) as_tensor(grad);
+  }
+}
+
+V Recorder::grad_of(V tensor) {
+  PyObject* o = concrete(tensor);
+  auto canonical = leaf_objects_.find(o);
+  if (canonical != leaf_objects_.end()) tensor = canonical->second;
+  auto known_grad = grads_.find(tensor);
+  if (known_grad != grads_.end()) return known_grad->second;
+  PyObject* grad = bridge_->get_grad(o);
+  Ref ref = emit(IrOp::k_get_grad, Type::kObject, {as_object(tensor)});
+  V v = object(ref, grad, true);
+  if (grad == Py_None) {
+    guard(IrOp::k_guard_is, {ref, const_ref(Py_None)}, -1);
+    at(v).kind = Value::kConst;
+    V none = constant(Py_None);
+    v = none;
+  } else {
+    know_type(v);
+  }
+  Py_XDECREF(grad);
+  grads_[tensor] = v;
+  return v;
+}
+
+void Recorder::set_grad(V tensor, V grad) {
+  auto canonical = leaf_objects_.find(concrete(tensor));
+  if (canonical != leaf_objects_.end()) tensor = canonical->second;
+  Ref value = as_object(grad);
+  emit(IrOp::k_set_grad, Type::kVoid, {as_object(tensor), value}, 0, true);
+  effect();
+  grads_[tensor] = grad;
+}
+
+HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops) {
+  PyObject* o = concrete(callee);
+  std::vector<PyObject*> objects;
+  for (V v : args) objects.push_back(concrete(v));
+  size_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  V result = kNoValue;
+  bool error = false;
+  std::string name = callable_name(o);
+  bool fine = with_torch([&]() { return PyObject_Vectorcall(o, objects.data(), objects.size() - nkw, kwnames); }, args, name.c_str(), &result, &error, o);
+  if (error) return raised(view);
+  if (!executed_) return HookResult::kContinue;  // given up before anything was done
+  if (!fine) {
+    // Done, but not recordable: the program goes on with the result.
+    result = object(kNoRef, raw_result_, true);
+  } else if (result == kNoValue) {
+    // No tensor operation: an ordinary residual call, already carried out.
+    std::vector<V> all{callee};
+    all.insert(all.end(), args.begin(), args.end());
+    std::vector<Ref> refs;
+    for (V v : all) {
+      refs.push_back(as_object(v));
+      escape(v);
+    }
+    bool known_call = runs_no_python(o, args);
+    int64_t names = nkw > 0 ? object_index(kwnames) : -1;
+    Ref ref = emit(known_call ? IrOp::k_call_known : IrOp::k_call, Type::kObject, refs, names, true);
+    effect();
+    if (!known_call) barrier();
+    result = object(ref, raw_result_, true);
+  }
+  Py_CLEAR(raw_result_);
+  return finish_call(view, result, pops);
+}
+
+HookResult Recorder::torch_operator(vm::ThreadView& view, IrOp op, std::vector<V> args, int64_t imm, int pops, const char* name, bool pushes) {
+  std::vector<PyObject*> objects;
+  for (V v : args) objects.push_back(concrete(v));
+  V result = kNoValue;
+  bool error = false;
+  bool method = op == IrOp::k_get_attr && imm == 1;  // load_attribute passes whether NULL goes below
+  bool fine = with_torch([&]() -> PyObject* {
+    PyObject* made = nullptr;
+    int truth = 0;
+    if (!runtime::execute(op, op == IrOp::k_get_attr ? 0 : imm, objects.data(), static_cast<int>(objects.size()), nullptr, &made, &truth)) return nullptr;
+    return made ? made : Py_NewRef(Py_None);
+  }, args, name, &result, &error);
+  if (error) return raised(view);
+  if (!executed_) return HookResult::kContinue;
+  if (!fine) {
+    result = object(kNoRef, raw_result_, true);
+  } else if (result == kNoValue) {
+    std::vector<Ref> refs;
+    for (V v : args) refs.push_back(as_object(v));
+    const ir::OpInfo& info = ir::op_info(op);
+    Ref ref = emit(op, info.result == 'o' ? Type::kObject : Type::kVoid, refs, op == IrOp::k_get_attr ? 0 : imm, true);
+    effect();
+    barrier();
+    result = object(ref, raw_result_, true);
+  }
+  Py_CLEAR(raw_result_);
+  pop(view, pops);
+  if (method) push(view, null_);
+  if (pushes) push(view, result);
+  return next(view);
+}
+
+// Runs fn with the recorder on. Afterwards executed_ says whether it ran; raw_result_ owns its result.
+bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vector<V>& inputs, const char* what, V* out, bool* error, PyObject* callee) {
+  executed_ = false;
+  *error = false;
+  if (aten_ == nullptr) {
+    give_up(Abort::k_no_bridge);
+    return false;
+  }
+  std::vector<V> tensors, numbers;
+  for (V v : inputs) collect(v, &tensors, &numbers);
+  if (done_) return false;
+  for (V v : tensors) {
+    as_tensor(v);
+    if (done_) return false;
+  }
+  bool backward = callee != nullptr && callable_name(callee).find("run_backward") != std::string::npos;
+  if (backward) note_grads();
+  snapshot();
+  if (done_) return false;
+
+  aten_->take();
+  in_torch_ = true;
+  python_in_torch_ = false;
+  aten_->enable();
+  PyObject* result = fn();
+  aten_->disable();
+  in_torch_ = false;
+  executed_ = true;
+  std::vector<OpRecord> records = aten_->take();
+  Py_XSETREF(raw_result_, result);
+  if (result == nullptr) {
+    *error = true;
+    give_up(Abort::k_operation_raised, what);
+    return false;
+  }
+  if (records.empty() && !is_tensor(result)) {
+    bool holds_tensor = false;
+    if (PyTuple_Check(result))
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); i++) holds_tensor = holds_tensor || is_tensor(PyTuple_GET_ITEM(result, i));
+    if (!holds_tensor) {
+      *out = kNoValue;
+      return true;
+    }
+  }
+  if (python_in_torch_) {
+    give_up(Abort::k_python_in_torch_call, what);
+    return false;
+  }
+  if (!convert_records(records, inputs, backward)) {
+    if (!done_) give_up(Abort::k_unknown_tensor, what);
+    return false;
+  }
+  if (backward) after_backward();
+  if (done_) return false;
+  bool ok = true;
+  *out = tensor_result(result, inputs, records, &ok);
+  if (!ok && !done_) give_up(Abort::k_tensor_result, what);
+  return ok && !done_;
+}
+
+bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector<V>& inputs, bool backward) {
+  std::vector<V> tensors, numbers;
+  for (V v : inputs) collect(v, &tensors, &numbers);
+  // Which recorded argument is which changing number? Decided for all before anything is emitted: freezing one needs the state before.
+  struct Place { size_t record, arg; };
+  std::vector<std::pair<V, Place>> bound;
+  std::vector<V> changing;
+  for (V v : numbers)
+    if (at(v).kind == Value::kScalar && std::find(changing.begin(), changing.end(), v) == changing.end()) changing.push_back(v);
+  for (V v : changing) {
+    PyObject* number = concrete(v);
+    bool same_constant = false;
+    for (V other : numbers)
+      if (other != v && PyObject_RichCompareBool(concrete(other), number, Py_EQ) == 1) same_constant = true;
+    std::vector<Place> places, number_tensors;
+    for (size_t r = 0; r < records.size(); r++)
+      for (size_t a = 0; a < records[r].call.args.size(); a++)
+        if (holds(records[r].call.args[a], number)) {
+          places.push_back({r, a});
+          if (records[r].call.args[a].kind == AtenArg::kNumberTensor) number_tensors.push_back({r, a});
+        }
+    Place* place = nullptr;
+    if (!same_constant && !PyBool_Check(number)) {
+      if (number_tensors.size() == 1) place = &number_tensors[0];
+      else if (places.size() == 1 && records[places[0].record].call.args[places[0].arg].kind != AtenArg::kInt) place = &places[0];
+      else if (places.size() == 1 && is_index(records[places[0].record].call)) place = &places[0];
+    }
+    if (place != nullptr) bound.push_back({v, *place});
+    else promote(v);
+    if (done_) return false;
+  }
+  for (size_t r = 0; r < records.size(); r++) {
+    OpRecord& record = records[r];
+    if (record.raised) continue;
+    if (!record.unsupported.empty()) {
+      give_up(Abort::k_unsupported_operation, record.call.name + ": " + record.unsupported);
+      return false;
+    }
+    std::vector<std::pair<size_t, V>> scalars;
+    for (auto& [v, place] : bound)
+      if (place.record == r) scalars.push_back({place.arg, v});
+    if (!convert_record(record, scalars, backward)) return false;
+  }
+  return true;
+}
+
+// Operations whose int argument may change from run to run without changing the shape of the result.
+bool Recorder::is_index(const ir::AtenCall& call) { return call.name == "aten::select" && call.overload == "int"; }
+
+bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size_t, V>>& scalars, bool backward) {
+  ir::AtenCall call = record.call;
+  std::vector<Ref> operands;
+  for (int32_t id : record.tensors) {
+    Ref ref = id < 0 ? kNoRef : tensor_of_id(id);
+    if (id >= 0 && ref == kNoRef) {
+      PyObject* constant_tensor = aten_->constant(id);
+      if (constant_tensor == nullptr) {
+        give_up(Abort::k_unknown_tensor, call.name);
+        return false;
+      }
+      int32_t meta = meta_of(id);
+      ref = emit(IrOp::k_unbox_tensor, Type::kTensor, {const_ref(constant_tensor)}, meta, false);
+      trace_.insts[ref].snapshot = current_snapshot_;
+      trace_.insts[ref].meta = meta;
+      Py_DECREF(constant_tensor);
+      tensors_[id] = ref;
+    }
+    operands.push_back(ref);
+  }
+  // operands of undefined list entries stay -1 in the call, so compact the rest
+  std::vector<Ref> compact;
+  std::vector<int32_t> position(operands.size(), -1);
+  for (size_t i = 0; i < operands.size(); i++)
+    if (operands[i] != kNoRef) {
+      position[i] = static_cast<int32_t>(compact.size());
+      compact.push_back(operands[i]);
+    }
+  for (AtenArg& arg : call.args)
+    for (int32_t& operand : arg.operands)
+      if (operand >= 0) operand = position[operand];
+  for (auto& [index, v] : scalars) {
+    AtenArg& arg = call.args[index];
+    bool wants_float = arg.kind == AtenArg::kFloat || (arg.kind == AtenArg::kNumberTensor && arg.dtype == ir::DType::kF64);
+    Ref ref = wants_float ? as_float(v) : as_int(v);
+    if (ref == kNoRef) {
+      give_up(Abort::k_shadow_mismatch, "number");
+      return false;
+    }
+    arg.kind = arg.kind == AtenArg::kNumberTensor ? AtenArg::kScalarTensor : AtenArg::kScalar;
+    arg.operands = {static_cast<int32_t>(compact.size())};
+    compact.push_back(ref);
+  }
+  call.in_backward = backward;
+  if (record.number != OpRecord::kNoNumber) {
+    Type type = record.number == OpRecord::kIntNumber ? Type::kInt : record.number == OpRecord::kFloatNumber ? Type::kFloat : Type::kBool;
+    last_number_ = emit(IrOp::k_read_scalar, type, {compact.empty() ? kNoRef : compact[0]}, 0, true);
+    tensor_ops_++;
+    return true;
+  }
+  std::vector<int32_t> ids = call.results;
+  for (int32_t& result : call.results) result = result < 0 ? -1 : meta_of(result);
+  std::vector<int32_t> mutates = call.mutates;
+  trace_.calls.push_back(call);
+  tensor_ops_++;
+  Ref ref = emit(IrOp::k_aten, Type::kVoid, compact, static_cast<int64_t>(trace_.calls.size()) - 1, true);
+  for (size_t i = 0; i < ids.size(); i++) {
+    if (ids[i] < 0) continue;
+    Ref result = emit(IrOp::k_result, Type::kTensor, {ref}, static_cast<int64_t>(i));
+    trace_.insts[result].meta = call.results[i];
+    tensors_[ids[i]] = result;
+  }
+  if (!mutates.empty()) {
+    effect();
+    for (int32_t argument : mutates)
+      for (int32_t operand : call.args[argument].operands)
+        if (operand >= 0 && !written_below_autograd(call)) emit(IrOp::k_bump_version, Type::kVoid, {compact[operand]}, 1);
+  }
+  return true;
+}
+
+// Batch-norm statistics and the like: written by the kernel without counting as an in-place operation for autograd.
+bool Recorder::written_below_autograd(const ir::AtenCall&) { return false; }
+
+void Recorder::after_backward() {
+  std::vector<std::pair<PyObject*, V>> leaves(leaf_objects_.begin(), leaf_objects_.end());
+  for (auto& [o, v] : leaves) {
+    bridge::TensorObject object = bridge_->describe(o);
+    if (!object.requires_grad || !object.is_leaf) continue;
+    PyObject* grad = bridge_->get_grad(o);
+    V before = grad_of(v);
+    if (grad == concrete(before)) {
+      Py_XDECREF(grad);
+      continue;
+    }
+    if (grad == nullptr || grad == Py_None) {
+      Py_XDECREF(grad);
+      continue;
+    }
+    int32_t id = aten_->tensor_id(grad);
+    auto found = tensors_.find(id);
+    if (found == tensors_.end()) {
+      Py_DECREF(grad);
+      give_up(Abort::k_unknown_tensor, "gradient");
+      return;
+    }
+    V g = tensor_value(grad, id);
+    Py_DECREF(grad);
+    set_grad(v, g);
+  }
+  // Graphs of everything that fed this backward are freed (retain_graph is seen by the second backward not failing; its values stay the same).
+  std::vector<Ref> freed;
+  for (auto& [id, ref] : tensors_)
+    if (requires_graph_.count(ref)) freed.push_back(ref);
+  emit(IrOp::k_graph_freed, Type::kVoid, freed);
+  for (V v : live_graph_)
+    if (at(v).object != kNoRef && at(v).escaped) give_up(Abort::k_graph_escaped);
+}
+
+// A Python tensor made by recorded operations.
+V Recorder::tensor_value(PyObject* o, int32_t id) {
+  bridge::TensorObject object_info = bridge_->describe(o);
+  Value value;
+  value.kind = Value::kTensor;
+  value.ref = tensors_[id];
+  value.tensor_id = id;
+  value.concrete = Py_NewRef(o);
+  value.type_known = true;
+  value.wrap.requires_grad = object_info.requires_grad;
+  value.wrap.is_leaf = object_info.is_leaf;
+  value.wrap.grad_fn = object_info.grad_fn;
+  value.wrap.output_nr = object_info.output_nr;
+  if (object_info.requires_grad && !object_info.is_leaf) requires_graph_.insert(value.ref);
+  if (!object_info.exact_type) give_up(Abort::k_tensor_subclass, Py_TYPE(o)->tp_name);
+  V v = add_value(std::move(value));
+  leaf_objects_.emplace(o, v);
+  return v;
+}
+
+V Recorder::tensor_result(PyObject* result, const std::vector<V>& inputs, const std::vector<OpRecord>& records, bool* ok) {
+  if (is_tensor(result)) {
+    std::vector<V> tensors, numbers;
+    for (V v : inputs) collect(v, &tensors, &numbers);
+    for (V v : tensors) {
+      if (concrete(v) != result) continue;
+      refresh(v);
+      return v;
+    }
+    auto known_object = leaf_objects_.find(result);
+    if (known_object != leaf_objects_.end() && concrete(known_object->second) == result) {
+      refresh(known_object->second);
+      return known_object->second;
+    }
+    int32_t id = aten_->tensor_id(result);
+    if (!tensors_.count(id)) {
+      PyObject* constant_tensor = aten_->constant(id);
+      if (constant_tensor != nullptr) Py_DECREF(constant_tensor);
+      *ok = false;
+      return kNoValue;
+    }
+    return tensor_value(result, id);
+  }
+  for (auto it = records.rbegin(); it != records.rend(); ++it) {
+    if (it->number == OpRecord::kNoNumber) continue;
+    Type type = it->number == OpRecord::kIntNumber ? Type::kInt : it->number == OpRecord::kFloatNumber ? Type::kFloat : Type::kBool;
+    bool matches = type == Type::kInt ? PyLong_CheckExact(result) : type == Type::kFloat ? PyFloat_CheckExact(result) : PyBool_Check(result);
+    if (matches && last_number_ != kNoRef) return scalar(type, last_number_, result);
+    if (PyBool_Check(result) && last_number_ != kNoRef && type != Type::kBool) {
+      // bool() of a number tensor
+      V number = type == Type::kInt ? scalar(Type::kInt, last_number_, result) : scalar(Type::kFloat, last_number_, result);
+      static PyObject* zero_int = PyLong_FromLong(0);
+      static PyObject* zero_float = PyFloat_FromDouble(0.0);
+      Ref ref = type == Type::kInt ? emit(IrOp::k_ne_int, Type::kBool, {at(number).ref, as_int(constant(zero_int))})
+                                   : emit(IrOp::k_ne_float, Type::kBool, {at(number).ref, as_float(constant(zero_float))});
+      return scalar(Type::kBool, ref, result);
+    }
+    if (PyFloat_CheckExact(result) && type == Type::kInt && last_number_ != kNoRef)
+      return scalar(Type::kFloat, emit(IrOp::k_int_to_float, Type::kFloat, {last_number_}, 0, true), result);
+    *ok = false;  // int(float tensor): truncation is not modelled
+    return kNoValue;
+  }
+  if (PyTuple_Check(result) || PyList_CheckExact(result)) {
+    std::vector<V> items;
+    PyObject* fast = PySequence_Fast(result, "");
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast) && *ok; i++)
+      items.push_back(tensor_result(PySequence_Fast_GET_ITEM(fast, i), inputs, records, ok));
+    Py_DECREF(fast);
+    if (!*ok) return kNoValue;
+    if (PyList_CheckExact(result)) return virtual_object(Value::kList, std::move(items), result);
+    if (PyTuple_CheckExact(result)) return virtual_object(Value::kTuple, std::move(items), result);
+    // torch.return_types.*: a structseq made from a tuple
+    PyObject* plain = PySequence_Tuple(result);
+    V tuple = virtual_object(Value::kTuple, items, plain);
+    Py_DECREF(plain);
+    Ref ref = emit(IrOp::k_call_pure, Type::kObject, {const_ref(reinterpret_cast<PyObject*>(Py_TYPE(result))), as_object(tuple)}, -1, false);
+    trace_.insts[ref].snapshot = current_snapshot_;
+    V v = object(ref, result, true);
+    at(v).items = std::move(items);
+    at(v).items_known = true;
+    at(v).type_known = true;
+    return v;
+  }
+  return constant(result);  // None, a shape, a dtype: decided by metadata
+}
+
+// An in-place operation returned its operand: its Value now stands for the new contents.
+void Recorder::refresh(V v) {
+  int32_t id = aten_->tensor_id(concrete(v));
+  auto found = tensors_.find(id);
+  if (found == tensors_.end() || at(v).kind != Value::kTensor) return;
+  bridge::TensorObject object = bridge_->describe(concrete(v));
+  Value& value = at(v);
+  value.ref = found->second;
+  value.tensor_id = id;
+  value.snap = kNoRef;
+  value.wrap.requires_grad = object.requires_grad;
+  value.wrap.is_leaf = object.is_leaf;
+  value.wrap.grad_fn = object.grad_fn;
+  value.wrap.output_nr = object.output_nr;
+  if (object.requires_grad && !object.is_leaf) requires_graph_.insert(value.ref);
+}
+
+Recorder::Attribute Recorder::look_up_tensor(V v, PyObject* name) {
+  Attribute result;
+  PyObject* o = concrete(v);
+  const char* text = PyUnicode_AsUTF8(name);
+  static const std::set<std::string> meta = {"shape", "dtype", "device", "layout", "ndim", "is_cuda", "is_cpu", "is_sparse", "is_quantized", "is_nested",
+      "is_mkldnn", "is_mps", "is_meta", "is_complex", "requires_grad", "is_leaf", "itemsize", "nbytes", "names", "is_sparse_csr", "is_xla", "is_xpu",
+      "is_ipu", "is_vulkan", "is_maia", "is_mtia", "retains_grad"};
+  if (meta.count(text)) {
+    if (at(v).kind != Value::kTensor) as_tensor(v);
+    if (done_) {
+      result.kind = Attribute::kAborted;
+      return result;
+    }
+    PyObject* value = PyObject_GetAttr(o, name);
+    if (value == nullptr) {
+      PyErr_Clear();
+      return result;
+    }
+    result.kind = Attribute::kValue;
+    if (Py_TYPE(value) == &PyBool_Type || value == Py_None) {
+      result.value = constant(value);
+    } else {
+      // torch.Size and the like: a constant whose items are constants
+      result.value = constant(value);
+    }
+    Py_DECREF(value);
+    return result;
+  }
+  if (strcmp(text, "grad") == 0) {
+    if (at(v).kind != Value::kTensor) as_tensor(v);
+    if (done_) {
+      result.kind = Attribute::kAborted;
+      return result;
+    }
+    result.kind = Attribute::kValue;
+    result.value = grad_of(v);
+    return result;
+  }
+  if (strcmp(text, "grad_fn") == 0 || strcmp(text, "_grad_fn") == 0 || strcmp(text, "_base") == 0 || strcmp(text, "_backward_hooks") == 0 ||
+      strcmp(text, "_version") == 0 || strcmp(text, "data") == 0) {
+    if (strcmp(text, "grad_fn") == 0 && bridge_->describe(o).grad_fn.empty() && at(v).kind != Value::kNull) {
+      if (at(v).kind != Value::kTensor) as_tensor(v);
+      result.kind = done_ ? Attribute::kAborted : Attribute::kValue;
+      result.value = constant(Py_None);
+      return result;
+    }
+    give_up(strcmp(text, "grad_fn") == 0 ? Abort::k_grad_fn : Abort::k_unsupported_operation, std::string("tensor attribute ") + text);
+    result.kind = Attribute::kAborted;
+    return result;
+  }
+  return result;  // T, mT, real ...: run as operations
+}
+
+bool Recorder::fold_torch(PyObject* callee, const std::vector<V>& args, PyObject* kwnames, const char* kind, V* result) {
+  std::vector<PyObject*> objects;
+  for (V v : args) {
+    PyObject* o = concrete(v);
+    if (is_tensor(o)) {
+      if (at(v).kind != Value::kTensor) as_tensor(v);
+    } else if (!promote(v)) {
+      return false;
+    }
+    objects.push_back(o);
+  }
+  if (done_) return false;
+  if (strcmp(kind, "state") == 0 && !known('g', this)) {
+    ir::TorchState state = bridge_->torch_state();
+    size_t i = 0;
+    while (i < trace_.torch_states.size() && !(trace_.torch_states[i] == state)) i++;
+    if (i == trace_.torch_states.size()) trace_.torch_states.push_back(state);
+    guard(IrOp::k_guard_torch_state, {}, static_cast<int64_t>(i));
+  }
+  size_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  PyObject* value = PyObject_Vectorcall(callee, objects.data(), objects.size() - nkw, kwnames);
+  if (value == nullptr) {
+    PyErr_Clear();
+    return false;
+  }
+  *result = constant(value);
+  Py_DECREF(value);
+  return true;
+}
+
+// For each tensor that becomes a Python object: has its graph been freed where it is made, and if not, what rebuilds it under autograd.
+void Recorder::fill_wraps() {
+  size_t count = trace_.insts.size();
+  std::vector<size_t> freed_at;  // positions of graph_freed
+  for (size_t i = 0; i < count; i++)
+    if (trace_.insts[i].op == IrOp::k_graph_freed) freed_at.push_back(i);
+  for (size_t i = 0; i < count; i++) {
+    if (trace_.insts[i].op != IrOp::k_wrap) continue;
+    ir::Wrap& wrap = trace_.wraps[trace_.insts[i].imm];
+    if (!wrap.requires_grad || wrap.is_leaf) continue;
+    Ref tensor = trace_.arg(static_cast<Ref>(i), 0);
+    for (size_t position : freed_at) {
+      if (position > i && !trace_.insts[i].sunk) continue;
+      for (uint32_t k = 0; k < trace_.insts[position].count; k++)
+        if (trace_.arg(static_cast<Ref>(position), k) == tensor && position < i) wrap.freed = true;
+    }
+    if (wrap.freed) continue;
+    // Backward slice through the differentiable operations.
+    std::set<Ref> needed{tensor}, leaves;
+    std::vector<Ref> slice;
+    for (Ref r = tensor + 1; r-- > 0;) {
+      if (!needed.count(r)) continue;
+      const ir::Inst& inst = trace_.insts[r];
+      if (inst.op == IrOp::k_result) {
+        needed.insert(trace_.arg(r, 0));
+      } else if (inst.op == IrOp::k_aten) {
+        const ir::AtenCall& call = trace_.calls[inst.imm];
+        if (call.is_random) {
+          leaves.insert(r);
+          continue;
+        }
+        slice.push_back(r);
+        for (uint32_t k = 0; k < inst.count; k++) needed.insert(trace_.arg(r, k));
+      } else if (inst.type == Type::kTensor) {
+        leaves.insert(r);
+      }
+    }
+    std::reverse(slice.begin(), slice.end());
+    wrap.forward = slice;
+    std::vector<Ref> operands{tensor};
+    for (Ref leaf : leaves)
+      if (trace_.insts[leaf].type == Type::kTensor) operands.push_back(leaf);
+    trace_.insts[i].first = static_cast<uint32_t>(trace_.operands.size());
+    trace_.insts[i].count = static_cast<uint32_t>(operands.size());
+    trace_.operands.insert(trace_.operands.end(), operands.begin(), operands.end());
+  }
+}
+
+}  // namespace dynvm::tracer

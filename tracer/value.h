@@ -1,0 +1,49 @@
+// What the recorder knows of one Python value in the recorded iteration.
+//
+// The interpreter holds real objects; beside each stands a Value that says where it comes from. Values are numbered (`V`) and never
+// copied: promoting one to a constant is seen by every slot that holds it.
+//
+// Virtual values (tuples, lists, dicts, slices, bound methods, tensors made by the trace, boxed numbers) exist in the IR only once
+// something needs the object: `object` is the instruction that makes it. Snapshots must not force that, so they name `snap`, an
+// instruction that only exits execute (it is sunk); a changed list or dict gets a new one.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/trace.h"
+
+namespace dynvm::tracer {
+
+using V = uint32_t;
+inline constexpr V kNoValue = ~0u;
+
+struct Value {
+  enum Kind : uint8_t {
+    kNull,    // an empty slot
+    kConst,   // always this very object, under guards already recorded
+    kObject,  // `ref` is an object
+    kScalar,  // `ref` is an unboxed int, float or bool
+    kTensor,  // `ref` is a tensor made by the trace; `wrap` describes its Python object
+    kTuple, kList, kDict, kSlice, kMethod,  // virtual, from `items`; kDict: `keys` beside them; kMethod: function, self
+  } kind = kNull;
+  ir::Type scalar = ir::Type::kVoid;
+  bool stable = false;        // kObject: loaded from long-lived state, so worth promoting by an identity guard
+  bool escaped = false;       // `object` has been handed to code that may keep or change it
+  bool type_known = false;    // kObject: its exact type has been guarded
+  bool is_result = false;     // made by this iteration (a call's result): never promoted
+  int32_t site = -1;          // kObject: index of the promotion site, for learning from failed guards
+  PyObject* concrete = nullptr;  // owned by the recorder
+  ir::Ref ref = ir::kNoRef;
+  ir::Ref object = ir::kNoRef;
+  ir::Ref snap = ir::kNoRef;
+  int32_t tensor_id = -1;     // kTensor: the recorder's id
+  ir::Wrap wrap;
+  std::vector<V> items;       // contents, where known (also for materialised tuples and fresh lists)
+  std::vector<PyObject*> keys;
+  bool items_known = false;
+};
+
+}  // namespace dynvm::tracer

@@ -1,0 +1,99 @@
+// The attribute cache; see attr_cache.h for purpose, inputs, outputs, invariants and tests.
+#include "vm/attr_cache.h"
+
+#include <structmember.h>
+
+#include <string>
+
+namespace dynvm::vm {
+
+AttrEntry g_attr_table[kAttrTableSize];
+Names g_names;
+
+bool prepare_names() {
+  if (g_names.n_call != nullptr) return true;
+#define NAME(id)                                                   \
+  g_names.n_##id = PyUnicode_InternFromString("__" #id "__");      \
+  if (g_names.n_##id == nullptr) return false;
+#include "vm/names.def"
+#undef NAME
+  return true;
+}
+
+namespace {
+
+AttrAccess access_of(PyTypeObject* type, AttrEntry* entry) {
+  const auto& slots = cpython::g_slots;
+  if (type->tp_getattro == slots.generic_getattr) return AttrAccess::kGeneric;
+  if (type->tp_getattro != slots.getattr_hook && type->tp_getattro != slots.getattro) return AttrAccess::kOpaque;
+  PyObject* getattr = type->tp_getattro == slots.getattr_hook ? _PyType_Lookup(type, g_names.n_getattr) : nullptr;
+  PyObject* getattribute = _PyType_Lookup(type, g_names.n_getattribute);
+  if (getattr != nullptr) {
+    if (!PyFunction_Check(getattr)) return AttrAccess::kOpaque;
+    entry->getattr = reinterpret_cast<PyFunctionObject*>(getattr);
+  }
+  if (getattribute == nullptr || getattribute == PyDict_GetItem(PyBaseObject_Type.tp_dict, g_names.n_getattribute)) {
+    return AttrAccess::kGeneric;
+  }
+  if (!PyFunction_Check(getattribute)) return AttrAccess::kOpaque;
+  entry->function = reinterpret_cast<PyFunctionObject*>(getattribute);
+  return AttrAccess::kGetattribute;
+}
+
+AttrKind kind_of(PyTypeObject* type, PyObject* descriptor, AttrEntry* entry) {
+  PyTypeObject* descriptor_type = Py_TYPE(descriptor);
+  if (descriptor_type->tp_descr_set != nullptr) {
+    if (descriptor_type == &PyMemberDescr_Type) {
+      auto* member = reinterpret_cast<PyMemberDescrObject*>(descriptor);
+      if (member->d_member->type == T_OBJECT_EX && PyType_IsSubtype(type, member->d_common.d_type)) {
+        entry->offset = member->d_member->offset;
+        return AttrKind::kSlot;
+      }
+      return AttrKind::kData;
+    }
+    if (descriptor_type == &PyGetSetDescr_Type) {
+      auto* getset = reinterpret_cast<PyGetSetDescrObject*>(descriptor);
+      if (getset->d_getset->get != nullptr && PyType_IsSubtype(type, getset->d_common.d_type)) return AttrKind::kGetSet;
+      return AttrKind::kData;
+    }
+    if (descriptor_type == &PyProperty_Type) {
+      PyObject* getter = reinterpret_cast<PropertyObject*>(descriptor)->get;
+      if (getter != nullptr && PyFunction_Check(getter) && entry->access == AttrAccess::kGeneric) {
+        entry->function = reinterpret_cast<PyFunctionObject*>(getter);
+        return AttrKind::kProperty;
+      }
+    }
+    return AttrKind::kData;
+  }
+  if (descriptor_type->tp_descr_get == nullptr) return AttrKind::kClassValue;
+  return _PyType_HasFeature(descriptor_type, Py_TPFLAGS_METHOD_DESCRIPTOR) ? AttrKind::kMethod : AttrKind::kNonData;
+}
+
+}  // namespace
+
+AttrEntry* fill_attr(AttrEntry* entry, PyTypeObject* type, PyObject* name) {
+  if (!PyUnicode_CheckExact(name)) return nullptr;
+  PyObject* descriptor = _PyType_Lookup(type, name);
+  const uint32_t version = (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+  if (version == 0) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  // The version may just have been given, so the place is looked for again.
+  entry = &g_attr_table[(version * 31 ^ (reinterpret_cast<uintptr_t>(name) >> 4)) & (kAttrTableSize - 1)];
+  Py_INCREF(name);
+  Py_XDECREF(entry->name);  // keeps the address from being another name's
+  *entry = AttrEntry{};
+  entry->name = name;
+  entry->hash = cpython::str_hash(name);
+  entry->access = access_of(type, entry);
+  entry->inline_values = cpython::has_managed_dict(type);
+  entry->descriptor = descriptor;
+  entry->kind = descriptor == nullptr ? AttrKind::kInstance : kind_of(type, descriptor, entry);
+  entry->generic_setattr = type->tp_setattro == cpython::g_slots.generic_setattr;
+  if (type->tp_setattro == cpython::g_slots.setattr) entry->setattr = python_method(type, g_names.n_setattr);
+  entry->version = version;
+  return entry;
+}
+
+}  // namespace dynvm::vm

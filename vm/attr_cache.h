@@ -1,0 +1,103 @@
+// What an attribute name means for a type: a global cache for LOAD_ATTR, LOAD_METHOD and STORE_ATTR.
+//
+// Purpose: answers once per (type version, name) which of the ways of the descriptor protocol an access takes, so that sites which
+//   see many types (nn.Module's plumbing) are as cheap as monomorphic ones, and so that accesses that end in Python code can be
+//   inlined. Inputs: a type and an interned name. Outputs: AttrEntry.
+// Invariants: an entry is valid while its version is the type's; borrowed pointers in it live as long. CPython changes a type's
+//   version whenever the type or a base of it changes.
+// Tests: tests/vm/scripts/attr_*.py.
+#pragma once
+
+#include "vm/cpython/cpython.h"
+
+namespace dynvm::vm {
+
+enum class AttrAccess : uint8_t {
+  kOpaque,        // a getter of its own in C: ask CPython
+  kGeneric,       // object.__getattribute__, then `getattr` when there is one
+  kGetattribute,  // `getattribute` in Python, then `getattr` when there is one
+};
+
+enum class AttrKind : uint8_t {
+  kInstance,    // nothing on the class: instance dict only
+  kClassValue,  // class attribute without __get__; the instance dict goes first
+  kMethod,      // method descriptor; the instance dict goes first
+  kNonData,     // other descriptor without __set__; the instance dict goes first
+  kSlot,        // object member at `offset`
+  kGetSet,      // getter in C
+  kProperty,    // property with a Python function as getter
+  kData,        // other data descriptor
+};
+
+struct AttrEntry {
+  PyObject* name;
+  uint32_t version;
+  AttrAccess access;
+  AttrKind kind;
+  bool inline_values;               // instances of the type may have inline values
+  PyObject* descriptor;             // borrowed; what the class has
+  PyFunctionObject* function;       // borrowed; kProperty: getter. kGetattribute access: __getattribute__
+  PyFunctionObject* getattr;        // borrowed; __getattr__ or nullptr
+  PyFunctionObject* setattr;        // borrowed; __setattr__ in Python or nullptr
+  bool generic_setattr;
+  Py_ssize_t offset;                // kSlot
+  Py_hash_t hash;                   // of name
+  uint32_t keys_version;            // of the shared keys that index is for, or 0
+  int32_t index;                    // position of name in the shared keys, or -1
+};
+
+// Mirror of CPython's property object (descrobject.c), equal since 3.10.
+struct PropertyObject {
+  PyObject_HEAD
+  PyObject *get, *set, *del, *doc, *name;
+  int getter_doc;
+};
+
+inline constexpr size_t kAttrTableSize = 2048;
+extern AttrEntry g_attr_table[kAttrTableSize];
+
+// Computes and stores an entry; nullptr when the type cannot have a version (then ask CPython).
+AttrEntry* fill_attr(AttrEntry* entry, PyTypeObject* type, PyObject* name);
+
+inline AttrEntry* find_attr(PyTypeObject* type, PyObject* name) {
+  const uint32_t version = type->tp_version_tag;
+  AttrEntry* entry =
+      &g_attr_table[(version * 31 ^ (reinterpret_cast<uintptr_t>(name) >> 4)) & (kAttrTableSize - 1)];
+  if (entry->version == version && entry->name == name && version != 0) [[likely]] return entry;
+  return fill_attr(entry, type, name);
+}
+
+// Value in the instance (borrowed), or nullptr: absent, or with an exception (only for dicts with strange keys).
+inline PyObject* instance_value(PyObject* object, PyTypeObject* type, AttrEntry* entry) {
+  if (entry->inline_values) {
+    if (PyDictValues* values = cpython::inline_values(object)) {
+      PyDictKeysObject* keys = cpython::shared_keys(type);
+      if (entry->keys_version != keys->dk_version || entry->keys_version == 0) [[unlikely]] {
+        entry->index = static_cast<int32_t>(cpython::find_key(keys, entry->name, entry->hash));
+        entry->keys_version = cpython::stamp_keys(keys);
+      }
+      return entry->index >= 0 ? values->values[entry->index] : nullptr;
+    }
+    PyObject* dict = cpython::managed_dict(object);
+    return dict != nullptr ? cpython::dict_get(dict, entry->name, entry->hash) : nullptr;
+  }
+  PyObject* dict = cpython::instance_dict(object, type);
+  return dict != nullptr ? cpython::dict_get(dict, entry->name, entry->hash) : nullptr;
+}
+
+// A Python function that is `name` (interned) on the type, or nullptr. Borrowed.
+inline PyFunctionObject* python_method(PyTypeObject* type, PyObject* name) {
+  PyObject* found = _PyType_Lookup(type, name);
+  return found != nullptr && PyFunction_Check(found) ? reinterpret_cast<PyFunctionObject*>(found) : nullptr;
+}
+
+// Interned names the evaluator asks for.
+struct Names {
+#define NAME(id) PyObject* n_##id;
+#include "vm/names.def"
+#undef NAME
+};
+extern Names g_names;
+[[nodiscard]] bool prepare_names();
+
+}  // namespace dynvm::vm

@@ -1,0 +1,78 @@
+// vm/objects.h for CPython 3.11.
+#define Py_BUILD_CORE 1
+#include <Python.h>
+#undef HAVE_STD_ATOMIC
+#include <structmember.h>
+extern "C" {
+#include "internal/pycore_ceval.h"
+#include "internal/pycore_dict.h"
+#include "internal/pycore_interp.h"
+}
+
+#include "vm/cpython/cpython.h"
+#include "vm/objects.h"
+
+namespace dynvm::vm {
+
+uint64_t dict_version(PyObject* dict) { return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag; }
+
+uint32_t type_version(PyTypeObject* type) {
+  static PyObject* name = PyUnicode_InternFromString("__class__");
+  _PyType_Lookup(type, name);  // assigns a tag to the type and its bases
+  return (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+}
+
+PyObject* instance_dict(PyObject* object) {
+  PyObject** slot = _PyObject_GetDictPtr(object);  // turns inline values into a dict
+  if (slot == nullptr) return nullptr;
+  if (*slot == nullptr) {
+    PyObject* dict = PyObject_GenericGetDict(object, nullptr);
+    Py_XDECREF(dict);
+    PyErr_Clear();
+  }
+  return *slot;
+}
+
+bool may_have_dict(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  return type->tp_dictoffset != 0 || (type->tp_flags & Py_TPFLAGS_MANAGED_DICT);
+}
+
+Py_ssize_t slot_offset(PyObject* descriptor) {
+  if (Py_TYPE(descriptor) != &PyMemberDescr_Type) return -1;
+  PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member;
+  return member->type == T_OBJECT_EX ? member->offset : -1;
+}
+
+namespace {
+struct SuperObject {  // layout of superobject in Objects/typeobject.c
+  PyObject_HEAD
+  PyTypeObject* type;
+  PyObject* obj;
+  PyTypeObject* obj_type;
+};
+}  // namespace
+
+bool super_parts(PyObject* super, PyTypeObject** type, PyObject** self, PyTypeObject** self_type) {
+  if (Py_TYPE(super) != &PySuper_Type) return false;
+  auto* parts = reinterpret_cast<SuperObject*>(super);
+  if (parts->obj_type == nullptr) return false;
+  *type = parts->type;
+  *self = parts->obj;
+  *self_type = parts->obj_type;
+  return true;
+}
+
+bool is_c_descriptor(PyObject* descriptor) {
+  PyTypeObject* type = Py_TYPE(descriptor);
+  return type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type || type == &PyMethodDescr_Type ||
+         type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type;
+}
+
+const volatile int* eval_breaker(PyThreadState* tstate) {
+  return reinterpret_cast<const volatile int*>(&tstate->interp->ceval.eval_breaker._value);
+}
+
+int handle_pending(PyThreadState* tstate) { return cpython::handle_pending(tstate) ? 0 : -1; }
+
+}  // namespace dynvm::vm

@@ -1,0 +1,80 @@
+// Decoded code objects.
+//
+// Purpose: turns a CPython code object into arrays of wide instructions, once, and finds them again.
+// Inputs: a code object. Outputs: Code, kept in the code object's extra data; lives as long as the code object.
+// Invariants: fast and plain have one Inst for each original instruction (prefixes folded) and equal indices. A Code's memory is
+//   never given back to the system, and `code` is nullptr once the code object is gone, so a stale Code* may be compared.
+// Tests: tests/vm/decode_test.cpp.
+#pragma once
+
+#include "vm/cpython/cpython.h"
+#include "vm/vm.h"
+
+namespace dynvm::vm {
+
+// All instructions: the generic ones as in Op, then the specialised ones.
+enum class Form : uint16_t {
+#define GENERIC(name, effect, text) k##name,
+#include "vm/insts.def"
+#define SPECIAL(name, generic, text) k##name,
+#include "vm/insts.def"
+  kCount
+};
+
+struct Code {
+  PyCodeObject* code;       // nullptr when dead
+  Inst* fast;
+  int32_t frame_words;      // frame header, locals and stack
+  int32_t argcount;
+  int32_t local_count;      // co_nlocalsplus
+  bool simple;              // optimized, positional parameters only, no *args, **kwargs or keyword-only ones
+  bool stub;                // CPython's evaluator runs it
+  bool generator;           // starts by making a generator
+  int32_t inst_count;
+  int32_t unit_count;
+  int32_t counter_count;
+  Inst* plain;              // made on demand
+  int32_t* unit_to_index;   // for each code unit, prefixes and caches included, the instruction it belongs to
+  int32_t* start_unit;      // for each instruction its first unit; one more entry for the end
+  HotCounter* counters;     // [0] is the function's, then one for each loop header by rising unit
+};
+
+extern Py_ssize_t g_extra_index;
+
+// The instruction labels of the evaluator, by Form; [kCount] is the recording stub.
+extern const void* const* g_labels;
+
+// Decodes now; nullptr with MemoryError.
+Code* decode(PyCodeObject* code);
+// Makes the plain form; false with MemoryError.
+bool make_plain(Code* code);
+
+inline Code* find_code(PyCodeObject* code) {
+  auto* extra = static_cast<cpython::CodeExtra*>(code->co_extra);
+  if (extra != nullptr && extra->size > g_extra_index) [[likely]] {
+    return static_cast<Code*>(extra->entries[g_extra_index]);
+  }
+  return nullptr;
+}
+inline Code* code_for(PyCodeObject* code) {
+  Code* found = find_code(code);
+  return found != nullptr ? found : decode(code);
+}
+
+inline const Inst* to_plain(Code* code, const Inst* inst) { return code->plain + (inst - code->fast); }
+inline const Inst* to_fast(Code* code, const Inst* inst) { return code->fast + (inst - code->plain); }
+inline bool in_plain(const Code* code, const Inst* inst) {
+  return code->plain != nullptr && inst >= code->plain && inst < code->plain + code->inst_count;
+}
+
+inline void set_form(Inst* inst, Form form) { inst->handler = g_labels[static_cast<int>(form)]; }
+
+// Counters get the limits of the hooks that are set from now on.
+void set_counter_limits(int32_t loop_limit, int32_t call_limit);
+
+// Called once with the evaluator's labels; false with an exception.
+bool prepare_decoder(const void* const* labels);
+
+uint64_t decoded_count();
+
+}  // namespace dynvm::vm

@@ -1,0 +1,793 @@
+// The evaluator: dispatch, frames entered and left in place, continuations, unwinding, hand-over.
+//
+// Purpose: executes the decoded instructions of CPython frames. Inputs: the arguments of CPython's frame evaluation slot.
+// Outputs: what _PyEval_EvalFrameDefault returns, with the frame in the state that it leaves.
+//
+// Registers: `frame`, `ip` (the instruction being executed), `sp` (one past the top). An instruction's body ends in NEXT or a jump to one of the
+// labels below. Instruction bodies stand in insts_*.inc.h, grouped; this file has what is common to them.
+//
+// Invariants
+//  - frame->prev_instr is written (SYNC) before anything that can run other code or look at the frame; elsewhere it is stale.
+//  - A reference that may be the last one is dropped by DROP, which syncs before the object dies.
+//  - While act.recording, all `ip`s of the activation's frames point into plain code, else into fast code.
+//  - Any instruction of fast code can be executed alone: fused forms only skip slots.
+// Tests: tests/vm/.
+#include "vm/eval.h"
+
+#include "vm/attr_cache.h"
+#include "vm/frames.h"
+#include "vm/operations.h"
+#include "vm/specialise.h"
+
+namespace dynvm::vm {
+
+using cpython::Frame;
+
+const void* const* g_label_table = nullptr;
+
+namespace {
+
+struct RangeIterator {  // CPython's _PyRangeIterObject in 3.11
+  PyObject_HEAD
+  long index, start, step, len;
+};
+struct ListIterator {  // listiterobject and tupleiterobject share the layout
+  PyObject_HEAD
+  Py_ssize_t index;
+  PyObject* sequence;
+};
+
+inline double float_of(PyObject* object) { return reinterpret_cast<PyFloatObject*>(object)->ob_fval; }
+
+// Truth without a call: 1, 0, or -1 where a method must be asked.
+inline int quick_truth(PyObject* object) {
+  if (object == Py_True) return 1;
+  if (object == Py_False || object == Py_None) return 0;
+  PyTypeObject* type = Py_TYPE(object);
+  if (type == &PyUnicode_Type) return PyUnicode_GET_LENGTH(object) != 0;
+  if (type == &PyLong_Type) return Py_SIZE(object) != 0;
+  if (type == &PyDict_Type) return reinterpret_cast<PyDictObject*>(object)->ma_used != 0;
+  if (type == &PyList_Type || type == &PyTuple_Type) return Py_SIZE(object) != 0;
+  if (type->tp_as_number == nullptr || type->tp_as_number->nb_bool == nullptr) {
+    if (type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_length != nullptr) return -1;
+    if (type->tp_as_sequence != nullptr && type->tp_as_sequence->sq_length != nullptr) return -1;
+    return 1;
+  }
+  return -1;
+}
+
+inline bool compare_longs(int op, long left, long right) {
+  switch (op) {
+    case Py_LT: return left < right;
+    case Py_LE: return left <= right;
+    case Py_EQ: return left == right;
+    case Py_NE: return left != right;
+    case Py_GT: return left > right;
+    default: return left >= right;
+  }
+}
+inline bool compare_doubles(int op, double left, double right) {
+  switch (op) {
+    case Py_LT: return left < right;
+    case Py_LE: return left <= right;
+    case Py_EQ: return left == right;
+    case Py_NE: return left != right;
+    case Py_GT: return left > right;
+    default: return left >= right;
+  }
+}
+
+// Ends a generator that was resumed in place: what gen_send_ex2 does after the frame returned or raised.
+void finish_generator(PyThreadState* tstate, Frame* frame, int local_count, bool raised) {
+  PyGenObject* generator = cpython::generator_of(frame);
+  tstate->exc_info = generator->gi_exc_state.previous_item;
+  generator->gi_exc_state.previous_item = nullptr;
+  frame->previous = nullptr;
+  if (raised) {
+    const bool coroutine = PyCoro_CheckExact(generator);
+    if (PyErr_ExceptionMatches(PyExc_StopIteration)) {
+      _PyErr_FormatFromCause(PyExc_RuntimeError, "%s",
+                             coroutine ? "coroutine raised StopIteration" : "generator raised StopIteration");
+    }
+  }
+  Py_CLEAR(generator->gi_exc_state.exc_value);
+  generator->gi_frame_state = FRAME_CLEARED;
+  frame->stacktop = local_count;
+  cpython::clear_frame(tstate, frame);
+}
+
+// Notices that somebody else has taken the evaluation slot; true when Python calls may stay in this loop.
+bool __attribute__((noinline)) recover_slot(PyInterpreterState* interp) {
+  if (interp->eval_frame != nullptr && interp->eval_frame != _PyEval_EvalFrameDefault) return false;
+  if (!installed()) return false;
+  // It was set back to CPython's evaluator (torch's dynamo does that when it is switched off): take it again.
+  ++g_stats.reinstalls;
+  _PyInterpreterState_SetEvalFrameFunc(interp, evaluate_frame);
+  return true;
+}
+
+}  // namespace
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+#define TOP sp[-1]
+#define SECOND sp[-2]
+#define PUSH(value) (*sp++ = (value))
+#define POP() (*--sp)
+#define LOCAL(i) (frame->localsplus[i])
+
+#define SYNC() (frame->prev_instr = ip->position)
+#define DISPATCH() goto* ip->handler
+#define NEXT()   \
+  do {           \
+    ++ip;        \
+    DISPATCH();  \
+  } while (0)
+#define NEXT_AFTER(n) \
+  do {                \
+    ip += (n);        \
+    DISPATCH();       \
+  } while (0)
+
+// Drops a reference; the position is written only when the object dies, because only then can anybody look.
+#define DROP(object)                       \
+  do {                                     \
+    PyObject* dropped_ = (object);         \
+    if (--dropped_->ob_refcnt == 0) {      \
+      SYNC();                              \
+      _Py_Dealloc(dropped_);               \
+    }                                      \
+  } while (0)
+#define XDROP(object)                       \
+  do {                                      \
+    PyObject* maybe_ = (object);            \
+    if (maybe_ != nullptr) DROP(maybe_);    \
+  } while (0)
+
+#define CAN_INLINE() (likely(interp->eval_frame == evaluate_frame) || recover_slot(interp))
+
+// After a call into C: signals, the GIL, tracing that was switched on.
+#define NEXT_CHECKED()                                                     \
+  do {                                                                     \
+    if (unlikely(*breaker | act.cframe.use_tracing)) goto periodic_next;   \
+    NEXT();                                                                \
+  } while (0)
+
+#define TARGET_OF(inst) (reinterpret_cast<Inst*>((inst)->cache[0]))
+#define COUNTER_OF(inst) (reinterpret_cast<HotCounter*>((inst)->cache[1]))
+#define NAME_OF(inst) (reinterpret_cast<PyObject*>((inst)->cache[2]))
+#define LOW(word) (static_cast<uint32_t>(word))
+#define HIGH(word) (static_cast<uint32_t>((word) >> 32))
+
+// A generic instruction of fast code looks at its operands when its state runs out; plain code has state 0.
+#define LOOKS() (unlikely(ip->state != 0 && --ip->state == 0))
+// A specialised form met operands that it is not for.
+#define MISS(Name)                        \
+  do {                                    \
+    if (--ip->state == 0) {               \
+      set_form(ip, Form::k##Name);        \
+      ip->state = kAfterGivingUp;         \
+    }                                     \
+    goto generic_##Name;                  \
+  } while (0)
+// The same for a fused form: its first instruction is executed alone this time.
+#define MISS_FUSED(Name)                  \
+  do {                                    \
+    if (--ip->state == 0) {               \
+      set_form(ip, Form::k##Name);        \
+      ip->state = kLookAgain;             \
+    }                                     \
+    goto generic_##Name;                  \
+  } while (0)
+
+#define INST(Name) inst_##Name:
+
+PyObject* evaluate_frame(PyThreadState* tstate, Frame* frame, int throwing) {
+  static const void* const labels[] = {
+#define GENERIC(name, effect, text) &&inst_##name,
+#include "vm/insts.def"
+#define SPECIAL(name, generic, text) &&inst_##name,
+#include "vm/insts.def"
+      &&record_stub, &&bad_instruction};
+  if (tstate == nullptr) {
+    g_label_table = labels;
+    return nullptr;
+  }
+
+  cpython::CFrame* const previous_cframe = tstate->cframe;
+  if (unlikely(previous_cframe->use_tracing)) {
+    ++g_stats.handovers;
+    return _PyEval_EvalFrameDefault(tstate, frame, throwing);
+  }
+  Code* code = code_for(frame->f_code);
+  if (unlikely(code == nullptr || code->stub)) {
+    if (code == nullptr) PyErr_Clear();
+    return _PyEval_EvalFrameDefault(tstate, frame, throwing);
+  }
+
+  ++g_stats.activations;
+  Activation act;
+  act.cframe.use_tracing = 0;
+  act.cframe.previous = previous_cframe;
+  act.cframe.current_frame = frame;
+  act.previous = previous_cframe;
+  act.tstate = tstate;
+  act.entry = frame;
+  act.recording = false;
+  act.stopped = false;
+  act.entered_handler = false;
+  tstate->cframe = &act.cframe;
+  frame->is_entry = true;
+  frame->previous = previous_cframe->current_frame;
+
+  PyInterpreterState* const interp = tstate->interp;
+  const int* const breaker = cpython::eval_breaker_word(tstate);
+  _Py_float_state* const floats = cpython::float_state(tstate);
+
+  Inst* ip;
+  PyObject** sp;
+  // What the common labels work on.
+  PyObject* result = nullptr;
+  Continuation continuation = Continuation::kPush;
+  Frame* entered = nullptr;
+  int truth = 0;
+  HotCounter* hot = nullptr;
+  PyFunctionObject* detour = nullptr;
+  PyObject* detour_arguments[4];
+  int detour_count = 0;
+
+  if (unlikely(g_recorder != nullptr && g_recorder->tstate == tstate)) {
+    send_event(*g_recorder, nullptr, nullptr, Event::kNestedEntry, Continuation::kPush, frame, nullptr);
+  }
+  {
+    const int unit = static_cast<int>(frame->prev_instr - cpython::code_units(code->code));
+    sp = frame->localsplus + frame->stacktop;
+    if (unlikely(!cpython::enter_recursion(tstate))) goto exit_activation;  // the frame is left as it came
+    frame->stacktop = -1;
+    if (unlikely(throwing)) {
+      ip = code->fast + code->unit_to_index[unit < 0 ? 0 : unit];
+      goto error_here;
+    }
+    ip = code->fast + code->unit_to_index[unit + 1];
+  }
+  DISPATCH();
+
+#include "vm/insts_stack.inc.h"
+#include "vm/insts_attributes.inc.h"
+#include "vm/insts_operators.inc.h"
+#include "vm/insts_jumps.inc.h"
+#include "vm/insts_containers.inc.h"
+#include "vm/insts_calls.inc.h"
+#include "vm/insts_generators.inc.h"
+#include "vm/insts_exceptions.inc.h"
+#include "vm/insts_modules.inc.h"
+
+bad_instruction:
+  SYNC();
+  PyErr_SetString(PyExc_SystemError, "unknown opcode");
+  goto error;
+
+// ---- recording -------------------------------------------------------------------------------------------------------
+
+record_stub: {
+  if (unlikely(act.stopped)) {
+    act.stopped = false;
+    ip = const_cast<Inst*>(as_fast(frame->f_code, ip));
+    DISPATCH();
+  }
+  ThreadView view{tstate, frame, ip, sp, act.entry, nullptr, act.entered_handler, &act};
+  act.entered_handler = false;
+  SYNC();
+  const HookResult outcome = g_hooks->record(view);
+  if (likely(outcome == HookResult::kContinue && act.recording)) goto* labels[ip->op];
+  if (outcome == HookResult::kContinue) {
+    ip = const_cast<Inst*>(as_fast(frame->f_code, ip));
+    act.stopped = false;
+    DISPATCH();
+  }
+  const bool moved = frame != view.frame || ip != view.ip;
+  frame = view.frame;
+  sp = view.sp;
+  ip = const_cast<Inst*>(view.ip);
+  result = view.result;
+  act.stopped = false;
+  if (outcome == HookResult::kError) goto error_here;
+  if (outcome == HookResult::kReturn) goto leave_frame;
+  ip = const_cast<Inst*>(act.recording ? as_plain(frame->f_code, ip) : as_fast(frame->f_code, ip));
+  if (act.recording && !moved) goto* labels[ip->op];  // the hook has seen this state already
+  DISPATCH();
+}
+
+// A counter has run out; ip is what comes next.
+hot_counter: {
+  const bool is_call = hot->is_call;
+  const auto hook = g_hooks == nullptr ? nullptr : is_call ? g_hooks->hot_call : g_hooks->hot_loop;
+  if (hook == nullptr || hot->limit == 0) {
+    hot->count = INT32_MAX;
+    goto* (is_call ? labels[static_cast<int>(Op::kNop)] : ip->handler);
+  }
+  if (act.recording) {
+    hot->count = 0;
+    goto* (is_call ? labels[static_cast<int>(Op::kNop)] : ip->handler);
+  }
+  hot->count = 0;
+  SYNC();
+  ThreadView view{tstate, frame, ip, sp, act.entry, nullptr, false, &act};
+  HotCounter* const asked = hot;
+  const HookResult outcome = hook(view, *asked);
+  if (asked->trace == nullptr && asked->count <= 0) asked->count = asked->limit == 0 ? INT32_MAX : asked->limit;
+  if (asked->trace != nullptr) asked->count = 0;
+  if (outcome == HookResult::kContinue) {
+    // A function's kResume must not count again: go on behind it.
+    goto* (is_call ? labels[static_cast<int>(Op::kNop)] : ip->handler);
+  }
+  frame = view.frame;
+  sp = view.sp;
+  ip = const_cast<Inst*>(view.ip);
+  result = view.result;
+  act.stopped = false;
+  if (outcome == HookResult::kError) goto error_here;
+  if (outcome == HookResult::kReturn) goto leave_frame;
+  ip = const_cast<Inst*>(act.recording ? as_plain(frame->f_code, ip) : as_fast(frame->f_code, ip));
+  if (!act.recording && ip->op == static_cast<uint16_t>(Op::kResume)) NEXT();
+  if (unlikely(*breaker | act.cframe.use_tracing)) {
+    truth = 0;
+    goto periodic_here;
+  }
+  DISPATCH();
+}
+
+// ---- periodic work ---------------------------------------------------------------------------------------------------
+
+periodic_next:  // at the end of ip
+  SYNC();
+  if (*breaker && !cpython::handle_pending(tstate)) goto error;
+  ++ip;
+  if (act.cframe.use_tracing) goto hand_over;
+  DISPATCH();
+
+periodic_jump:  // ip jumps to its target
+  SYNC();
+  if (*breaker && !cpython::handle_pending(tstate)) goto error;
+  ip = TARGET_OF(ip);
+  if (act.cframe.use_tracing) goto hand_over;
+  DISPATCH();
+
+periodic_here:  // before ip
+  if (*breaker && !cpython::handle_pending(tstate)) goto error_here;
+  if (act.cframe.use_tracing) goto hand_over;
+  DISPATCH();
+
+// ---- entering and leaving frames -------------------------------------------------------------------------------------
+
+// Calls `detour` with detour_count arguments (references are taken over); `continuation` gets the result. sp is already as the
+// continuation needs it, and SYNC has been done.
+enter_detour: {
+  Code* target = code_for(reinterpret_cast<PyCodeObject*>(detour->func_code));
+  if (likely(target != nullptr && CAN_INLINE())) {
+    entered = allocate_frame(tstate, detour, target);
+    if (unlikely(entered == nullptr)) goto detour_memory;
+    PyObject** locals = entered->localsplus;
+    if (likely(target->simple && target->argcount == detour_count)) {
+      int i = 0;
+      for (; i < detour_count; ++i) locals[i] = detour_arguments[i];
+      for (; i < target->local_count; ++i) locals[i] = nullptr;
+      goto enter_frame;
+    }
+    for (int i = 0; i < target->local_count; ++i) locals[i] = nullptr;
+    const int bound = bind_arguments(detour, target, locals, detour_arguments, detour_count, nullptr, nullptr, 0);
+    if (bound > 0) {
+      for (int i = 0; i < detour_count; ++i) Py_DECREF(detour_arguments[i]);
+      goto enter_frame;
+    }
+    Py_DECREF(entered->f_func);
+    Py_DECREF(entered->f_code);
+    release_frame(tstate, entered);
+    if (bound < 0) goto detour_memory;
+  } else {
+    PyErr_Clear();
+  }
+  // Not from here: through C, with the same continuation.
+  Py_INCREF(detour);
+  result = _PyFunction_Vectorcall(reinterpret_cast<PyObject*>(detour), detour_arguments, static_cast<size_t>(detour_count), nullptr);
+  for (int i = 0; i < detour_count; ++i) Py_DECREF(detour_arguments[i]);
+  Py_DECREF(detour);
+  if (result == nullptr) goto callee_raised;
+  goto deliver;
+detour_memory:
+  for (int i = 0; i < detour_count; ++i) Py_DECREF(detour_arguments[i]);
+  goto error;
+}
+
+// Goes on in `entered`, whose locals are filled; ip is the calling instruction and sp the caller's stack.
+enter_frame: {
+  Link* link = reinterpret_cast<Link*>(entered) - 1;
+  link->ip = ip;
+  link->sp = sp;
+  link->continuation = continuation;
+  entered->previous = frame;
+  frame = act.cframe.current_frame = entered;
+  Code* target = find_code(frame->f_code);
+  sp = frame->localsplus + target->local_count;
+  ++g_stats.inlined_frames;
+  ip = target->fast;
+  if (unlikely(act.recording)) {
+    if (!make_plain(target)) {
+      --tstate->recursion_remaining;
+      goto exit_unwind;
+    }
+    send_event(act, link->ip, link->sp, Event::kFramePushed, continuation, frame, nullptr);
+    ip = target->plain;
+  }
+  if (unlikely(!cpython::enter_recursion(tstate))) {
+    --tstate->recursion_remaining;
+    goto exit_unwind;
+  }
+  DISPATCH();
+}
+
+// The frame returns `result`; its stack is empty.
+leave_frame: {
+  if (unlikely(frame->is_entry)) {
+    if (unlikely(act.recording)) {
+      send_event(act, ip, sp, Event::kActivationEnd, Continuation::kPush, frame, result);
+      end_recording(act);
+    }
+    frame->prev_instr = ip->position;
+    frame->stacktop = frame->f_code->co_nlocalsplus;
+    ++tstate->recursion_remaining;
+    goto exit_activation;
+  }
+  const Link link = *link_of_current(tstate, frame);
+  Frame* leaving = frame;
+  const int local_count = leaving->f_code->co_nlocalsplus;
+  continuation = link.continuation;
+  if (unlikely(act.recording)) send_event(act, ip, sp, Event::kFrameReturned, continuation, frame, result);
+  if (unlikely(is_inlined_generator(leaving))) leaving->prev_instr = ip->position;
+  frame = act.cframe.current_frame = leaving->previous;
+  ip = const_cast<Inst*>(link.ip);
+  sp = link.sp;
+  if (likely(!is_inlined_generator(leaving))) {
+    drop_inlined_frame(tstate, leaving, local_count);
+  } else {
+    cpython::generator_of(leaving)->gi_frame_state = FRAME_COMPLETED;
+    cpython::pop_words(tstate, tstate->datastack_top - kLinkWords);
+    ++tstate->recursion_remaining;
+    finish_generator(tstate, leaving, local_count, false);
+  }
+  if (likely(continuation == Continuation::kPush)) {
+    PUSH(result);
+    NEXT();
+  }
+}
+  // falls through
+
+// Gives `result` to the instruction ip of the current frame as its continuation says.
+deliver:
+  switch (continuation) {
+    case Continuation::kPush:
+      PUSH(result);
+      NEXT();
+    case Continuation::kDiscard:
+      DROP(result);
+      NEXT();
+    case Continuation::kInit:
+      if (unlikely(result != Py_None)) {
+        PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'", Py_TYPE(result)->tp_name);
+        Py_DECREF(result);
+        goto error;
+      }
+      Py_DECREF(result);
+      NEXT();
+    case Continuation::kAttribute: {
+      PyObject* owner = TOP;
+      TOP = result;
+      DROP(owner);
+      NEXT();
+    }
+    case Continuation::kMethodAttribute: {
+      PyObject* owner = TOP;
+      TOP = nullptr;
+      PUSH(result);
+      DROP(owner);
+      NEXT();
+    }
+    case Continuation::kTruth:
+      if (unlikely(!PyBool_Check(result))) {
+        PyErr_Format(PyExc_TypeError, "__bool__ should return bool, returned %s", Py_TYPE(result)->tp_name);
+        Py_DECREF(result);
+        goto error;
+      }
+      truth = result == Py_True;
+      Py_DECREF(result);
+      goto decide;
+    case Continuation::kLength: {
+      PyObject* length = PyNumber_Index(result);
+      Py_DECREF(result);
+      if (length == nullptr) goto error;
+      if (Py_SIZE(length) < 0) {
+        Py_DECREF(length);
+        PyErr_SetString(PyExc_ValueError, "__len__() should return >= 0");
+        goto error;
+      }
+      const Py_ssize_t number = PyNumber_AsSsize_t(length, PyExc_OverflowError);
+      Py_DECREF(length);
+      if (number < 0) goto error;
+      truth = number != 0;
+      goto decide;
+    }
+    case Continuation::kContains: {
+      SYNC();
+      const int is_in = PyObject_IsTrue(result);
+      Py_DECREF(result);
+      if (is_in < 0) goto error;
+      PUSH(Py_NewRef((is_in ^ ip->arg) ? Py_True : Py_False));
+      NEXT();
+    }
+    case Continuation::kBinary:
+    case Continuation::kCompare: {
+      SYNC();
+      if (unlikely(result == Py_NotImplemented)) {
+        Py_DECREF(result);
+        result = continuation == Continuation::kCompare ? compare_after_not_implemented(ip->arg, SECOND, TOP)
+                                                        : binary_after_not_implemented(ip->arg, SECOND, TOP);
+        if (result == nullptr) goto error;
+      }
+      PyObject *right = TOP, *left = SECOND;
+      --sp;
+      TOP = result;
+      DROP(left);
+      DROP(right);
+      NEXT();
+    }
+    case Continuation::kIter: {
+      if (unlikely(!PyIter_Check(result))) {
+        PyErr_Format(PyExc_TypeError, "iter() returned non-iterator of type '%.100s'", Py_TYPE(result)->tp_name);
+        Py_DECREF(result);
+        goto error;
+      }
+      PyObject* iterable = TOP;
+      TOP = result;
+      DROP(iterable);
+      NEXT();
+    }
+    case Continuation::kNext:
+      PUSH(result);
+      NEXT();
+    case Continuation::kForGenerator: {
+      DROP(result);
+      PyObject* iterator = POP();
+      DROP(iterator);
+      ip = TARGET_OF(ip);
+      DISPATCH();
+    }
+    case Continuation::kSendGenerator: {
+      PyObject* receiver = TOP;
+      TOP = result;
+      DROP(receiver);
+      ip = TARGET_OF(ip);
+      DISPATCH();
+    }
+    case Continuation::kCount:
+      break;
+  }
+  __builtin_unreachable();
+
+// The object whose truth ip asks for is on top; `truth` is the answer.
+decide:
+  switch (static_cast<Op>(ip->op)) {
+    case Op::kPopJumpIfFalse:
+    case Op::kPopJumpIfTrue: {
+      PyObject* object = POP();
+      DROP(object);
+      if ((truth != 0) != (ip->op == static_cast<uint16_t>(Op::kPopJumpIfTrue))) NEXT();
+      goto take_jump;
+    }
+    case Op::kJumpIfFalseOrPop:
+    case Op::kJumpIfTrueOrPop: {
+      if ((truth != 0) == (ip->op == static_cast<uint16_t>(Op::kJumpIfTrueOrPop))) goto take_jump;
+      PyObject* object = POP();
+      DROP(object);
+      NEXT();
+    }
+    default: {  // kUnaryNot
+      PyObject* object = TOP;
+      TOP = Py_NewRef(truth ? Py_False : Py_True);
+      DROP(object);
+      NEXT();
+    }
+  }
+
+// A conditional jump is taken; backward ones check and count.
+take_jump:
+  if (COUNTER_OF(ip) != nullptr) {
+    if (unlikely(*breaker | act.cframe.use_tracing)) goto periodic_jump;
+    hot = COUNTER_OF(ip);
+    ip = TARGET_OF(ip);
+    if (unlikely(--hot->count < 0)) goto hot_counter;
+    DISPATCH();
+  }
+  ip = TARGET_OF(ip);
+  DISPATCH();
+
+// ---- exceptions ------------------------------------------------------------------------------------------------------
+
+// A frame entered from ip was left by an exception, or the C call instead of it raised.
+callee_raised:
+  if (likely(continuation == Continuation::kPush)) goto error;
+  if (continuation == Continuation::kNext) {
+    if (!PyErr_ExceptionMatches(PyExc_StopIteration)) goto error;
+    if (tstate->c_tracefunc != nullptr) trace_exception(tstate, frame);
+    PyErr_Clear();
+    PyObject* iterator = POP();
+    DROP(iterator);
+    ip = TARGET_OF(ip);
+    DISPATCH();
+  }
+  if (continuation == Continuation::kAttribute || continuation == Continuation::kMethodAttribute) {
+    // The object's own look-up failed: its __getattr__ is next.
+    AttrEntry* entry = find_attr(Py_TYPE(TOP), NAME_OF(ip));
+    if (entry != nullptr && entry->getattr != nullptr && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+      PyErr_Clear();
+      SYNC();
+      detour = entry->getattr;
+      detour_arguments[0] = TOP;
+      detour_arguments[1] = Py_NewRef(NAME_OF(ip));
+      detour_count = 2;
+      if (continuation == Continuation::kMethodAttribute) {
+        TOP = nullptr;
+      } else {
+        --sp;
+      }
+      continuation = Continuation::kPush;
+      goto enter_detour;
+    }
+  }
+  goto error;
+
+error:
+  frame->prev_instr = ip->position;
+error_here:
+  if (unlikely(!PyErr_Occurred())) PyErr_SetString(PyExc_SystemError, "error return without exception set");
+  if (unlikely(act.recording)) send_event(act, ip, sp, Event::kUnwind, Continuation::kPush, frame, nullptr);
+  cpython::add_traceback(tstate, frame);
+  if (unlikely(tstate->c_tracefunc != nullptr)) trace_exception(tstate, frame);
+
+unwind: {
+  PyCodeObject* object = frame->f_code;
+  PyObject** base = frame->localsplus + object->co_nlocalsplus;
+  cpython::HandlerEntry handler;
+  const int unit = static_cast<int>(ip->position - cpython::code_units(object));
+  if (!cpython::find_handler(object, unit, &handler)) {
+    while (sp > base) {
+      PyObject* value = POP();
+      Py_XDECREF(value);
+    }
+    if (unlikely(act.cframe.use_tracing)) trace_unwound(tstate, frame);
+    goto exit_unwind;
+  }
+  while (sp > base + handler.level) {
+    PyObject* value = POP();
+    Py_XDECREF(value);
+  }
+  if (handler.push_lasti) {
+    PyObject* lasti = PyLong_FromLong(frame->prev_instr - cpython::code_units(object));
+    if (lasti == nullptr) goto unwind;
+    PUSH(lasti);
+  }
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  PyException_SetTraceback(value, traceback != nullptr ? traceback : Py_None);
+  Py_XDECREF(traceback);
+  Py_XDECREF(type);
+  PUSH(value);
+  Code* own = find_code(object);
+  ip = (act.recording ? own->plain : own->fast) + own->unit_to_index[handler.handler];
+  act.entered_handler = true;
+  if (unlikely(act.cframe.use_tracing)) goto hand_over;
+  DISPATCH();
+}
+
+// The frame is left by the exception that is set; its stack is empty. Its level of recursion has been entered.
+exit_unwind: {
+  if (frame->is_entry) {
+    if (unlikely(act.recording)) {
+      send_event(act, ip, sp, Event::kActivationEnd, Continuation::kPush, frame, nullptr);
+      end_recording(act);
+    }
+    frame->stacktop = frame->f_code->co_nlocalsplus;
+    ++tstate->recursion_remaining;
+    result = nullptr;
+    goto exit_activation;
+  }
+  const Link link = *link_of_current(tstate, frame);
+  Frame* leaving = frame;
+  const int local_count = leaving->f_code->co_nlocalsplus;
+  continuation = link.continuation;
+  if (unlikely(act.recording)) send_event(act, ip, sp, Event::kFrameUnwound, continuation, frame, nullptr);
+  frame = act.cframe.current_frame = leaving->previous;
+  ip = const_cast<Inst*>(link.ip);
+  sp = link.sp;
+  if (is_inlined_generator(leaving)) {
+    cpython::generator_of(leaving)->gi_frame_state = FRAME_COMPLETED;
+    cpython::pop_words(tstate, tstate->datastack_top - kLinkWords);
+    ++tstate->recursion_remaining;
+    finish_generator(tstate, leaving, local_count, true);
+  } else {
+    drop_inlined_frame(tstate, leaving, local_count);
+  }
+  goto callee_raised;
+}
+
+exit_activation:
+  tstate->cframe = act.previous;
+  act.previous->use_tracing = act.cframe.use_tracing;
+  if (unlikely(g_recorder != nullptr && g_recorder->tstate == tstate)) {
+    send_event(*g_recorder, nullptr, nullptr, Event::kNestedExit, Continuation::kPush, frame, result);
+  }
+  return result;
+
+// ---- hand-over to CPython's evaluator --------------------------------------------------------------------------------
+
+// Tracing was switched on: CPython's evaluator finishes this frame from ip on.
+hand_over: {
+  ++g_stats.handovers;
+  if (act.recording) {
+    send_event(act, ip, sp, Event::kHandover, Continuation::kPush, frame, nullptr);
+    ip = const_cast<Inst*>(end_recording_at(act, ip));
+  }
+  PyCodeObject* object = frame->f_code;
+  Code* own = find_code(object);
+  frame->prev_instr = cpython::code_units(object) + own->start_unit[ip - own->fast] - 1;
+  frame->stacktop = static_cast<int>(sp - frame->localsplus);
+  ++tstate->recursion_remaining;  // the other evaluator counts for itself
+  const bool was_entry = frame->is_entry;
+  Frame* const handed = frame;
+  Frame* const caller = frame->previous;
+  act.cframe.current_frame = caller;
+  if (was_entry) {
+    tstate->cframe = act.previous;
+    act.previous->use_tracing = act.cframe.use_tracing;
+    result = _PyEval_EvalFrameDefault(tstate, handed, 0);
+    return result;
+  }
+  const Link link = *link_of_current(tstate, handed);
+  result = _PyEval_EvalFrameDefault(tstate, handed, 0);
+  handed->is_entry = false;
+  frame = caller;
+  ip = const_cast<Inst*>(link.ip);
+  sp = link.sp;
+  continuation = link.continuation;
+  if (is_inlined_generator(handed)) {
+    PyGenObject* generator = cpython::generator_of(handed);
+    cpython::pop_words(tstate, tstate->datastack_top - kLinkWords);
+    if (result != nullptr && generator->gi_frame_state == FRAME_SUSPENDED) {
+      tstate->exc_info = generator->gi_exc_state.previous_item;
+      generator->gi_exc_state.previous_item = nullptr;
+      handed->previous = nullptr;
+      PUSH(result);
+      ++ip;
+      if (act.cframe.use_tracing) goto hand_over;
+      DISPATCH();
+    }
+    finish_generator(tstate, handed, handed->f_code->co_nlocalsplus, result == nullptr);
+  } else {
+    // Made a generator of itself: then it left references for its caller to clear, as after any return.
+    const int local_count = handed->stacktop;
+    --tstate->recursion_remaining;
+    drop_inlined_frame(tstate, handed, local_count);
+  }
+  if (result == nullptr) goto callee_raised;
+  if (continuation == Continuation::kPush) {
+    PUSH(result);
+    ++ip;
+    if (act.cframe.use_tracing) goto hand_over;
+    DISPATCH();
+  }
+  goto deliver;
+}
+}
+
+}  // namespace dynvm::vm

@@ -1,0 +1,181 @@
+// Raising and matching exceptions, tracing callbacks; see operations.h.
+//
+// Purpose, inputs, outputs, invariants, tests: operations.h.
+#include "vm/attr_cache.h"
+#include "vm/operations.h"
+
+namespace dynvm::vm {
+
+bool raise_exception(PyThreadState* tstate, PyObject* exc, PyObject* cause) {
+  if (exc == nullptr) {
+    PyObject* value = _PyErr_GetTopmostException(tstate)->exc_value;
+    if (value == nullptr || value == Py_None) {
+      PyErr_SetString(PyExc_RuntimeError, "No active exception to reraise");
+      return false;
+    }
+    PyObject* traceback = PyException_GetTraceback(value);
+    PyErr_Restore(Py_NewRef(PyExceptionInstance_Class(value)), Py_NewRef(value), traceback);
+    return true;
+  }
+  PyObject *type = nullptr, *value = nullptr;
+  const auto fail = [&] {
+    Py_XDECREF(value);
+    Py_XDECREF(type);
+    Py_XDECREF(cause);
+    return false;
+  };
+  if (PyExceptionClass_Check(exc)) {
+    type = exc;
+    value = PyObject_CallNoArgs(exc);
+    if (value == nullptr) return fail();
+    if (!PyExceptionInstance_Check(value)) {
+      PyErr_Format(PyExc_TypeError, "calling %R should have returned an instance of BaseException, not %R", type,
+                   Py_TYPE(value));
+      return fail();
+    }
+  } else if (PyExceptionInstance_Check(exc)) {
+    value = exc;
+    type = Py_NewRef(PyExceptionInstance_Class(exc));
+  } else {
+    Py_DECREF(exc);
+    PyErr_SetString(PyExc_TypeError, "exceptions must derive from BaseException");
+    return fail();
+  }
+  if (cause != nullptr) {
+    PyObject* fixed = nullptr;
+    if (PyExceptionClass_Check(cause)) {
+      fixed = PyObject_CallNoArgs(cause);
+      if (fixed == nullptr) return fail();
+      Py_DECREF(cause);
+    } else if (PyExceptionInstance_Check(cause)) {
+      fixed = cause;
+    } else if (cause == Py_None) {
+      Py_DECREF(cause);
+    } else {
+      PyErr_SetString(PyExc_TypeError, "exception causes must derive from BaseException");
+      return fail();
+    }
+    PyException_SetCause(value, fixed);
+  }
+  _PyErr_SetObject(tstate, type, value);
+  Py_DECREF(value);
+  Py_DECREF(type);
+  return false;
+}
+
+bool check_except_type(PyObject* type) {
+  bool good = true;
+  if (PyTuple_Check(type)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type) && good; ++i) good = PyExceptionClass_Check(PyTuple_GET_ITEM(type, i));
+  } else {
+    good = PyExceptionClass_Check(type);
+  }
+  if (!good) PyErr_SetString(PyExc_TypeError, "catching classes that do not inherit from BaseException is not allowed");
+  return good;
+}
+
+bool check_except_star_type(PyObject* type) {
+  if (!check_except_type(type)) return false;
+  int is_group = 0;
+  if (PyTuple_Check(type)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type) && is_group == 0; ++i) {
+      is_group = PyObject_IsSubclass(PyTuple_GET_ITEM(type, i), PyExc_BaseExceptionGroup);
+    }
+  } else {
+    is_group = PyObject_IsSubclass(type, PyExc_BaseExceptionGroup);
+  }
+  if (is_group > 0) {
+    PyErr_SetString(PyExc_TypeError, "catching ExceptionGroup with except* is not allowed. Use except instead.");
+  }
+  return is_group == 0;
+}
+
+bool match_exception_group(PyObject* exc, PyObject* type, PyObject** match, PyObject** rest) {
+  const bool is_group = PyObject_TypeCheck(exc, reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup));
+  *match = *rest = nullptr;
+  if (exc != Py_None && PyErr_GivenExceptionMatches(exc, type)) {
+    if (is_group) {
+      *match = Py_NewRef(exc);
+    } else {
+      // A bare exception goes into a group of its own.
+      PyObject* members = PyTuple_Pack(1, exc);
+      if (members == nullptr) return false;
+      *match = PyObject_CallFunction(PyExc_BaseExceptionGroup, "sO", "", members);
+      Py_DECREF(members);
+      if (*match == nullptr) return false;
+    }
+    *rest = Py_NewRef(Py_None);
+    return true;
+  }
+  if (exc != Py_None && is_group) {
+    PyObject* pair = PyObject_CallMethod(exc, "split", "(O)", type);
+    if (pair == nullptr) return false;
+    *match = Py_NewRef(PyTuple_GET_ITEM(pair, 0));
+    *rest = Py_NewRef(PyTuple_GET_ITEM(pair, 1));
+    Py_DECREF(pair);
+    return true;
+  }
+  *match = Py_NewRef(Py_None);
+  *rest = Py_NewRef(Py_None);
+  return true;
+}
+
+// ---- tracing
+
+namespace {
+
+bool call_trace(PyThreadState* tstate, Py_tracefunc function, PyObject* object, cpython::Frame* frame, int what, PyObject* argument) {
+  if (tstate->tracing) return true;
+  PyFrameObject* frame_object = cpython::frame_object(tstate, frame);
+  if (frame_object == nullptr) return true;
+  const int old = tstate->tracing_what;
+  tstate->tracing_what = what;
+  frame_object->f_lineno = PyFrame_GetLineNumber(frame_object);
+  PyThreadState_EnterTracing(tstate);
+  const int status = function(object, frame_object, what, argument);
+  frame_object->f_lineno = 0;
+  PyThreadState_LeaveTracing(tstate);
+  tstate->tracing_what = old;
+  Py_DECREF(frame_object);
+  return status == 0;
+}
+
+}  // namespace
+
+void trace_exception(PyThreadState* tstate, cpython::Frame* frame) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (value == nullptr) value = Py_NewRef(Py_None);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  PyObject* argument = PyTuple_Pack(3, type, value, traceback != nullptr ? traceback : Py_None);
+  bool good = true;
+  if (argument != nullptr) {
+    good = call_trace(tstate, tstate->c_tracefunc, tstate->c_traceobj, frame, PyTrace_EXCEPTION, argument);
+    Py_DECREF(argument);
+  }
+  if (good) {
+    PyErr_Restore(type, value, traceback);
+  } else {
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+  }
+}
+
+void trace_unwound(PyThreadState* tstate, cpython::Frame* frame) {
+  for (int i = 0; i < 2; ++i) {
+    Py_tracefunc function = i == 0 ? tstate->c_tracefunc : tstate->c_profilefunc;
+    if (function == nullptr) continue;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (call_trace(tstate, function, i == 0 ? tstate->c_traceobj : tstate->c_profileobj, frame, PyTrace_RETURN, nullptr)) {
+      PyErr_Restore(type, value, traceback);
+    } else {
+      Py_XDECREF(type);
+      Py_XDECREF(value);
+      Py_XDECREF(traceback);
+    }
+  }
+}
+
+}  // namespace dynvm::vm

@@ -1,0 +1,104 @@
+// Frames that the evaluator enters by itself, and activations.
+//
+// Purpose: layout of the words the evaluator puts on CPython's data stack beside a frame, and the state of one entry into the
+//   evaluator from C. Inputs: decoded code, a caller's position. Outputs: frames that CPython can inspect.
+// Invariants:
+//   - An inlined thread-owned frame stands directly behind its Link:   | ip | sp | kind | frame ... locals | stack |
+//   - A generator resumed in place lives in its generator object; its Link stands on the data stack alone and is on top of
+//     it whenever the generator's frame is the current one.
+//   - Link::ip is the instruction of the caller that is still going on; Link::sp the caller's stack with what the
+//     continuation needs on top.
+// Tests: tests/vm/.
+#pragma once
+
+#include "vm/decode.h"
+
+namespace dynvm::vm {
+
+struct Link {
+  const Inst* ip;
+  PyObject** sp;
+  Continuation continuation;
+};
+inline constexpr size_t kLinkWords = sizeof(Link) / sizeof(PyObject*);
+static_assert(sizeof(Link) == 3 * sizeof(PyObject*));
+
+// One entry of the evaluator from C; lives on the C stack.
+struct Activation {
+  cpython::CFrame cframe;     // what CPython sees
+  cpython::CFrame* previous;
+  PyThreadState* tstate;
+  cpython::Frame* entry;
+  bool recording;             // this activation runs plain code through Hooks::record
+  bool stopped;               // stop_recording() came from an event: fast code from the next instruction on
+  bool entered_handler;
+};
+
+extern const Hooks* g_hooks;
+extern Activation* g_recorder;  // the activation that records, or nullptr
+extern Stats g_stats;
+
+inline bool is_inlined_generator(const cpython::Frame* frame) { return frame->owner == FRAME_OWNED_BY_GENERATOR; }
+
+// Link of an inlined frame that is the current frame.
+inline Link* link_of_current(PyThreadState* tstate, cpython::Frame* frame) {
+  return is_inlined_generator(frame) ? reinterpret_cast<Link*>(tstate->datastack_top) - 1
+                                     : reinterpret_cast<Link*>(frame) - 1;
+}
+
+// Memory for a frame of `code` with its Link in front, header set, locals unset; takes a new reference to `function`. nullptr with
+// MemoryError.
+inline cpython::Frame* allocate_frame(PyThreadState* tstate, PyFunctionObject* function, const Code* code) {
+  PyObject** words = cpython::push_words(tstate, static_cast<size_t>(code->frame_words) + kLinkWords);
+  if (words == nullptr) [[unlikely]] return nullptr;
+  auto* frame = reinterpret_cast<cpython::Frame*>(words + kLinkWords);
+  PyCodeObject* object = code->code;
+  Py_INCREF(function);
+  Py_INCREF(object);
+  frame->f_func = function;
+  frame->f_globals = function->func_globals;
+  frame->f_builtins = function->func_builtins;
+  frame->f_locals = nullptr;
+  frame->f_code = object;
+  frame->frame_obj = nullptr;
+  frame->prev_instr = cpython::code_units(object) - 1;
+  frame->stacktop = -1;
+  frame->is_entry = false;
+  frame->owner = FRAME_OWNED_BY_THREAD;
+  return frame;
+}
+
+// Gives the words of an inlined thread-owned frame and its Link back.
+inline void release_frame(PyThreadState* tstate, cpython::Frame* frame) {
+  cpython::pop_words(tstate, reinterpret_cast<PyObject**>(frame) - kLinkWords);
+}
+
+// Clears and releases an inlined thread-owned frame that is already unlinked, and leaves its level of recursion. Its stack must
+// be empty.
+inline void drop_inlined_frame(PyThreadState* tstate, cpython::Frame* frame, int local_count) {
+  if (frame->frame_obj == nullptr) [[likely]] {
+    for (int i = 0; i < local_count; ++i) Py_XDECREF(frame->localsplus[i]);
+    Py_XDECREF(frame->f_locals);
+    Py_DECREF(frame->f_func);
+    Py_DECREF(frame->f_code);
+  } else {
+    frame->stacktop = local_count;
+    cpython::clear_frame(tstate, frame);
+  }
+  ++tstate->recursion_remaining;
+  release_frame(tstate, frame);
+}
+
+// Fills the parameters of `locals` (local_count NULLs) for a call: `kwnames`/`kwvalues` are `keywords` pairs. Takes new references.
+// 1: done. 0: the arguments do not fit (locals are cleared, no exception; a real call raises CPython's error). -1: exception set.
+int bind_arguments(PyFunctionObject* function, const Code* code, PyObject** locals, PyObject* const* arguments,
+                   Py_ssize_t positional, PyObject* const* kwnames, PyObject* const* kwvalues, Py_ssize_t keywords);
+
+// Sends an event of the recorded activation.
+void send_event(Activation& activation, const Inst* ip, PyObject** sp, Event event, Continuation continuation,
+                cpython::Frame* frame, PyObject* value);
+
+// Converts the positions of all frames of an activation to the other form; returns `ip` converted.
+const Inst* convert_positions(Activation& activation, const Inst* ip, bool plain);
+
+}  // namespace dynvm::vm

@@ -1,0 +1,519 @@
+// Instruction bodies: attributes and subscripts. Included by eval.cpp inside evaluate_frame.
+//
+// Purpose, invariants: eval.cpp. Inputs, outputs: the evaluator's registers. Tests: tests/vm/scripts/attr_*.py, subscr_*.py.
+//
+// An access that ends in Python code enters that code's frame here: properties, __getattr__, __getattribute__, __setattr__, __getitem__,
+// __setitem__. What the continuation needs stays on the stack, see continuations.def.
+
+INST(LoadAttr)
+  if (LOOKS()) {
+    specialise_load_attr(ip, TOP, find_code(frame->f_code));
+    DISPATCH();
+  }
+generic_LoadAttr : {
+  SYNC();
+  PyObject* owner = TOP;
+  PyTypeObject* type = Py_TYPE(owner);
+  AttrEntry* entry = find_attr(type, NAME_OF(ip));
+  PyObject* value = nullptr;
+  if (unlikely(entry == nullptr || entry->access != AttrAccess::kGeneric)) {
+    if (entry != nullptr && entry->access == AttrAccess::kGetattribute && CAN_INLINE()) {
+      detour = entry->function;
+      detour_arguments[0] = Py_NewRef(owner);
+      detour_arguments[1] = Py_NewRef(NAME_OF(ip));
+      detour_count = 2;
+      continuation = Continuation::kAttribute;
+      goto enter_detour;
+    }
+    value = PyObject_GetAttr(owner, NAME_OF(ip));
+    if (unlikely(value == nullptr)) goto error;
+    TOP = value;
+    DROP(owner);
+    NEXT();
+  }
+  switch (entry->kind) {
+    case AttrKind::kSlot:
+      value = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(owner) + entry->offset);
+      if (unlikely(value == nullptr)) goto attribute_missing;
+      Py_INCREF(value);
+      break;
+    case AttrKind::kGetSet: {
+      PyGetSetDef* getset = reinterpret_cast<PyGetSetDescrObject*>(entry->descriptor)->d_getset;
+      value = getset->get(owner, getset->closure);
+      if (unlikely(value == nullptr)) goto attribute_raised;
+      break;
+    }
+    case AttrKind::kProperty:
+      if (unlikely(!CAN_INLINE())) goto attribute_through_c;
+      detour = entry->function;
+      detour_count = 1;
+      if (entry->getattr != nullptr) {
+        detour_arguments[0] = Py_NewRef(owner);
+        continuation = Continuation::kAttribute;
+      } else {
+        detour_arguments[0] = owner;
+        --sp;
+        continuation = Continuation::kPush;
+      }
+      goto enter_detour;
+    case AttrKind::kData:
+      goto attribute_through_c;
+    default:
+      value = instance_value(owner, type, entry);
+      if (value != nullptr) {
+        Py_INCREF(value);
+        break;
+      }
+      if (unlikely(PyErr_Occurred() != nullptr)) goto attribute_raised;
+      if (entry->kind == AttrKind::kInstance) goto attribute_missing;
+      value = entry->descriptor;
+      if (entry->kind == AttrKind::kClassValue) {
+        Py_INCREF(value);
+        break;
+      }
+      Py_INCREF(value);
+      {
+        PyObject* bound = bind_descriptor(value, owner, type);
+        Py_DECREF(value);
+        value = bound;
+      }
+      if (unlikely(value == nullptr)) goto attribute_raised;
+      break;
+  }
+  TOP = value;
+  DROP(owner);
+  NEXT_CHECKED();
+}
+
+// The object has no such attribute: __getattr__ or the error. TOP is the object, ip a LoadAttr or LoadMethod.
+attribute_missing : {
+  AttrEntry* entry = find_attr(Py_TYPE(TOP), NAME_OF(ip));
+  if (entry != nullptr && entry->getattr != nullptr && CAN_INLINE()) {
+    detour = entry->getattr;
+    detour_arguments[0] = TOP;
+    detour_arguments[1] = Py_NewRef(NAME_OF(ip));
+    detour_count = 2;
+    if (ip->op == static_cast<uint16_t>(Op::kLoadMethod)) {
+      TOP = nullptr;
+    } else {
+      --sp;
+    }
+    continuation = Continuation::kPush;
+    goto enter_detour;
+  }
+}
+attribute_through_c : {
+  PyObject* owner = TOP;
+  PyObject* value = PyObject_GetAttr(owner, NAME_OF(ip));
+  if (unlikely(value == nullptr)) goto error;
+  if (ip->op == static_cast<uint16_t>(Op::kLoadMethod)) {
+    TOP = nullptr;
+    PUSH(value);
+  } else {
+    TOP = value;
+  }
+  DROP(owner);
+  NEXT_CHECKED();
+}
+// A getter raised: __getattr__ is asked after an AttributeError.
+attribute_raised:
+  continuation = ip->op == static_cast<uint16_t>(Op::kLoadMethod) ? Continuation::kMethodAttribute : Continuation::kAttribute;
+  goto callee_raised;
+
+INST(LoadAttrValue) {
+  PyObject* owner = TOP;
+  if (unlikely(Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS(LoadAttr);
+  PyDictValues* values = cpython::inline_values(owner);
+  if (unlikely(values == nullptr)) MISS(LoadAttr);
+  PyObject* value = values->values[HIGH(ip->cache[0])];
+  if (unlikely(value == nullptr)) MISS(LoadAttr);
+  Py_INCREF(value);
+  TOP = value;
+  DROP(owner);
+  NEXT();
+}
+INST(LoadFastLoadAttrValue) {
+  PyObject* owner = LOCAL(ip->arg);
+  if (unlikely(owner == nullptr || Py_TYPE(owner)->tp_version_tag != LOW(ip[1].cache[0]))) MISS_FUSED(LoadFast);
+  if (unlikely(ip[1].handler != labels[static_cast<int>(Form::kLoadAttrValue)])) MISS_FUSED(LoadFast);
+  PyDictValues* values = cpython::inline_values(owner);
+  if (unlikely(values == nullptr)) MISS_FUSED(LoadFast);
+  PyObject* value = values->values[HIGH(ip[1].cache[0])];
+  if (unlikely(value == nullptr)) MISS_FUSED(LoadFast);
+  Py_INCREF(value);
+  PUSH(value);
+  NEXT_AFTER(2);
+}
+INST(LoadAttrSlot) {
+  PyObject* owner = TOP;
+  if (unlikely(Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS(LoadAttr);
+  PyObject* value = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(owner) + HIGH(ip->cache[0]));
+  if (unlikely(value == nullptr)) MISS(LoadAttr);
+  Py_INCREF(value);
+  TOP = value;
+  DROP(owner);
+  NEXT();
+}
+INST(LoadFastLoadAttrSlot) {
+  PyObject* owner = LOCAL(ip->arg);
+  if (unlikely(owner == nullptr || Py_TYPE(owner)->tp_version_tag != LOW(ip[1].cache[0]))) MISS_FUSED(LoadFast);
+  if (unlikely(ip[1].handler != labels[static_cast<int>(Form::kLoadAttrSlot)])) MISS_FUSED(LoadFast);
+  PyObject* value = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(owner) + HIGH(ip[1].cache[0]));
+  if (unlikely(value == nullptr)) MISS_FUSED(LoadFast);
+  Py_INCREF(value);
+  PUSH(value);
+  NEXT_AFTER(2);
+}
+INST(LoadAttrHint) {
+  PyObject* owner = TOP;
+  PyTypeObject* type = Py_TYPE(owner);
+  if (unlikely(type->tp_version_tag != LOW(ip->cache[0]))) MISS(LoadAttr);
+  auto* dict = *reinterpret_cast<PyDictObject**>(reinterpret_cast<char*>(owner) + static_cast<int64_t>(ip->cache[1]));
+  if (unlikely(dict == nullptr)) MISS(LoadAttr);
+  PyDictKeysObject* keys = dict->ma_keys;
+  const uint32_t index = HIGH(ip->cache[0]);
+  if (unlikely(static_cast<Py_ssize_t>(index) >= keys->dk_nentries || !DK_IS_UNICODE(keys))) MISS(LoadAttr);
+  PyDictUnicodeEntry* item = DK_UNICODE_ENTRIES(keys) + index;
+  if (unlikely(item->me_key != NAME_OF(ip))) MISS(LoadAttr);
+  PyObject* value = dict->ma_values != nullptr ? dict->ma_values->values[index] : item->me_value;
+  if (unlikely(value == nullptr)) MISS(LoadAttr);
+  Py_INCREF(value);
+  TOP = value;
+  DROP(owner);
+  NEXT();
+}
+INST(LoadAttrModule) {
+  PyObject* owner = TOP;
+  if (unlikely(!PyModule_CheckExact(owner))) MISS(LoadAttr);
+  auto* dict = reinterpret_cast<PyDictObject*>(reinterpret_cast<PyModuleObject*>(owner)->md_dict);
+  if (unlikely(dict->ma_keys->dk_version != LOW(ip->cache[0]))) MISS(LoadAttr);
+  PyObject* value = *reinterpret_cast<PyObject**>(ip->cache[1]);
+  if (unlikely(value == nullptr)) MISS(LoadAttr);
+  Py_INCREF(value);
+  TOP = value;
+  DROP(owner);
+  NEXT();
+}
+INST(LoadAttrGetSet) {
+  PyObject* owner = TOP;
+  if (unlikely(Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS(LoadAttr);
+  SYNC();
+  auto* getset = reinterpret_cast<PyGetSetDef*>(ip->cache[1]);
+  PyObject* value = getset->get(owner, getset->closure);
+  if (unlikely(value == nullptr)) goto attribute_raised;
+  TOP = value;
+  DROP(owner);
+  NEXT_CHECKED();
+}
+
+INST(LoadMethod)
+  if (LOOKS()) {
+    specialise_load_method(ip, TOP);
+    DISPATCH();
+  }
+generic_LoadMethod : {
+  SYNC();
+  PyObject* owner = TOP;
+  PyTypeObject* type = Py_TYPE(owner);
+  AttrEntry* entry = find_attr(type, NAME_OF(ip));
+  PyObject* value = nullptr;
+  if (unlikely(entry == nullptr || entry->access != AttrAccess::kGeneric)) {
+    if (entry != nullptr && entry->access == AttrAccess::kGetattribute && CAN_INLINE()) {
+      detour = entry->function;
+      detour_arguments[0] = Py_NewRef(owner);
+      detour_arguments[1] = Py_NewRef(NAME_OF(ip));
+      detour_count = 2;
+      continuation = Continuation::kMethodAttribute;
+      goto enter_detour;
+    }
+    goto attribute_through_c;
+  }
+  switch (entry->kind) {
+    case AttrKind::kSlot:
+      value = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(owner) + entry->offset);
+      if (unlikely(value == nullptr)) goto attribute_missing;
+      Py_INCREF(value);
+      break;
+    case AttrKind::kProperty:
+      if (unlikely(!CAN_INLINE())) goto attribute_through_c;
+      detour = entry->function;
+      detour_count = 1;
+      if (entry->getattr != nullptr) {
+        detour_arguments[0] = Py_NewRef(owner);
+        continuation = Continuation::kMethodAttribute;
+      } else {
+        detour_arguments[0] = owner;
+        TOP = nullptr;
+        continuation = Continuation::kPush;
+      }
+      goto enter_detour;
+    case AttrKind::kGetSet:
+    case AttrKind::kData:
+      goto attribute_through_c;
+    default:
+      value = instance_value(owner, type, entry);
+      if (value != nullptr) {
+        Py_INCREF(value);
+        break;
+      }
+      if (unlikely(PyErr_Occurred() != nullptr)) goto attribute_raised;
+      if (entry->kind == AttrKind::kInstance) goto attribute_missing;
+      value = Py_NewRef(entry->descriptor);
+      if (entry->kind == AttrKind::kMethod) {
+        TOP = value;
+        PUSH(owner);
+        NEXT();
+      }
+      if (entry->kind == AttrKind::kNonData) {
+        PyObject* bound = bind_descriptor(value, owner, type);
+        Py_DECREF(value);
+        value = bound;
+        if (unlikely(value == nullptr)) goto attribute_raised;
+      }
+      break;
+  }
+  TOP = nullptr;
+  PUSH(value);
+  DROP(owner);
+  NEXT_CHECKED();
+}
+INST(LoadMethodNoDict) {
+  PyObject* owner = TOP;
+  if (unlikely(Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS(LoadMethod);
+  TOP = Py_NewRef(reinterpret_cast<PyObject*>(ip->cache[1]));
+  PUSH(owner);
+  NEXT();
+}
+INST(LoadMethodValues) {
+  PyObject* owner = TOP;
+  PyTypeObject* type = Py_TYPE(owner);
+  if (unlikely(type->tp_version_tag != LOW(ip->cache[0]) || cpython::managed_dict(owner) != nullptr ||
+               cpython::shared_keys(type)->dk_version != HIGH(ip->cache[0]))) {
+    MISS(LoadMethod);
+  }
+  TOP = Py_NewRef(reinterpret_cast<PyObject*>(ip->cache[1]));
+  PUSH(owner);
+  NEXT();
+}
+INST(LoadMethodDict) {
+  PyObject* owner = TOP;
+  if (unlikely(Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS(LoadMethod);
+  auto* dict = reinterpret_cast<PyDictObject*>(cpython::managed_dict(owner));
+  if (unlikely(dict == nullptr || dict->ma_keys->dk_version != HIGH(ip->cache[0]))) MISS(LoadMethod);
+  TOP = Py_NewRef(reinterpret_cast<PyObject*>(ip->cache[1]));
+  PUSH(owner);
+  NEXT();
+}
+INST(LoadMethodModule) {
+  PyObject* owner = TOP;
+  if (unlikely(!PyModule_CheckExact(owner))) MISS(LoadMethod);
+  auto* dict = reinterpret_cast<PyDictObject*>(reinterpret_cast<PyModuleObject*>(owner)->md_dict);
+  if (unlikely(dict->ma_keys->dk_version != LOW(ip->cache[0]))) MISS(LoadMethod);
+  PyObject* value = *reinterpret_cast<PyObject**>(ip->cache[1]);
+  if (unlikely(value == nullptr)) MISS(LoadMethod);
+  TOP = nullptr;
+  PUSH(Py_NewRef(value));
+  DROP(owner);
+  NEXT();
+}
+
+INST(StoreAttr)
+  if (LOOKS()) {
+    specialise_store_attr(ip, TOP);
+    DISPATCH();
+  }
+generic_StoreAttr : {
+  SYNC();
+  PyObject *owner = TOP, *value = SECOND;
+  AttrEntry* entry = find_attr(Py_TYPE(owner), NAME_OF(ip));
+  if (entry != nullptr && entry->setattr != nullptr && CAN_INLINE()) {
+    detour = entry->setattr;
+    detour_arguments[0] = owner;
+    detour_arguments[1] = Py_NewRef(NAME_OF(ip));
+    detour_arguments[2] = value;
+    detour_count = 3;
+    sp -= 2;
+    continuation = Continuation::kDiscard;
+    goto enter_detour;
+  }
+  sp -= 2;
+  const int status = PyObject_SetAttr(owner, NAME_OF(ip), value);
+  Py_DECREF(value);
+  Py_DECREF(owner);
+  if (unlikely(status != 0)) goto error;
+  NEXT_CHECKED();
+}
+INST(StoreAttrValue) {
+  PyObject* owner = TOP;
+  if (unlikely(Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS(StoreAttr);
+  PyDictValues* values = cpython::inline_values(owner);
+  if (unlikely(values == nullptr)) MISS(StoreAttr);
+  const uint32_t index = HIGH(ip->cache[0]);
+  PyObject* old = values->values[index];
+  values->values[index] = SECOND;
+  sp -= 2;
+  if (old == nullptr) {
+    _PyDictValues_AddToInsertionOrder(values, index);
+  } else {
+    DROP(old);
+  }
+  DROP(owner);
+  NEXT();
+}
+INST(StoreAttrSlot) {
+  PyObject* owner = TOP;
+  if (unlikely(Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS(StoreAttr);
+  PyObject** slot = reinterpret_cast<PyObject**>(reinterpret_cast<char*>(owner) + HIGH(ip->cache[0]));
+  PyObject* old = *slot;
+  *slot = SECOND;
+  sp -= 2;
+  XDROP(old);
+  DROP(owner);
+  NEXT();
+}
+INST(DeleteAttr) {
+  SYNC();
+  PyObject* owner = POP();
+  const int status = PyObject_SetAttr(owner, NAME_OF(ip), nullptr);
+  Py_DECREF(owner);
+  if (unlikely(status != 0)) goto error;
+  NEXT();
+}
+
+INST(BinarySubscr)
+  if (LOOKS()) {
+    specialise_subscr(ip, SECOND, TOP);
+    DISPATCH();
+  }
+generic_BinarySubscr : {
+  SYNC();
+  PyObject *container = SECOND, *key = TOP;
+  PyTypeObject* type = Py_TYPE(container);
+  if (type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_subscript == cpython::g_slots.subscript && CAN_INLINE()) {
+    detour = python_method(type, g_names.n_getitem);
+    if (detour != nullptr) {
+      detour_arguments[0] = container;
+      detour_arguments[1] = key;
+      detour_count = 2;
+      sp -= 2;
+      continuation = Continuation::kPush;
+      goto enter_detour;
+    }
+  }
+  PyObject* value = PyObject_GetItem(container, key);
+  if (unlikely(value == nullptr)) goto error;
+  --sp;
+  TOP = value;
+  DROP(container);
+  DROP(key);
+  NEXT_CHECKED();
+}
+INST(SubscrListInt) {
+  PyObject *list = SECOND, *key = TOP;
+  if (unlikely(!PyList_CheckExact(list) || !PyLong_CheckExact(key) || !cpython::is_compact_int(key))) MISS(BinarySubscr);
+  Py_ssize_t index = cpython::compact_int(key);
+  if (index < 0) index += PyList_GET_SIZE(list);
+  if (unlikely(static_cast<size_t>(index) >= static_cast<size_t>(PyList_GET_SIZE(list)))) goto generic_BinarySubscr;
+  PyObject* value = PyList_GET_ITEM(list, index);
+  Py_INCREF(value);
+  --sp;
+  TOP = value;
+  DROP(key);
+  DROP(list);
+  NEXT();
+}
+INST(SubscrTupleInt) {
+  PyObject *tuple = SECOND, *key = TOP;
+  if (unlikely(!PyTuple_CheckExact(tuple) || !PyLong_CheckExact(key) || !cpython::is_compact_int(key))) MISS(BinarySubscr);
+  Py_ssize_t index = cpython::compact_int(key);
+  if (index < 0) index += PyTuple_GET_SIZE(tuple);
+  if (unlikely(static_cast<size_t>(index) >= static_cast<size_t>(PyTuple_GET_SIZE(tuple)))) goto generic_BinarySubscr;
+  PyObject* value = PyTuple_GET_ITEM(tuple, index);
+  Py_INCREF(value);
+  --sp;
+  TOP = value;
+  DROP(key);
+  DROP(tuple);
+  NEXT();
+}
+INST(SubscrDict) {
+  PyObject *dict = SECOND, *key = TOP;
+  if (unlikely(!PyDict_CheckExact(dict))) MISS(BinarySubscr);
+  SYNC();
+  PyObject* value = PyUnicode_CheckExact(key) ? cpython::dict_get(dict, key, cpython::str_hash(key))
+                                              : PyDict_GetItemWithError(dict, key);
+  if (unlikely(value == nullptr)) {
+    if (!PyErr_Occurred()) _PyErr_SetKeyError(key);
+    goto error;
+  }
+  Py_INCREF(value);
+  --sp;
+  TOP = value;
+  DROP(key);
+  DROP(dict);
+  NEXT();
+}
+INST(StoreSubscr)
+  if (LOOKS()) {
+    specialise_store_subscr(ip, SECOND, TOP);
+    DISPATCH();
+  }
+generic_StoreSubscr : {
+  SYNC();
+  PyObject *key = TOP, *container = SECOND, *value = sp[-3];
+  PyTypeObject* type = Py_TYPE(container);
+  if (type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_ass_subscript == cpython::g_slots.ass_subscript && CAN_INLINE()) {
+    detour = python_method(type, g_names.n_setitem);
+    if (detour != nullptr) {
+      detour_arguments[0] = container;
+      detour_arguments[1] = key;
+      detour_arguments[2] = value;
+      detour_count = 3;
+      sp -= 3;
+      continuation = Continuation::kDiscard;
+      goto enter_detour;
+    }
+  }
+  sp -= 3;
+  const int status = PyObject_SetItem(container, key, value);
+  Py_DECREF(value);
+  Py_DECREF(container);
+  Py_DECREF(key);
+  if (unlikely(status != 0)) goto error;
+  NEXT_CHECKED();
+}
+INST(StoreSubscrListInt) {
+  PyObject *key = TOP, *list = SECOND;
+  if (unlikely(!PyList_CheckExact(list) || !PyLong_CheckExact(key) || !cpython::is_compact_int(key))) MISS(StoreSubscr);
+  const Py_ssize_t index = cpython::compact_int(key);
+  if (unlikely(static_cast<size_t>(index) >= static_cast<size_t>(PyList_GET_SIZE(list)))) goto generic_StoreSubscr;
+  PyObject* old = PyList_GET_ITEM(list, index);
+  PyList_SET_ITEM(list, index, sp[-3]);
+  sp -= 3;
+  DROP(old);
+  DROP(key);
+  DROP(list);
+  NEXT();
+}
+INST(StoreSubscrDict) {
+  PyObject *key = TOP, *dict = SECOND, *value = sp[-3];
+  if (unlikely(!PyDict_CheckExact(dict))) MISS(StoreSubscr);
+  SYNC();
+  sp -= 3;
+  const int status = PyDict_SetItem(dict, key, value);
+  DROP(value);
+  DROP(key);
+  DROP(dict);
+  if (unlikely(status != 0)) goto error;
+  NEXT();
+}
+INST(DeleteSubscr) {
+  SYNC();
+  PyObject *key = TOP, *container = SECOND;
+  sp -= 2;
+  const int status = PyObject_DelItem(container, key);
+  Py_DECREF(container);
+  Py_DECREF(key);
+  if (unlikely(status != 0)) goto error;
+  NEXT();
+}

@@ -1,0 +1,464 @@
+// Instruction bodies: calls, returns, making functions. Included by eval.cpp inside evaluate_frame.
+//
+// Purpose, invariants: eval.cpp. Inputs, outputs: the evaluator's registers. Tests: tests/vm/scripts/calls_*.py.
+//
+// Stack of a call: | NULL | callable | arguments | or | function | self | arguments |; `base` is the lower of the two.
+// A class with a Python __init__ and an object with a Python __call__ are rewritten to the second form and entered in place.
+
+INST(Call)
+  if (LOOKS()) {
+    specialise_call(ip, sp - ip->arg - 2);
+    DISPATCH();
+  }
+generic_Call : {
+  SYNC();
+  PyObject* const names = NAME_OF(ip);
+  PyObject** base = sp - ip->arg - 2;
+  PyObject* callable = base[0];
+  PyObject* pending = nullptr;  // instance whose __init__ is called
+  continuation = Continuation::kPush;
+  if (callable == nullptr) {
+    callable = base[1];
+    if (Py_TYPE(callable) == &PyMethod_Type) {
+      auto* method = reinterpret_cast<PyMethodObject*>(callable);
+      base[0] = Py_NewRef(method->im_func);
+      base[1] = Py_NewRef(method->im_self);
+      Py_DECREF(callable);
+      callable = base[0];
+    }
+  }
+  PyTypeObject* type = Py_TYPE(callable);
+  if (type != &PyFunction_Type && base[0] == nullptr && CAN_INLINE()) {
+    if (type->tp_call == PyType_Type.tp_call && PyType_Check(callable)) {
+      auto* made = reinterpret_cast<PyTypeObject*>(callable);
+      if (made->tp_new == cpython::g_slots.object_new && made->tp_init == cpython::g_slots.init) {
+        if (PyFunctionObject* init = python_method(made, g_names.n_init)) {
+          Py_INCREF(init);
+          PyObject* nothing = PyTuple_New(0);
+          pending = nothing != nullptr ? made->tp_new(made, nothing, nullptr) : nullptr;
+          Py_XDECREF(nothing);
+          if (unlikely(pending == nullptr)) {
+            Py_DECREF(init);
+            goto error;
+          }
+          base[0] = reinterpret_cast<PyObject*>(init);
+          base[1] = Py_NewRef(pending);
+          Py_DECREF(callable);
+          callable = base[0];
+          continuation = Continuation::kInit;
+        }
+      }
+    } else if (type->tp_call == cpython::g_slots.call) {
+      if (PyFunctionObject* call = python_method(type, g_names.n_call)) {
+        base[0] = callable = Py_NewRef(reinterpret_cast<PyObject*>(call));
+      }
+    }
+  }
+  PyObject** const arguments = base[0] != nullptr ? base + 1 : base + 2;
+  const Py_ssize_t total = sp - arguments;
+  const Py_ssize_t keywords = names != nullptr ? PyTuple_GET_SIZE(names) : 0;
+
+  if (Py_TYPE(callable) == &PyFunction_Type && CAN_INLINE()) {
+    auto* function = reinterpret_cast<PyFunctionObject*>(callable);
+    Code* target = code_for(reinterpret_cast<PyCodeObject*>(function->func_code));
+    if (likely(target != nullptr && (target->code->co_flags & CO_OPTIMIZED) != 0)) {
+      entered = allocate_frame(tstate, function, target);
+      if (unlikely(entered == nullptr)) {
+        Py_XDECREF(pending);
+        goto error;
+      }
+      PyObject** locals = entered->localsplus;
+      bool moved = false;
+      if (target->simple && keywords == 0 && total <= target->argcount) {
+        PyObject* defaults = function->func_defaults;
+        const Py_ssize_t missing = target->argcount - total;
+        if (missing == 0 || (defaults != nullptr && missing <= PyTuple_GET_SIZE(defaults))) {
+          Py_ssize_t i = 0;
+          for (; i < total; ++i) locals[i] = arguments[i];
+          for (; i < target->argcount; ++i) {
+            locals[i] = Py_NewRef(PyTuple_GET_ITEM(defaults, PyTuple_GET_SIZE(defaults) - (target->argcount - i)));
+          }
+          for (; i < target->local_count; ++i) locals[i] = nullptr;
+          moved = true;
+        }
+      }
+      if (!moved) {
+        for (int i = 0; i < target->local_count; ++i) locals[i] = nullptr;
+        const int bound =
+            bind_arguments(function, target, locals, arguments, total - keywords,
+                           keywords != 0 ? &PyTuple_GET_ITEM(names, 0) : nullptr, arguments + total - keywords, keywords);
+        if (unlikely(bound <= 0)) {
+          Py_DECREF(function);
+          Py_DECREF(target->code);
+          release_frame(tstate, entered);
+          if (bound == 0) goto call_through_c;  // raises CPython's message
+          Py_XDECREF(pending);
+          goto error;
+        }
+        for (Py_ssize_t i = 0; i < total; ++i) Py_DECREF(arguments[i]);
+      }
+      sp = base;
+      if (pending != nullptr) PUSH(pending);
+      Py_DECREF(callable);  // the frame has its own reference
+      goto enter_frame;
+    }
+    PyErr_Clear();
+  }
+call_through_c:
+  result = PyObject_Vectorcall(callable, arguments, static_cast<size_t>(total - keywords) | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
+  while (sp > arguments) {
+    PyObject* argument = POP();
+    Py_DECREF(argument);
+  }
+  sp = base;
+  Py_DECREF(callable);
+  if (unlikely(result == nullptr)) {
+    Py_XDECREF(pending);
+    goto error;
+  }
+  if (unlikely(pending != nullptr)) {
+    PUSH(pending);
+    goto deliver;
+  }
+  PUSH(result);
+  NEXT_CHECKED();
+}
+
+INST(CallPythonExact) {
+  PyObject** base = sp - ip->arg - 2;
+  PyObject* callable = base[0];
+  PyObject** arguments = base + 1;
+  if (callable == nullptr) {
+    callable = base[1];
+    ++arguments;
+  }
+  auto* target = reinterpret_cast<Code*>(ip->cache[0]);
+  auto* function = reinterpret_cast<PyFunctionObject*>(callable);
+  if (unlikely(Py_TYPE(callable) != &PyFunction_Type ||
+               function->func_code != reinterpret_cast<PyObject*>(target->code) || target->argcount != sp - arguments ||
+               interp->eval_frame != evaluate_frame)) {
+    MISS(Call);
+  }
+  SYNC();
+  entered = allocate_frame(tstate, function, target);
+  if (unlikely(entered == nullptr)) goto error;
+  --callable->ob_refcnt;  // the frame took a reference
+  PyObject** locals = entered->localsplus;
+  const int count = target->argcount;
+  int i = 0;
+  for (; i < count; ++i) locals[i] = arguments[i];
+  for (; i < target->local_count; ++i) locals[i] = nullptr;
+  sp = base;
+  Link* link = reinterpret_cast<Link*>(entered) - 1;
+  link->ip = ip;
+  link->sp = sp;
+  link->continuation = continuation = Continuation::kPush;
+  entered->previous = frame;
+  frame = act.cframe.current_frame = entered;
+  sp = locals + target->local_count;
+  ip = target->fast;
+  ++g_stats.inlined_frames;
+  if (unlikely(!cpython::enter_recursion(tstate))) {
+    --tstate->recursion_remaining;
+    goto exit_unwind;
+  }
+  DISPATCH();
+}
+
+// C functions: CPython checks the depth of recursion around those that vectorcall would check.
+#define ENTER_C()                                                                              \
+  do {                                                                                         \
+    if (unlikely(_Py_EnterRecursiveCallTstate(tstate, " while calling a Python object"))) goto error; \
+  } while (0)
+#define LEAVE_C() (++tstate->recursion_remaining)
+
+INST(CallBuiltinO) {
+  PyObject** base = sp - ip->arg - 2;
+  PyObject* callable = base[0] != nullptr ? base[0] : base[1];
+  if (unlikely(!PyCFunction_CheckExact(callable) || PyCFunction_GET_FLAGS(callable) != METH_O ||
+               sp - base != (base[0] != nullptr ? 2 : 3))) {
+    MISS(Call);
+  }
+  SYNC();
+  ENTER_C();
+  PyObject* argument = TOP;
+  result = PyCFunction_GET_FUNCTION(callable)(PyCFunction_GET_SELF(callable), argument);
+  LEAVE_C();
+  sp = base;
+  Py_DECREF(argument);
+  Py_DECREF(callable);
+  if (unlikely(result == nullptr)) goto error;
+  PUSH(result);
+  NEXT_CHECKED();
+}
+INST(CallBuiltinFast) {
+  PyObject** base = sp - ip->arg - 2;
+  PyObject* callable = base[0] != nullptr ? base[0] : base[1];
+  if (unlikely(!PyCFunction_CheckExact(callable) || PyCFunction_GET_FLAGS(callable) != METH_FASTCALL)) MISS(Call);
+  SYNC();
+  PyObject** arguments = base[0] != nullptr ? base + 1 : base + 2;
+  result = reinterpret_cast<_PyCFunctionFast>(reinterpret_cast<void (*)()>(PyCFunction_GET_FUNCTION(callable)))(
+      PyCFunction_GET_SELF(callable), arguments, sp - arguments);
+  while (sp > arguments) {
+    PyObject* argument = POP();
+    Py_DECREF(argument);
+  }
+  sp = base;
+  Py_DECREF(callable);
+  if (unlikely(result == nullptr)) goto error;
+  PUSH(result);
+  NEXT_CHECKED();
+}
+#define METHOD_OF(callable) (reinterpret_cast<PyMethodDescrObject*>(callable)->d_method)
+#define IS_C_METHOD(base, flags)                                                             \
+  likely((base)[0] != nullptr && Py_TYPE((base)[0]) == &PyMethodDescr_Type &&                \
+         METHOD_OF((base)[0])->ml_flags == (flags) &&                                        \
+         Py_TYPE((base)[1]) == reinterpret_cast<PyMethodDescrObject*>((base)[0])->d_common.d_type)
+INST(CallMethodO) {
+  PyObject** base = sp - ip->arg - 2;
+  if (!IS_C_METHOD(base, METH_O) || unlikely(ip->arg != 1)) MISS(Call);
+  SYNC();
+  ENTER_C();
+  PyObject *callable = base[0], *self = base[1], *argument = base[2];
+  result = METHOD_OF(callable)->ml_meth(self, argument);
+  LEAVE_C();
+  sp = base;
+  Py_DECREF(self);
+  Py_DECREF(argument);
+  Py_DECREF(callable);
+  if (unlikely(result == nullptr)) goto error;
+  PUSH(result);
+  NEXT_CHECKED();
+}
+INST(CallMethodNoArgs) {
+  PyObject** base = sp - ip->arg - 2;
+  if (!IS_C_METHOD(base, METH_NOARGS) || unlikely(ip->arg != 0)) MISS(Call);
+  SYNC();
+  ENTER_C();
+  PyObject *callable = base[0], *self = base[1];
+  result = METHOD_OF(callable)->ml_meth(self, nullptr);
+  LEAVE_C();
+  sp = base;
+  Py_DECREF(self);
+  Py_DECREF(callable);
+  if (unlikely(result == nullptr)) goto error;
+  PUSH(result);
+  NEXT_CHECKED();
+}
+INST(CallMethodFast) {
+  PyObject** base = sp - ip->arg - 2;
+  if (!IS_C_METHOD(base, METH_FASTCALL)) MISS(Call);
+  SYNC();
+  PyObject* callable = base[0];
+  result = reinterpret_cast<_PyCFunctionFast>(reinterpret_cast<void (*)()>(METHOD_OF(callable)->ml_meth))(base[1], base + 2, ip->arg);
+  while (sp > base + 1) {
+    PyObject* argument = POP();
+    Py_DECREF(argument);
+  }
+  sp = base;
+  Py_DECREF(callable);
+  if (unlikely(result == nullptr)) goto error;
+  PUSH(result);
+  NEXT_CHECKED();
+}
+INST(CallListAppend) {
+  PyObject** base = sp - ip->arg - 2;
+  if (unlikely(base[0] != g_list_append || ip->arg != 1 || !PyList_Check(base[1]))) MISS(Call);
+  PyObject *list = base[1], *value = base[2];
+  if (unlikely(PyList_Append(list, value) != 0)) goto error;
+  sp = base;
+  --g_list_append->ob_refcnt;
+  Py_DECREF(value);
+  DROP(list);
+  NEXT_AFTER(2);
+}
+INST(CallLen) {
+  PyObject** base = sp - ip->arg - 2;
+  if (unlikely(base[0] != nullptr || base[1] != g_len || ip->arg != 1)) MISS(Call);
+  SYNC();
+  PyObject* object = TOP;
+  const Py_ssize_t length = PyObject_Length(object);
+  if (unlikely(length < 0)) goto error;
+  PyObject* value = PyLong_FromSsize_t(length);
+  if (unlikely(value == nullptr)) goto error;
+  sp = base;
+  PUSH(value);
+  --g_len->ob_refcnt;
+  DROP(object);
+  NEXT_CHECKED();
+}
+INST(CallIsInstance) {
+  PyObject** base = sp - ip->arg - 2;
+  if (unlikely(base[0] != nullptr || base[1] != g_isinstance || ip->arg != 2)) MISS(Call);
+  PyObject *object = SECOND, *cls = TOP;
+  int is_instance;
+  if (reinterpret_cast<PyObject*>(Py_TYPE(object)) == cls) {
+    is_instance = 1;
+  } else {
+    SYNC();
+    is_instance = PyObject_IsInstance(object, cls);
+    if (unlikely(is_instance < 0)) goto error;
+  }
+  sp = base;
+  PUSH(Py_NewRef(is_instance ? Py_True : Py_False));
+  --g_isinstance->ob_refcnt;
+  DROP(object);
+  DROP(cls);
+  NEXT_CHECKED();
+}
+INST(CallType1) {
+  PyObject** base = sp - ip->arg - 2;
+  if (unlikely(base[0] != nullptr || base[1] != reinterpret_cast<PyObject*>(&PyType_Type) || ip->arg != 1)) MISS(Call);
+  PyObject* object = TOP;
+  sp = base;
+  PUSH(Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(object))));
+  Py_DECREF(&PyType_Type);
+  DROP(object);
+  NEXT();
+}
+
+INST(CallFunctionEx) {
+  SYNC();
+  if ((ip->arg & 1) != 0 && !PyDict_CheckExact(TOP)) {
+    PyObject* kwargs = TOP;
+    PyObject* dict = PyDict_New();
+    if (dict == nullptr) goto error;
+    if (_PyDict_MergeEx(dict, kwargs, 2) < 0) {
+      Py_DECREF(dict);
+      fix_merge_error(sp[-3], kwargs);
+      goto error;
+    }
+    TOP = dict;
+    Py_DECREF(kwargs);
+  }
+  PyObject** at = sp - 2 - (ip->arg & 1);  // | NULL | callable at[0] | arguments at[1] | dict at[2] |
+  if (!PyTuple_CheckExact(at[1])) {
+    if (!check_star_arguments(at[0], at[1])) goto error;
+    PyObject* tuple = PySequence_Tuple(at[1]);
+    if (tuple == nullptr) goto error;
+    Py_SETREF(at[1], tuple);
+  }
+  PyObject* callable = at[0];
+  PyObject* const arguments = at[1];
+  PyObject* const kwargs = (ip->arg & 1) != 0 ? at[2] : nullptr;
+  // As in kCall: what leads to a Python function is entered in place.
+  PyObject *self = nullptr, *pending = nullptr;
+  PyFunctionObject* function = nullptr;
+  continuation = Continuation::kPush;
+  PyTypeObject* type = Py_TYPE(callable);
+  if (CAN_INLINE()) {
+    if (type == &PyFunction_Type) {
+      function = reinterpret_cast<PyFunctionObject*>(callable);
+    } else if (type == &PyMethod_Type) {
+      auto* method = reinterpret_cast<PyMethodObject*>(callable);
+      if (PyFunction_Check(method->im_func)) {
+        function = reinterpret_cast<PyFunctionObject*>(method->im_func);
+        self = method->im_self;
+      }
+    } else if (type->tp_call == PyType_Type.tp_call && PyType_Check(callable)) {
+      auto* made = reinterpret_cast<PyTypeObject*>(callable);
+      if (made->tp_new == cpython::g_slots.object_new && made->tp_init == cpython::g_slots.init &&
+          python_method(made, g_names.n_init) != nullptr) {
+        PyObject* nothing = PyTuple_New(0);
+        pending = nothing != nullptr ? made->tp_new(made, nothing, nullptr) : nullptr;
+        Py_XDECREF(nothing);
+        if (unlikely(pending == nullptr)) goto error;
+        function = python_method(made, g_names.n_init);
+        self = pending;
+        continuation = Continuation::kInit;
+      }
+    } else if (type->tp_call == cpython::g_slots.call) {
+      function = python_method(type, g_names.n_call);
+      self = callable;
+    }
+  }
+  if (function != nullptr) {
+    Code* target = code_for(reinterpret_cast<PyCodeObject*>(function->func_code));
+    constexpr Py_ssize_t kMost = 48;
+    const Py_ssize_t positional = PyTuple_GET_SIZE(arguments) + (self != nullptr ? 1 : 0);
+    const Py_ssize_t keywords = kwargs != nullptr ? PyDict_GET_SIZE(kwargs) : 0;
+    int bound = 0;
+    if (target != nullptr && (target->code->co_flags & CO_OPTIMIZED) != 0 && positional <= kMost && keywords <= kMost) {
+      PyObject *values[kMost], *names[kMost], *named[kMost];
+      Py_ssize_t count = 0, position = 0, index = 0;
+      if (self != nullptr) values[count++] = self;
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) values[count++] = PyTuple_GET_ITEM(arguments, i);
+      if (kwargs != nullptr) {
+        while (PyDict_Next(kwargs, &position, &names[index], &named[index])) ++index;
+      }
+      entered = allocate_frame(tstate, function, target);
+      if (entered == nullptr) {
+        Py_XDECREF(pending);
+        goto error;
+      }
+      for (int i = 0; i < target->local_count; ++i) entered->localsplus[i] = nullptr;
+      bound = bind_arguments(function, target, entered->localsplus, values, positional, names, named, keywords);
+      if (bound <= 0) {
+        Py_DECREF(function);
+        Py_DECREF(target->code);
+        release_frame(tstate, entered);
+      }
+    } else {
+      PyErr_Clear();
+    }
+    if (bound < 0) {
+      Py_XDECREF(pending);
+      goto error;
+    }
+    if (bound > 0) {
+      sp = at - 1;
+      if (pending != nullptr) PUSH(pending);
+      Py_XDECREF(kwargs);
+      Py_DECREF(arguments);
+      Py_DECREF(callable);
+      goto enter_frame;
+    }
+  }
+  if (pending != nullptr) {
+    // The arguments do not fit __init__: the error is its own.
+    PyObject* init = PyObject_GetAttr(pending, g_names.n_init);
+    result = init != nullptr ? PyObject_Call(init, arguments, kwargs) : nullptr;
+    Py_XDECREF(init);
+  } else {
+    result = PyObject_Call(callable, arguments, kwargs);
+  }
+  sp = at - 1;
+  Py_XDECREF(kwargs);
+  Py_DECREF(arguments);
+  Py_DECREF(callable);
+  if (unlikely(result == nullptr)) {
+    Py_XDECREF(pending);
+    goto error;
+  }
+  if (pending != nullptr) {
+    PUSH(pending);
+    goto deliver;
+  }
+  PUSH(result);
+  NEXT_CHECKED();
+}
+
+INST(ReturnValue) {
+  result = POP();
+  goto leave_frame;
+}
+
+INST(MakeFunction) {
+  PyObject* object = POP();
+  auto* function = reinterpret_cast<PyFunctionObject*>(PyFunction_New(object, frame->f_globals));
+  Py_DECREF(object);
+  if (unlikely(function == nullptr)) goto error;
+  if (ip->arg & 8) function->func_closure = POP();
+  if (ip->arg & 4) function->func_annotations = POP();
+  if (ip->arg & 2) function->func_kwdefaults = POP();
+  if (ip->arg & 1) function->func_defaults = POP();
+  PUSH(reinterpret_cast<PyObject*>(function));
+  NEXT();
+}
+INST(LoadBuildClass) {
+  SYNC();
+  PyObject* builder = load_build_class(frame);
+  if (unlikely(builder == nullptr)) goto error;
+  PUSH(builder);
+  NEXT();
+}

@@ -1,0 +1,223 @@
+// Instruction bodies: generators, coroutines, asynchronous iteration. Included by eval.cpp inside evaluate_frame.
+//
+// Purpose, invariants: eval.cpp. Inputs, outputs: the evaluator's registers. Tests: tests/vm/scripts/generators_*.py, async_*.py.
+//
+// A generator or coroutine that a for loop, yield from or await resumes runs in this loop: its frame is linked behind the current
+// one, with a Link of its own on the data stack.
+
+INST(ReturnGenerator) {
+  SYNC();
+  frame->stacktop = static_cast<int>(sp - frame->localsplus);
+  result = cpython::make_generator(tstate, frame);
+  if (unlikely(result == nullptr)) {
+    frame->stacktop = -1;
+    goto error;
+  }
+  if (unlikely(act.recording)) send_event(act, ip, sp, Event::kGeneratorMade, Continuation::kPush, frame, result);
+  ++tstate->recursion_remaining;
+  if (frame->is_entry) {
+    if (unlikely(act.recording)) {
+      send_event(act, ip, sp, Event::kActivationEnd, Continuation::kPush, frame, result);
+      end_recording(act);
+    }
+    // The caller clears this frame: leave it something valid to clear.
+    frame->stacktop = 0;
+    frame->f_locals = nullptr;
+    Py_INCREF(frame->f_func);
+    Py_INCREF(frame->f_code);
+    goto exit_activation;
+  }
+  const Link link = *(reinterpret_cast<Link*>(frame) - 1);
+  Frame* made = frame;
+  frame = act.cframe.current_frame = made->previous;
+  release_frame(tstate, made);
+  ip = const_cast<Inst*>(link.ip);
+  sp = link.sp;
+  continuation = link.continuation;
+  goto deliver;
+}
+
+INST(YieldValue) {
+  result = POP();
+  PyGenObject* generator = cpython::generator_of(frame);
+  generator->gi_frame_state = FRAME_SUSPENDED;
+  frame->prev_instr = ip->position;
+  frame->stacktop = static_cast<int>(sp - frame->localsplus);
+  ++tstate->recursion_remaining;
+  if (frame->is_entry) {
+    if (unlikely(act.recording)) {
+      send_event(act, ip, sp, Event::kActivationEnd, Continuation::kPush, frame, result);
+      end_recording(act);
+    }
+    goto exit_activation;
+  }
+  const Link link = *(reinterpret_cast<Link*>(tstate->datastack_top) - 1);
+  if (unlikely(act.recording)) send_event(act, ip, sp, Event::kFrameYielded, link.continuation, frame, result);
+  cpython::pop_words(tstate, tstate->datastack_top - kLinkWords);
+  tstate->exc_info = generator->gi_exc_state.previous_item;
+  generator->gi_exc_state.previous_item = nullptr;
+  Frame* suspended = frame;
+  frame = act.cframe.current_frame = suspended->previous;
+  suspended->previous = nullptr;
+  ip = const_cast<Inst*>(link.ip);
+  sp = link.sp;
+  PUSH(result);
+  NEXT();
+}
+
+INST(ForIterGenerator) {
+  if (unlikely(Py_TYPE(TOP) != &PyGen_Type)) MISS(ForIter);
+  SYNC();
+  goto resume_for;
+}
+
+// The generator on top is asked for its next value by a for loop.
+resume_for : {
+  auto* generator = reinterpret_cast<PyGenObject*>(TOP);
+  if (likely(generator->gi_frame_state < FRAME_EXECUTING && CAN_INLINE())) {
+    result = Py_NewRef(Py_None);
+    continuation = Continuation::kForGenerator;
+    goto resume_generator;
+  }
+  PyObject* item = PyGen_Type.tp_iternext(TOP);
+  if (item != nullptr) {
+    PUSH(item);
+    NEXT_CHECKED();
+  }
+  if (PyErr_Occurred()) {
+    if (!PyErr_ExceptionMatches(PyExc_StopIteration)) goto error;
+    PyErr_Clear();
+  }
+  goto end_loop;
+}
+
+// Resumes the suspended generator on top with `result` (a reference is taken over).
+resume_generator : {
+  auto* generator = reinterpret_cast<PyGenObject*>(TOP);
+  entered = cpython::frame_of(generator);
+  Code* target = code_for(entered->f_code);
+  PyObject** words = target != nullptr ? cpython::push_words(tstate, kLinkWords) : nullptr;
+  if (unlikely(words == nullptr)) {
+    Py_DECREF(result);
+    goto error;
+  }
+  Link* link = reinterpret_cast<Link*>(words);
+  link->ip = ip;
+  link->sp = sp;
+  link->continuation = continuation;
+  entered->localsplus[entered->stacktop++] = result;
+  generator->gi_exc_state.previous_item = tstate->exc_info;
+  tstate->exc_info = &generator->gi_exc_state;
+  generator->gi_frame_state = FRAME_EXECUTING;
+  entered->previous = frame;
+  entered->is_entry = false;
+  frame = act.cframe.current_frame = entered;
+  sp = frame->localsplus + frame->stacktop;
+  frame->stacktop = -1;
+  ++g_stats.resumed_generators;
+  const int unit = static_cast<int>(frame->prev_instr - cpython::code_units(target->code)) + 1;
+  ip = target->fast + target->unit_to_index[unit];
+  if (unlikely(act.recording)) {
+    if (!make_plain(target)) goto resumption_failed;
+    send_event(act, link->ip, link->sp, Event::kFrameResumed, continuation, frame, nullptr);
+    ip = target->plain + target->unit_to_index[unit];
+  }
+  if (unlikely(!cpython::enter_recursion(tstate))) goto resumption_failed;
+  DISPATCH();
+}
+resumption_failed : {
+  PyObject** base = frame->localsplus + frame->f_code->co_nlocalsplus;
+  while (sp > base) {
+    PyObject* value = POP();
+    Py_XDECREF(value);
+  }
+  --tstate->recursion_remaining;
+  goto exit_unwind;
+}
+
+INST(Send) {
+  SYNC();
+  PyObject *value = TOP, *receiver = SECOND;
+  if ((PyGen_CheckExact(receiver) || PyCoro_CheckExact(receiver)) && CAN_INLINE()) {
+    const int state = reinterpret_cast<PyGenObject*>(receiver)->gi_frame_state;
+    if (state == FRAME_SUSPENDED || (state == FRAME_CREATED && value == Py_None)) {
+      result = POP();
+      continuation = Continuation::kSendGenerator;
+      goto resume_generator;
+    }
+  }
+  --sp;
+  result = nullptr;
+  const PySendResult outcome = PyIter_Send(receiver, value, &result);
+  Py_DECREF(value);
+  if (unlikely(outcome == PYGEN_ERROR)) goto error;
+  if (outcome == PYGEN_RETURN) {
+    TOP = result;
+    DROP(receiver);
+    ip = TARGET_OF(ip);
+    DISPATCH();
+  }
+  PUSH(result);
+  NEXT();
+}
+INST(GetYieldFromIter) {
+  SYNC();
+  PyObject* iterable = TOP;
+  if (PyCoro_CheckExact(iterable)) {
+    if (unlikely((frame->f_code->co_flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE)) == 0)) {
+      PyErr_SetString(PyExc_TypeError, "cannot 'yield from' a coroutine object in a non-coroutine generator");
+      goto error;
+    }
+  } else if (!PyGen_CheckExact(iterable)) {
+    PyObject* iterator = PyObject_GetIter(iterable);
+    if (unlikely(iterator == nullptr)) goto error;
+    TOP = iterator;
+    DROP(iterable);
+  }
+  NEXT();
+}
+INST(GetAwaitable) {
+  SYNC();
+  PyObject* object = TOP;
+  PyObject* iterator = get_awaitable(object, ip->arg);
+  if (unlikely(iterator == nullptr)) goto error;
+  TOP = iterator;
+  Py_DECREF(object);
+  NEXT();
+}
+INST(GetAiter) {
+  SYNC();
+  PyObject* object = TOP;
+  PyObject* iterator = get_aiter(object);
+  if (unlikely(iterator == nullptr)) goto error;
+  TOP = iterator;
+  Py_DECREF(object);
+  NEXT();
+}
+INST(GetAnext) {
+  SYNC();
+  PyObject* awaitable = get_anext(TOP);
+  if (unlikely(awaitable == nullptr)) goto error;
+  PUSH(awaitable);
+  NEXT();
+}
+INST(EndAsyncFor) {
+  SYNC();
+  PyObject* value = POP();
+  if (PyErr_GivenExceptionMatches(value, PyExc_StopAsyncIteration)) {
+    Py_DECREF(value);
+    PyObject* iterator = POP();
+    Py_DECREF(iterator);
+    NEXT();
+  }
+  PyErr_Restore(Py_NewRef(PyExceptionInstance_Class(value)), value, PyException_GetTraceback(value));
+  goto unwind;
+}
+INST(AsyncGenWrap) {
+  PyObject* value = TOP;
+  PyObject* wrapped = cpython::async_gen_wrap(value);
+  if (unlikely(wrapped == nullptr)) goto error;
+  TOP = wrapped;
+  Py_DECREF(value);
+  NEXT();
+}

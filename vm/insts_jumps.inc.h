@@ -1,0 +1,218 @@
+// Instruction bodies: jumps, truth, loops over iterators. Included by eval.cpp inside evaluate_frame.
+//
+// Purpose, invariants: eval.cpp. Inputs, outputs: the evaluator's registers. Tests: tests/vm/scripts/loops_*.py, truth_*.py.
+
+INST(JumpForward) {
+  ip = TARGET_OF(ip);
+  DISPATCH();
+}
+INST(JumpBackwardNoInterrupt) {
+  ip = TARGET_OF(ip);
+  DISPATCH();
+}
+INST(JumpBackward) {
+  if (unlikely(*breaker | act.cframe.use_tracing)) goto periodic_jump;
+  hot = COUNTER_OF(ip);
+  ip = TARGET_OF(ip);
+  if (unlikely(--hot->count < 0)) goto hot_counter;
+  DISPATCH();
+}
+
+INST(PopJumpIfFalse) {
+  PyObject* value = TOP;
+  if (value == Py_True) {
+    --sp;
+    --value->ob_refcnt;
+    NEXT();
+  }
+  if (value == Py_False) {
+    --sp;
+    --value->ob_refcnt;
+    goto take_jump;
+  }
+  goto ask_truth;
+}
+INST(PopJumpIfTrue) {
+  PyObject* value = TOP;
+  if (value == Py_False) {
+    --sp;
+    --value->ob_refcnt;
+    NEXT();
+  }
+  if (value == Py_True) {
+    --sp;
+    --value->ob_refcnt;
+    goto take_jump;
+  }
+  goto ask_truth;
+}
+INST(JumpIfFalseOrPop) goto ask_truth;
+INST(JumpIfTrueOrPop) goto ask_truth;
+
+// Decides ip by the truth of the top.
+ask_truth : {
+  PyObject* object = TOP;
+  truth = quick_truth(object);
+  if (likely(truth >= 0)) goto decide;
+  SYNC();
+  PyTypeObject* type = Py_TYPE(object);
+  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 && CAN_INLINE()) {
+    const bool by_bool = type->tp_as_number != nullptr && type->tp_as_number->nb_bool != nullptr;
+    detour = nullptr;
+    if (by_bool) {
+      if (type->tp_as_number->nb_bool == cpython::g_slots.nb_bool) detour = python_method(type, g_names.n_bool);
+    } else if (type->tp_as_mapping->mp_length == cpython::g_slots.length) {
+      detour = python_method(type, g_names.n_len);
+    }
+    if (detour != nullptr) {
+      detour_arguments[0] = Py_NewRef(object);
+      detour_count = 1;
+      continuation = by_bool ? Continuation::kTruth : Continuation::kLength;
+      goto enter_detour;
+    }
+  }
+  truth = PyObject_IsTrue(object);
+  if (unlikely(truth < 0)) goto error;
+  goto decide;
+}
+
+INST(PopJumpIfNone) {
+  PyObject* value = POP();
+  if (value == Py_None) {
+    --value->ob_refcnt;
+    goto take_jump;
+  }
+  DROP(value);
+  NEXT();
+}
+INST(PopJumpIfNotNone) {
+  PyObject* value = POP();
+  if (value == Py_None) {
+    --value->ob_refcnt;
+    NEXT();
+  }
+  DROP(value);
+  goto take_jump;
+}
+
+INST(GetIter) {
+  PyObject* iterable = TOP;
+  PyTypeObject* type = Py_TYPE(iterable);
+  SYNC();
+  if (type->tp_iter == cpython::g_slots.iter && CAN_INLINE()) {
+    detour = python_method(type, g_names.n_iter);
+    if (detour != nullptr) {
+      detour_arguments[0] = Py_NewRef(iterable);
+      detour_count = 1;
+      continuation = Continuation::kIter;
+      goto enter_detour;
+    }
+  }
+  PyObject* iterator = PyObject_GetIter(iterable);
+  if (unlikely(iterator == nullptr)) goto error;
+  TOP = iterator;
+  DROP(iterable);
+  NEXT_CHECKED();
+}
+INST(GetLen) {
+  SYNC();
+  const Py_ssize_t length = PyObject_Length(TOP);
+  if (unlikely(length < 0)) goto error;
+  PyObject* value = PyLong_FromSsize_t(length);
+  if (unlikely(value == nullptr)) goto error;
+  PUSH(value);
+  NEXT();
+}
+
+INST(ForIter)
+  if (LOOKS()) {
+    specialise_for_iter(ip, TOP);
+    DISPATCH();
+  }
+generic_ForIter : {
+  PyObject* iterator = TOP;
+  PyTypeObject* type = Py_TYPE(iterator);
+  SYNC();
+  if (type == &PyGen_Type) goto resume_for;
+  if (type->tp_iternext == cpython::g_slots.iternext && CAN_INLINE()) {
+    detour = python_method(type, g_names.n_next);
+    if (detour != nullptr) {
+      detour_arguments[0] = Py_NewRef(iterator);
+      detour_count = 1;
+      continuation = Continuation::kNext;
+      goto enter_detour;
+    }
+  }
+  PyObject* item = type->tp_iternext(iterator);
+  if (likely(item != nullptr)) {
+    PUSH(item);
+    if (unlikely(act.cframe.use_tracing)) goto periodic_next;
+    NEXT();
+  }
+  if (PyErr_Occurred()) {
+    if (!PyErr_ExceptionMatches(PyExc_StopIteration)) goto error;
+    if (unlikely(tstate->c_tracefunc != nullptr)) trace_exception(tstate, frame);
+    PyErr_Clear();
+  }
+  goto end_loop;
+}
+// The iterator on top has come to its end.
+end_loop : {
+  PyObject* iterator = POP();
+  DROP(iterator);
+  ip = TARGET_OF(ip);
+  DISPATCH();
+}
+// CPython's own iterators, without the call. They end as their tp_iternext does: list and tuple iterators let go of the sequence.
+INST(ForIterRange) {
+  auto* iterator = reinterpret_cast<RangeIterator*>(TOP);
+  if (unlikely(Py_TYPE(TOP) != g_range_iterator)) MISS(ForIter);
+  if (iterator->index >= iterator->len) goto end_loop;
+  PyObject* item = cpython::new_int(static_cast<long>(static_cast<unsigned long>(iterator->start) +
+                                                      static_cast<unsigned long>(iterator->index++) *
+                                                          static_cast<unsigned long>(iterator->step)));
+  if (unlikely(item == nullptr)) goto error;
+  PUSH(item);
+  NEXT();
+}
+INST(ForIterRangeStore) {
+  auto* iterator = reinterpret_cast<RangeIterator*>(TOP);
+  if (unlikely(Py_TYPE(TOP) != g_range_iterator)) MISS(ForIter);
+  if (iterator->index >= iterator->len) goto end_loop;
+  PyObject* item = cpython::new_int(static_cast<long>(static_cast<unsigned long>(iterator->start) +
+                                                      static_cast<unsigned long>(iterator->index++) *
+                                                          static_cast<unsigned long>(iterator->step)));
+  if (unlikely(item == nullptr)) goto error;
+  PyObject* old = LOCAL(ip[1].arg);
+  LOCAL(ip[1].arg) = item;
+  XDROP(old);
+  NEXT_AFTER(2);
+}
+INST(ForIterList) {
+  auto* iterator = reinterpret_cast<ListIterator*>(TOP);
+  if (unlikely(Py_TYPE(TOP) != g_list_iterator)) MISS(ForIter);
+  PyObject* list = iterator->sequence;
+  if (likely(list != nullptr)) {
+    if (likely(iterator->index < PyList_GET_SIZE(list))) {
+      PUSH(Py_NewRef(PyList_GET_ITEM(list, iterator->index++)));
+      NEXT();
+    }
+    iterator->sequence = nullptr;
+    DROP(list);
+  }
+  goto end_loop;
+}
+INST(ForIterTuple) {
+  auto* iterator = reinterpret_cast<ListIterator*>(TOP);
+  if (unlikely(Py_TYPE(TOP) != g_tuple_iterator)) MISS(ForIter);
+  PyObject* tuple = iterator->sequence;
+  if (likely(tuple != nullptr)) {
+    if (likely(iterator->index < PyTuple_GET_SIZE(tuple))) {
+      PUSH(Py_NewRef(PyTuple_GET_ITEM(tuple, iterator->index++)));
+      NEXT();
+    }
+    iterator->sequence = nullptr;
+    DROP(tuple);
+  }
+  goto end_loop;
+}

@@ -1,0 +1,31 @@
+// Object internals that a recorder needs, behind plain functions so that it includes no CPython-internal header.
+// One implementation per CPython version (vm/cpython/objects_311.cpp). All need the GIL; results are borrowed.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+
+namespace dynvm::vm {
+
+// The version tag that changes whenever the dict's contents do.
+uint64_t dict_version(PyObject* dict);
+// The type's version tag, assigned if it has none; 0 when CPython has run out of tags.
+uint32_t type_version(PyTypeObject* type);
+// The instance's dict, made from its inline values if need be; null when instances have none.
+PyObject* instance_dict(PyObject* object);
+// True when the instance could have a dict (so that an instance attribute can hide a class attribute).
+bool may_have_dict(PyObject* object);
+// Byte offset of the object slot that a __slots__ member descriptor reads, or -1 for any other descriptor.
+Py_ssize_t slot_offset(PyObject* descriptor);
+// What a super object stands for.
+bool super_parts(PyObject* super, PyTypeObject** type, PyObject** self, PyTypeObject** self_type);
+// Name of a getset, member or method descriptor's owner and whether it is written in C.
+bool is_c_descriptor(PyObject* descriptor);
+
+// The word that is not zero when the evaluator must look after signals, the GIL or pending calls.
+const volatile int* eval_breaker(PyThreadState* tstate);
+// Looks after them, as CPython's evaluator does at a loop's end. -1: an exception is set.
+[[nodiscard]] int handle_pending(PyThreadState* tstate);
+
+}  // namespace dynvm::vm

@@ -1,0 +1,68 @@
+// Bodies of instructions that need no view of the evaluator's registers.
+//
+// Purpose: the parts of instructions that are plain functions of their operands. Inputs: borrowed objects unless said otherwise.
+// Outputs: new references; nullptr, -1 or false with an exception set. Invariants: error texts are CPython's.
+// Tests: tests/vm/scripts/.
+#pragma once
+
+#include "vm/cpython/cpython.h"
+
+namespace dynvm::vm {
+
+extern const binaryfunc kBinaryOperators[26];  // by NB_ number
+
+// Unpacks into stack slots below `top` (first item highest). after < 0: exactly `before` items; else a starred target between.
+[[nodiscard]] bool unpack_iterable(PyObject* sequence, int before, int after, PyObject** top);
+
+[[nodiscard]] PyObject* dict_from_items(PyObject* const* keys, Py_ssize_t key_step, PyObject* const* values,
+                                        Py_ssize_t value_step, Py_ssize_t count);
+
+void raise_unbound(PyCodeObject* code, int local);              // for LoadFast and cells
+void raise_name_error(PyObject* name);                          // name '...' is not defined
+[[nodiscard]] PyObject* load_name(cpython::Frame* frame, PyObject* name);
+[[nodiscard]] PyObject* load_global(cpython::Frame* frame, PyObject* name);
+[[nodiscard]] PyObject* load_classderef(cpython::Frame* frame, int local);
+[[nodiscard]] PyObject* load_build_class(cpython::Frame* frame);
+[[nodiscard]] bool setup_annotations(cpython::Frame* frame);
+
+[[nodiscard]] PyObject* import_name(PyThreadState* tstate, cpython::Frame* frame, PyObject* name, PyObject* fromlist, PyObject* level);
+[[nodiscard]] PyObject* import_from(PyObject* module, PyObject* name);
+[[nodiscard]] bool import_star(cpython::Frame* frame, PyObject* module);
+
+[[nodiscard]] PyObject* format_value(PyObject* value, int conversion, PyObject* spec);  // takes value and spec
+[[nodiscard]] bool print_expression(PyThreadState* tstate, PyObject* value);
+
+void fix_extend_error(PyObject* iterable);                      // LIST_EXTEND
+void fix_update_error(PyObject* update);                        // DICT_UPDATE
+void fix_merge_error(PyObject* function, PyObject* kwargs);     // DICT_MERGE and CALL_FUNCTION_EX
+[[nodiscard]] bool check_star_arguments(PyObject* function, PyObject* arguments);
+
+[[nodiscard]] PyObject* get_aiter(PyObject* object);
+[[nodiscard]] PyObject* get_anext(PyObject* iterator);
+[[nodiscard]] PyObject* get_awaitable(PyObject* object, int where);
+
+// raise: takes exc and cause (may be nullptr). true: an exception is raised again with its traceback untouched.
+[[nodiscard]] bool raise_exception(PyThreadState* tstate, PyObject* exc, PyObject* cause);
+[[nodiscard]] bool check_except_type(PyObject* type);
+[[nodiscard]] bool check_except_star_type(PyObject* type);
+[[nodiscard]] bool match_exception_group(PyObject* exc, PyObject* type, PyObject** match, PyObject** rest);
+
+// Tuple of values, None for no match.
+[[nodiscard]] PyObject* match_keys(PyObject* subject, PyObject* keys);
+// Tuple of attributes; nullptr without exception for no match.
+PyObject* match_class(PyObject* subject, PyObject* type, Py_ssize_t positional, PyObject* names);
+
+// What a binary operator does after the left operand's Python method returned NotImplemented.
+[[nodiscard]] PyObject* binary_after_not_implemented(int op, PyObject* left, PyObject* right);
+[[nodiscard]] PyObject* compare_after_not_implemented(int op, PyObject* left, PyObject* right);
+
+// bound = descriptor.__get__(object, type), new reference.
+[[nodiscard]] inline PyObject* bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObject* type) {
+  return Py_TYPE(descriptor)->tp_descr_get(descriptor, object, reinterpret_cast<PyObject*>(type));
+}
+
+// sys.settrace and sys.setprofile callbacks for frames that leave the evaluator while tracing has just been switched on.
+void trace_exception(PyThreadState* tstate, cpython::Frame* frame);
+void trace_unwound(PyThreadState* tstate, cpython::Frame* frame);
+
+}  // namespace dynvm::vm

@@ -1,0 +1,38 @@
+// Choosing specialised forms for instructions of fast code.
+//
+// Purpose: looks at the operands of a generic instruction that has run a few times and rewrites its handler and cache.
+// Inputs: an Inst of fast code and the operands it is about to see (borrowed). Outputs: the Inst, its handler changed when a form
+//   fits, its state set to the number of misses that the form may have, or else to the executions until the next look.
+// Invariants: a form checks everything that it relies on; nothing is written outside the code object's own instructions.
+// Tests: tests/vm/scripts/.
+#pragma once
+
+#include "vm/decode.h"
+
+namespace dynvm::vm {
+
+inline constexpr uint16_t kMisses = 12;        // that a specialised form may have before it is given up
+inline constexpr uint16_t kLookAgain = 400;    // executions after a look that found nothing
+inline constexpr uint16_t kAfterGivingUp = 60;
+
+void specialise_load_global(Inst* inst, PyObject* globals, PyObject* builtins);
+void specialise_load_attr(Inst* inst, PyObject* owner, Code* code);
+void specialise_load_method(Inst* inst, PyObject* owner);
+void specialise_store_attr(Inst* inst, PyObject* owner);
+void specialise_binary_op(Inst* inst, PyObject* left, PyObject* right, PyObject** locals);
+void specialise_binary_locals(Inst* inst, PyObject* left, PyObject* right, int op, bool constant);
+void specialise_compare(Inst* inst, PyObject* left, PyObject* right, bool jump);
+void specialise_subscr(Inst* inst, PyObject* container, PyObject* key);
+void specialise_store_subscr(Inst* inst, PyObject* container, PyObject* key);
+void specialise_unpack(Inst* inst, PyObject* sequence);
+void specialise_for_iter(Inst* inst, PyObject* iterator);
+// base[0] is NULL or a method, base[1] the callable or self.
+void specialise_call(Inst* inst, PyObject** base);
+
+// Types of iterators that have no public name.
+extern PyTypeObject *g_range_iterator, *g_list_iterator, *g_tuple_iterator;
+// Builtins that calls are specialised for (borrowed).
+extern PyObject *g_len, *g_isinstance, *g_list_append;
+[[nodiscard]] bool prepare_specialisation();
+
+}  // namespace dynvm::vm

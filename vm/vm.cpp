@@ -1,0 +1,154 @@
+// Installing the evaluator and looking at instructions and frames; see vm.h for purpose, inputs, outputs, invariants and tests.
+#include "vm/vm.h"
+
+#include "vm/attr_cache.h"
+#include "vm/eval.h"
+#include "vm/specialise.h"
+
+namespace dynvm::vm {
+
+Stats g_stats;
+
+namespace {
+
+bool g_installed = false;
+
+constexpr std::string_view kOpNames[] = {
+#define GENERIC(name, effect, text) #name,
+#include "vm/insts.def"
+};
+constexpr std::string_view kContinuationNames[] = {
+#define CONTINUATION(name, text) #name,
+#include "vm/continuations.def"
+};
+
+}  // namespace
+
+std::string_view op_name(Op op) { return kOpNames[static_cast<int>(op)]; }
+std::string_view continuation_name(Continuation continuation) { return kContinuationNames[static_cast<int>(continuation)]; }
+
+PyObject* kwnames(const Inst* call) {
+  return opcode(call) == Op::kCall ? reinterpret_cast<PyObject*>(call->cache[2]) : nullptr;
+}
+
+const Inst* jump_target(const Inst* inst) {
+  switch (opcode(inst)) {
+    case Op::kJumpForward: case Op::kJumpBackward: case Op::kJumpBackwardNoInterrupt: case Op::kPopJumpIfFalse:
+    case Op::kPopJumpIfTrue: case Op::kPopJumpIfNone: case Op::kPopJumpIfNotNone: case Op::kJumpIfFalseOrPop:
+    case Op::kJumpIfTrueOrPop: case Op::kForIter: case Op::kSend:
+      return reinterpret_cast<const Inst*>(inst->cache[0]);
+    default:
+      return nullptr;
+  }
+}
+
+bool is_backward_jump(const Inst* inst) {
+  const Inst* target = jump_target(inst);
+  return target != nullptr && target <= inst;
+}
+
+HotCounter* hot_counter(const Inst* inst) {
+  if (opcode(inst) == Op::kResume || is_backward_jump(inst)) return reinterpret_cast<HotCounter*>(inst->cache[1]);
+  return nullptr;
+}
+
+namespace {
+Code* ready(PyCodeObject* code, bool plain) {
+  Code* decoded = code_for(code);
+  if (decoded == nullptr || (plain && !make_plain(decoded))) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  return decoded;
+}
+}  // namespace
+
+const Inst* inst_at(PyCodeObject* code, int unit_offset, bool plain) {
+  Code* decoded = ready(code, plain);
+  if (decoded == nullptr || unit_offset < 0 || unit_offset >= decoded->unit_count) return nullptr;
+  return (plain ? decoded->plain : decoded->fast) + decoded->unit_to_index[unit_offset];
+}
+const Inst* first_inst(PyCodeObject* code, bool plain) { return inst_at(code, 0, plain); }
+int inst_count(PyCodeObject* code) {
+  Code* decoded = ready(code, false);
+  return decoded != nullptr ? decoded->inst_count : 0;
+}
+bool is_plain(PyCodeObject* code, const Inst* inst) {
+  Code* decoded = find_code(code);
+  return decoded != nullptr && in_plain(decoded, inst);
+}
+int index_of(PyCodeObject* code, const Inst* inst) {
+  Code* decoded = find_code(code);
+  return static_cast<int>(inst - (in_plain(decoded, inst) ? decoded->plain : decoded->fast));
+}
+int unit_of(PyCodeObject* code, const Inst* inst) { return find_code(code)->start_unit[index_of(code, inst)]; }
+int lasti_of(PyCodeObject* code, const Inst* inst) { return static_cast<int>(inst->position - cpython::code_units(code)); }
+
+const Inst* as_plain(PyCodeObject* code, const Inst* inst) {
+  Code* decoded = ready(code, true);
+  if (decoded == nullptr || in_plain(decoded, inst)) return inst;
+  return to_plain(decoded, inst);
+}
+const Inst* as_fast(PyCodeObject* code, const Inst* inst) {
+  Code* decoded = find_code(code);
+  return in_plain(decoded, inst) ? to_fast(decoded, inst) : inst;
+}
+
+int enclosing_loop(PyCodeObject* code, int unit_offset) {
+  Code* decoded = ready(code, false);
+  if (decoded == nullptr) return -1;
+  int best = -1;
+  for (int i = 0; i < decoded->inst_count; ++i) {
+    const Inst* inst = decoded->fast + i;
+    if (!is_backward_jump(inst) || opcode(inst) == Op::kJumpBackwardNoInterrupt) continue;
+    const int header = decoded->start_unit[jump_target(inst) - decoded->fast];
+    if (header <= unit_offset && unit_offset <= decoded->start_unit[i] && header > best) best = header;
+  }
+  return best;
+}
+
+// ---- frames
+
+PyFunctionObject* FrameView::function(const _PyInterpreterFrame* frame) { return frame->f_func; }
+PyCodeObject* FrameView::code(const _PyInterpreterFrame* frame) { return frame->f_code; }
+PyObject* FrameView::globals(const _PyInterpreterFrame* frame) { return frame->f_globals; }
+PyObject* FrameView::builtins(const _PyInterpreterFrame* frame) { return frame->f_builtins; }
+PyObject* FrameView::locals_mapping(const _PyInterpreterFrame* frame) { return frame->f_locals; }
+PyObject** FrameView::locals(_PyInterpreterFrame* frame) { return frame->localsplus; }
+int FrameView::local_count(const _PyInterpreterFrame* frame) { return frame->f_code->co_nlocalsplus; }
+PyObject** FrameView::stack_base(_PyInterpreterFrame* frame) { return _PyFrame_Stackbase(frame); }
+_PyInterpreterFrame* FrameView::previous(const _PyInterpreterFrame* frame) { return frame->previous; }
+PyObject* FrameView::generator(_PyInterpreterFrame* frame) {
+  return is_inlined_generator(frame) ? reinterpret_cast<PyObject*>(cpython::generator_of(frame)) : nullptr;
+}
+bool FrameView::has_frame_object(const _PyInterpreterFrame* frame) { return frame->frame_obj != nullptr; }
+
+// ---- installing
+
+bool install() {
+  if (g_installed) return true;
+  if (!cpython::prepare() || !prepare_names() || !prepare_specialisation()) return false;
+  evaluate_frame(nullptr, nullptr, 0);
+  if (!prepare_decoder(g_label_table)) return false;
+  g_installed = true;
+  _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), evaluate_frame);
+  return true;
+}
+
+void uninstall() {
+  if (!g_installed) return;
+  g_installed = false;
+  PyInterpreterState* interp = PyInterpreterState_Get();
+  if (_PyInterpreterState_GetEvalFrameFunc(interp) == evaluate_frame) {
+    _PyInterpreterState_SetEvalFrameFunc(interp, _PyEval_EvalFrameDefault);
+  }
+}
+
+bool installed() { return g_installed; }
+
+const Stats& stats() {
+  g_stats.decoded_codes = decoded_count();
+  return g_stats;
+}
+
+}  // namespace dynvm::vm

@@ -1,0 +1,220 @@
+// The evaluator's public interface: installing it, and everything a recorder needs.
+//
+// Purpose: dynvm's own evaluator of CPython bytecode. It works on CPython's own frames; Python-to-Python calls stay in
+//   one C++ loop (an "activation" is one entry of that loop from C).
+// Inputs: code objects and frames of the running interpreter. Outputs: exactly what CPython's evaluator would do.
+// Invariants: all functions need the GIL. The recorder (tracer/) is a client through Hooks; vm never includes it.
+//   A code object has two decoded forms with equal indices: fast (specialised, fused) and plain (generic instructions,
+//   one for each original one). Plain code runs only while an activation records, and then every instruction goes
+//   through Hooks::record first.
+// Tests: tests/vm/.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <string_view>
+
+struct _PyInterpreterFrame;
+
+namespace dynvm::vm {
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Instructions
+
+enum class Op : uint16_t {
+#define GENERIC(name, effect, text) k##name,
+#include "vm/insts.def"
+  kGenericCount
+};
+
+using Opcode = Op;
+
+struct HotCounter;
+
+// One decoded instruction. Clients use the functions below; the layout is shared with the evaluator only.
+struct Inst {
+  const void* handler;      // label of the body
+  uint16_t* position;       // the CPython instruction proper (what prev_instr points to while it runs)
+  int32_t arg;              // with EXTENDED_ARG applied
+  uint16_t op;              // generic Op; never changes
+  uint16_t state;           // adaptive counter in fast code
+  uint64_t cache[3];        // jumps: [0] target Inst*, [1] HotCounter*; calls: [2] kwnames; else the inline cache
+};
+static_assert(sizeof(Inst) == 48);
+
+struct Code;  // a decoded code object, vm/decode.h
+
+[[nodiscard]] inline Op opcode(const Inst* inst) { return static_cast<Op>(inst->op); }
+[[nodiscard]] inline int oparg(const Inst* inst) { return inst->arg; }
+std::string_view op_name(Op op);
+// Tuple of keyword names of a kCall (borrowed), or nullptr.
+PyObject* kwnames(const Inst* call);
+// Target of a jump, of kForIter and of kSend; nullptr for the rest.
+const Inst* jump_target(const Inst* inst);
+// Is it a jump to an earlier instruction.
+bool is_backward_jump(const Inst* inst);
+// The following instruction in code order.
+[[nodiscard]] inline const Inst* next(const Inst* inst) { return inst + 1; }
+// Counter of the loop that a backward jump closes, or of the function for its kResume; nullptr for the rest.
+HotCounter* hot_counter(const Inst* inst);
+
+// Code objects. Decoding happens on the first request; nullptr only when memory is exhausted.
+// `unit_offset` counts 2-byte code units; prefixes (EXTENDED_ARG, KW_NAMES, PRECALL) belong to their instruction.
+const Inst* inst_at(PyCodeObject* code, int unit_offset, bool plain);
+const Inst* first_inst(PyCodeObject* code, bool plain);
+int inst_count(PyCodeObject* code);
+// First code unit of an instruction, prefixes included; lasti_of gives the unit of the instruction proper.
+int unit_of(PyCodeObject* code, const Inst* inst);
+int lasti_of(PyCodeObject* code, const Inst* inst);
+int index_of(PyCodeObject* code, const Inst* inst);
+bool is_plain(PyCodeObject* code, const Inst* inst);
+// The same instruction in the other form.
+const Inst* as_plain(PyCodeObject* code, const Inst* inst);
+const Inst* as_fast(PyCodeObject* code, const Inst* inst);
+// First unit of the header of the innermost loop around a unit, or -1. A loop is what a backward jump closes.
+int enclosing_loop(PyCodeObject* code, int unit_offset);
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Frames, for clients that may not include CPython's internal headers
+
+struct FrameView {
+  static PyFunctionObject* function(const _PyInterpreterFrame* frame);  // borrowed
+  static PyCodeObject* code(const _PyInterpreterFrame* frame);          // borrowed
+  static PyObject* globals(const _PyInterpreterFrame* frame);           // borrowed
+  static PyObject* builtins(const _PyInterpreterFrame* frame);          // borrowed
+  static PyObject* locals_mapping(const _PyInterpreterFrame* frame);    // borrowed or nullptr (class bodies, modules)
+  static PyObject** locals(_PyInterpreterFrame* frame);                 // localsplus: locals, cells, free variables
+  static int local_count(const _PyInterpreterFrame* frame);
+  static PyObject** stack_base(_PyInterpreterFrame* frame);             // first value stack slot
+  static _PyInterpreterFrame* previous(const _PyInterpreterFrame* frame);
+  static PyObject* generator(_PyInterpreterFrame* frame);               // borrowed; nullptr when not a generator's
+  static bool has_frame_object(const _PyInterpreterFrame* frame);       // someone may look at it (sys._getframe, ...)
+};
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Recording
+
+// Counts down; the hook runs when `count` underflows. One for each loop header (all backward jumps to it share it) and
+// one for each function. A client that wants each arrival keeps count at 0.
+struct HotCounter {
+  int32_t count;
+  int32_t limit;        // what count starts from again when the hook leaves it below zero and trace is nullptr
+  void* trace;          // client's; while set the hook runs at every arrival
+  void* client[2];      // client's
+  PyCodeObject* code;   // borrowed: the counter lives as long as the code object
+  int32_t unit;         // of the loop header, or of kResume for a function
+  bool is_call;
+};
+
+enum class Continuation : uint8_t {
+#define CONTINUATION(name, text) k##name,
+#include "vm/continuations.def"
+  kCount
+};
+std::string_view continuation_name(Continuation continuation);
+
+// Live state handed to hooks. A hook may change frame, ip, sp through the functions below (or directly) and returns
+// kReload then.
+struct ThreadView {
+  PyThreadState* tstate;
+  _PyInterpreterFrame* frame;
+  const Inst* ip;                     // about to be executed
+  PyObject** sp;                      // one past the top of the value stack
+  _PyInterpreterFrame* entry_frame;   // outermost frame of this activation
+  PyObject* result;                   // for HookResult::kReturn: new reference
+  bool entered_handler;               // record: ip is the first instruction of an exception handler
+  void* activation;                   // the evaluator's
+};
+
+enum class HookResult : uint8_t {
+  kContinue,  // nothing changed
+  kReload,    // frame, ip, sp changed: go on there
+  kError,     // a Python exception is set: unwind at view.ip in view.frame
+  kReturn,    // the view's frame returns view.result, as if it had executed kReturnValue
+};
+
+enum class Event : uint8_t {
+  kFramePushed,    // the evaluator entered `frame` by itself; its caller goes on with `continuation`
+  kFrameReturned,  // `frame` is left with `value`; sent before the continuation is applied
+  kFrameYielded,   // generator `frame` is suspended with `value`
+  kFrameResumed,   // generator `frame` goes on inside this activation, its caller with `continuation`
+  kGeneratorMade,  // `frame` was turned into generator `value`, which its caller gets
+  kUnwind,         // an exception is set and `frame` looks for a handler
+  kFrameUnwound,   // `frame` is left by an exception
+  kNestedEntry,    // C code of the recorded activation entered a new activation with `frame`
+  kNestedExit,     // ... and left it
+  kActivationEnd,  // the recorded activation's entry frame is left: recording has ended
+  kHandover,       // `frame` goes to CPython's evaluator (tracing): recording has ended
+};
+
+struct EventInfo {
+  Event event;
+  Continuation continuation;      // kFramePushed, kFrameResumed, kFrameReturned, kFrameYielded, kFrameUnwound
+  _PyInterpreterFrame* frame;
+  PyObject* value;                // borrowed, or nullptr
+};
+
+struct Hooks {
+  // At a loop back-edge whose counter underflows: view.ip is the loop header, about to be executed.
+  HookResult (*hot_loop)(ThreadView&, HotCounter&) = nullptr;
+  // At kResume (arg 0) of a Python function whose counter underflows; view.ip is that kResume, about to be executed.
+  HookResult (*hot_call)(ThreadView&, HotCounter&) = nullptr;
+  // While recording: before each instruction of the recorded activation.
+  HookResult (*record)(ThreadView&) = nullptr;
+  // While recording. Must not change the view.
+  void (*event)(ThreadView&, const EventInfo&) = nullptr;
+  int32_t loop_limit = 0;   // start value of loop counters; 0: hot_loop is never called
+  int32_t call_limit = 0;   // start value of function counters; 0: hot_call is never called
+};
+
+// The hooks must outlive the evaluator or be replaced. nullptr: none. Counters that exist get their limits anew.
+void set_hooks(const Hooks* hooks);
+
+// From inside hot_loop or hot_call (which then returns kReload): this activation goes on in plain code through
+// Hooks::record. One activation of one thread at a time records; returns false when another one does.
+[[nodiscard]] bool start_recording(ThreadView& view);
+// From inside a hook of the recorded activation, which then returns kReload (from `event`: takes effect at the next
+// instruction): all its frames go on in fast code.
+void stop_recording(ThreadView& view);
+bool recording();
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Rebuilding frames at side exits; all work on the view's activation and change the view
+
+// Pushes a frame for `function` (new reference is taken) as if the instruction view.ip of view.frame had called it; the
+// operands of the call must be gone from the caller's stack and what `continuation` needs must be on it. Locals are
+// NULL, to be filled by the caller; ip is the function's first instruction. nullptr with an exception: no memory or
+// RecursionError.
+[[nodiscard]] _PyInterpreterFrame* push_frame(ThreadView& view, PyFunctionObject* function, Continuation continuation);
+// Goes on inside a suspended generator as if view.ip (kForIter or kSend) of view.frame had resumed it; the generator is on top of
+// view.sp. Its locals and stack are as they were when it was suspended. Returns its frame.
+[[nodiscard]] _PyInterpreterFrame* resume_generator(ThreadView& view, PyObject* generator, Continuation continuation);
+// Makes the view's frame stand before `at` (either form; converted to the activation's current form).
+void set_position(ThreadView& view, const Inst* at);
+// Leaves view.frame (an inlined one, not view.entry_frame) and drops what it holds, without applying its continuation:
+// view becomes its caller at the calling instruction, with what the continuation needs on its stack.
+void drop_frame(ThreadView& view);
+// Continuation and calling instruction of an inlined frame of the activation; false for the entry frame.
+bool caller_of(const ThreadView& view, _PyInterpreterFrame* frame, Continuation* continuation, const Inst** at);
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Installing
+
+struct Stats {
+  uint64_t decoded_codes = 0;       // code objects decoded
+  uint64_t activations = 0;         // entries from C
+  uint64_t inlined_frames = 0;      // frames pushed without leaving the loop
+  uint64_t resumed_generators = 0;  // generators resumed without leaving the loop
+  uint64_t handovers = 0;           // frames given to CPython's evaluator (tracing)
+  uint64_t reinstalls = 0;          // times the evaluation slot had been taken away and was taken back
+};
+
+// Makes this evaluator the interpreter's; false with a Python exception set where this CPython is not supported.
+// Frames that already run stay with CPython's evaluator, which gives each new call to this one.
+[[nodiscard]] bool install();
+void uninstall();
+bool installed();
+const Stats& stats();
+
+}  // namespace dynvm::vm
