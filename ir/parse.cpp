@@ -475,11 +475,11 @@ class Parser {
     });
   }
 
-  // `kernel k0 {` is a body, `kernel k0 (` an instruction.
+  // `kernel k0 "name" ...` is a body, `kernel k0 (` an instruction.
   bool kernel_body_follows() const {
     std::string_view rest = lexer_.rest();
-    size_t at = rest.find_first_of("{(\n");
-    return at != std::string_view::npos && rest[at] == '{';
+    size_t at = rest.find_first_of("\"(\n");
+    return at != std::string_view::npos && rest[at] == '"';
   }
 
   bool kernel() {

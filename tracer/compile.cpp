@@ -3,8 +3,7 @@
 
 #include <chrono>
 
-#include "codegen/parallel.h"
-#include "ir/passes/passes.h"
+#include "ir/passes/pass.h"
 #include "ir/plan.h"
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -22,17 +21,27 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   trace->id = recording.trace.id;
   ir::Trace& ir = recording.trace;
   std::string name = ir.name;
-  if (base::dump_on(base::DumpStage::kIr)) base::dump(base::DumpStage::kIr, name + " recorded", ir::print(ir));
+  if (base::dump_on(base::DumpStage::kIr)) base::dump(base::DumpStage::kIr, name + " recorded", ir::print_trace(ir));
   ir::PassOptions pass_options;
-  if (bridge != nullptr) pass_options.has_planned_form = [bridge](const ir::AtenCall& call) { return bridge->has_planned_form(call); };
   base::Status status = ir::run_passes(ir, pass_options);
   if (!status.ok()) {
     *reason = Abort::k_pass_failed;
     *error = status.message();
     return nullptr;
   }
-  if (base::dump_on(base::DumpStage::kIr)) base::dump(base::DumpStage::kIr, name + " optimised", ir::print(ir));
-  ir::Plan plan = ir::make_plan(ir, pass_options);
+  if (base::dump_on(base::DumpStage::kIr)) base::dump(base::DumpStage::kIr, name + " optimised", ir::print_trace(ir));
+  ir::Plan plan = ir::make_plan(ir, [bridge](const ir::AtenCall& call) { return bridge != nullptr && bridge->has_planned_form(call); });
+  runtime::StoragePlan storages;
+  storages.arena_bytes = plan.arena_bytes;
+  for (const ir::StoragePlan& storage : plan.storages) {
+    bridge::StorageSpec spec;
+    static_assert(static_cast<int>(ir::StoragePlan::kResult) == static_cast<int>(bridge::StorageSpec::kResult));
+    static_assert(static_cast<int>(ir::StoragePlan::kFresh) == static_cast<int>(bridge::StorageSpec::kFresh));
+    spec.kind = static_cast<bridge::StorageSpec::Kind>(storage.kind);
+    spec.bytes = storage.bytes;
+    spec.arena_offset = storage.offset;
+    storages.storages.push_back(spec);
+  }
   runtime::CompileOptions options;
   options.stress_exits = base::options().stress == "exit";
   std::unique_ptr<runtime::CompiledTrace> compiled;

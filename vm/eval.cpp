@@ -480,12 +480,14 @@ deliver:
       }
       Py_DECREF(result);
       NEXT();
+    case Continuation::kReplace:
     case Continuation::kAttribute: {
       PyObject* owner = TOP;
       TOP = result;
       DROP(owner);
       NEXT();
     }
+    case Continuation::kReplaceMethod:
     case Continuation::kMethodAttribute: {
       PyObject* owner = TOP;
       TOP = nullptr;
@@ -625,23 +627,25 @@ callee_raised:
     ip = TARGET_OF(ip);
     DISPATCH();
   }
-  if (continuation == Continuation::kAttribute || continuation == Continuation::kMethodAttribute) {
-    // The object's own look-up failed: its __getattr__ is next.
+  if (continuation == Continuation::kAttribute || continuation == Continuation::kMethodAttribute ||
+      continuation == Continuation::kReplace || continuation == Continuation::kReplaceMethod) {
     AttrEntry* entry = find_attr(Py_TYPE(TOP), NAME_OF(ip));
-    if (entry != nullptr && entry->getattr != nullptr && PyErr_ExceptionMatches(PyExc_AttributeError)) {
-      PyErr_Clear();
-      SYNC();
-      detour = entry->getattr;
-      detour_arguments[0] = TOP;
-      detour_arguments[1] = Py_NewRef(NAME_OF(ip));
-      detour_count = 2;
-      if (continuation == Continuation::kMethodAttribute) {
-        TOP = nullptr;
-      } else {
-        --sp;
+    if (PyErr_ExceptionMatches(PyExc_AttributeError)) {
+      const bool ask = continuation == Continuation::kAttribute || continuation == Continuation::kMethodAttribute;
+      if (ask && entry != nullptr && entry->getattr != nullptr) {
+        // The object's own look-up failed: its __getattr__ is next.
+        PyErr_Clear();
+        SYNC();
+        detour = entry->getattr;
+        detour_arguments[0] = Py_NewRef(TOP);
+        detour_arguments[1] = Py_NewRef(NAME_OF(ip));
+        detour_count = 2;
+        continuation = continuation == Continuation::kMethodAttribute ? Continuation::kReplaceMethod : Continuation::kReplace;
+        goto enter_detour;
       }
-      continuation = Continuation::kPush;
-      goto enter_detour;
+      // LOAD_METHOD with the generic look-up leaves the error of a getter alone.
+      const bool generic = entry != nullptr && entry->access == AttrAccess::kGeneric && entry->getattr == nullptr;
+      if (ip->op != static_cast<uint16_t>(Op::kLoadMethod) || !generic) describe_attribute_error(TOP, NAME_OF(ip));
     }
   }
   goto error;

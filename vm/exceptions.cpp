@@ -120,6 +120,23 @@ bool match_exception_group(PyObject* exc, PyObject* type, PyObject** match, PyOb
   return true;
 }
 
+void describe_attribute_error(PyObject* object, PyObject* name) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (PyErr_GivenExceptionMatches(value, PyExc_AttributeError)) {
+    auto* error = reinterpret_cast<PyAttributeErrorObject*>(value);
+    if (error->name == nullptr && error->obj == nullptr &&
+        (PyObject_SetAttrString(value, "name", name) < 0 || PyObject_SetAttrString(value, "obj", object) < 0)) {
+      Py_XDECREF(type);
+      Py_XDECREF(value);
+      Py_XDECREF(traceback);
+      return;
+    }
+  }
+  PyErr_Restore(type, value, traceback);
+}
+
 // ---- tracing
 
 namespace {

@@ -47,38 +47,32 @@ generic_LoadAttr : {
       if (unlikely(!CAN_INLINE())) goto attribute_through_c;
       detour = entry->function;
       detour_count = 1;
-      if (entry->getattr != nullptr) {
-        detour_arguments[0] = Py_NewRef(owner);
-        continuation = Continuation::kAttribute;
-      } else {
-        detour_arguments[0] = owner;
-        --sp;
-        continuation = Continuation::kPush;
-      }
+      detour_arguments[0] = Py_NewRef(owner);
+      continuation = entry->getattr != nullptr ? Continuation::kAttribute : Continuation::kReplace;
       goto enter_detour;
     case AttrKind::kData:
       goto attribute_through_c;
-    default:
-      value = instance_value(owner, type, entry);
+    default: {
+      // Comparing strange keys of the instance's dict can run code that changes the class.
+      const AttrKind kind = entry->kind;
+      PyObject* descriptor = Py_XNewRef(entry->descriptor);
+      value = Py_XNewRef(instance_value(owner, type, entry));
       if (value != nullptr) {
-        Py_INCREF(value);
+        Py_XDECREF(descriptor);
         break;
       }
-      if (unlikely(PyErr_Occurred() != nullptr)) goto attribute_raised;
-      if (entry->kind == AttrKind::kInstance) goto attribute_missing;
-      value = entry->descriptor;
-      if (entry->kind == AttrKind::kClassValue) {
-        Py_INCREF(value);
-        break;
+      if (unlikely(PyErr_Occurred() != nullptr)) {
+        Py_XDECREF(descriptor);
+        goto attribute_raised;
       }
-      Py_INCREF(value);
-      {
-        PyObject* bound = bind_descriptor(value, owner, type);
-        Py_DECREF(value);
-        value = bound;
-      }
+      if (kind == AttrKind::kInstance) goto attribute_missing;
+      value = descriptor;
+      if (kind == AttrKind::kClassValue) break;
+      value = bind_descriptor(descriptor, owner, type);
+      Py_DECREF(descriptor);
       if (unlikely(value == nullptr)) goto attribute_raised;
       break;
+    }
   }
   TOP = value;
   DROP(owner);
@@ -90,15 +84,10 @@ attribute_missing : {
   AttrEntry* entry = find_attr(Py_TYPE(TOP), NAME_OF(ip));
   if (entry != nullptr && entry->getattr != nullptr && CAN_INLINE()) {
     detour = entry->getattr;
-    detour_arguments[0] = TOP;
+    detour_arguments[0] = Py_NewRef(TOP);
     detour_arguments[1] = Py_NewRef(NAME_OF(ip));
     detour_count = 2;
-    if (ip->op == static_cast<uint16_t>(Op::kLoadMethod)) {
-      TOP = nullptr;
-    } else {
-      --sp;
-    }
-    continuation = Continuation::kPush;
+    continuation = ip->op == static_cast<uint16_t>(Op::kLoadMethod) ? Continuation::kReplaceMethod : Continuation::kReplace;
     goto enter_detour;
   }
 }
@@ -238,39 +227,38 @@ generic_LoadMethod : {
       if (unlikely(!CAN_INLINE())) goto attribute_through_c;
       detour = entry->function;
       detour_count = 1;
-      if (entry->getattr != nullptr) {
-        detour_arguments[0] = Py_NewRef(owner);
-        continuation = Continuation::kMethodAttribute;
-      } else {
-        detour_arguments[0] = owner;
-        TOP = nullptr;
-        continuation = Continuation::kPush;
-      }
+      detour_arguments[0] = Py_NewRef(owner);
+      continuation = entry->getattr != nullptr ? Continuation::kMethodAttribute : Continuation::kReplaceMethod;
       goto enter_detour;
     case AttrKind::kGetSet:
     case AttrKind::kData:
       goto attribute_through_c;
-    default:
-      value = instance_value(owner, type, entry);
+    default: {
+      const AttrKind kind = entry->kind;
+      PyObject* descriptor = Py_XNewRef(entry->descriptor);
+      value = Py_XNewRef(instance_value(owner, type, entry));
       if (value != nullptr) {
-        Py_INCREF(value);
+        Py_XDECREF(descriptor);
         break;
       }
-      if (unlikely(PyErr_Occurred() != nullptr)) goto attribute_raised;
-      if (entry->kind == AttrKind::kInstance) goto attribute_missing;
-      value = Py_NewRef(entry->descriptor);
-      if (entry->kind == AttrKind::kMethod) {
+      if (unlikely(PyErr_Occurred() != nullptr)) {
+        Py_XDECREF(descriptor);
+        goto attribute_raised;
+      }
+      if (kind == AttrKind::kInstance) goto attribute_missing;
+      value = descriptor;
+      if (kind == AttrKind::kMethod) {
         TOP = value;
         PUSH(owner);
         NEXT();
       }
-      if (entry->kind == AttrKind::kNonData) {
-        PyObject* bound = bind_descriptor(value, owner, type);
-        Py_DECREF(value);
-        value = bound;
+      if (kind == AttrKind::kNonData) {
+        value = bind_descriptor(descriptor, owner, type);
+        Py_DECREF(descriptor);
         if (unlikely(value == nullptr)) goto attribute_raised;
       }
       break;
+    }
   }
   TOP = nullptr;
   PUSH(value);

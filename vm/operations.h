@@ -61,6 +61,9 @@ PyObject* match_class(PyObject* subject, PyObject* type, Py_ssize_t positional, 
   return Py_TYPE(descriptor)->tp_descr_get(descriptor, object, reinterpret_cast<PyObject*>(type));
 }
 
+// Tells an AttributeError that is set which object and name it is about, if it does not know yet (for suggestions).
+void describe_attribute_error(PyObject* object, PyObject* name);
+
 // sys.settrace and sys.setprofile callbacks for frames that leave the evaluator while tracing has just been switched on.
 void trace_exception(PyThreadState* tstate, cpython::Frame* frame);
 void trace_unwound(PyThreadState* tstate, cpython::Frame* frame);

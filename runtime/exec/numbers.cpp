@@ -22,7 +22,7 @@ PyObject* box_float(int64_t bits) { return PyFloat_FromDouble(from_bits(bits)); 
 // Python's float_pow agrees with C99's pow wherever it neither raises nor turns to complex numbers.
 int pow_float(int64_t base, int64_t exponent, int64_t* result) {
   double x = from_bits(base), y = from_bits(exponent);
-  if (x == 0 && y < 0) return 1;                                                           // ZeroDivisionError
+  if (x == 0 && y < 0 && std::isfinite(y)) return 1;                                                         // ZeroDivisionError
   if (x < 0 && std::isfinite(x) && std::isfinite(y) && y != std::floor(y)) return 1;       // complex
   errno = 0;
   double value = std::pow(x, y);

@@ -160,7 +160,8 @@ std::optional<c10::OperatorHandle> find_operator(const ir::AtenCall& call) {
 
 CallHow classify(const ir::AtenCall& call, const OperatorFacts& facts, bool on_cpu, std::optional<OutOverload>* out, DirectFunction* direct) {
   if (call.mutates.empty() && only_aliases(call)) {
-    if (call.is_random) return CallHow::kFunctional;  // nothing to see of it, but the generator moves on
+    if (call.is_random) return CallHow::kFunctional;     // nothing to see of it, but the generator moves on
+    if (call.results.empty()) return CallHow::kInPlace;  // it is there to raise, as _linalg_check_errors is
     return has_results(call) && has_scalars(call) ? CallHow::kMovedView : CallHow::kNothing;
   }
   if (on_cpu || facts.lift_fresh) {
@@ -261,6 +262,7 @@ void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
   plan.how = classify(plan.call, facts, on_cpu, &plan.out, &plan.direct);
   if (plan.how == CallHow::kMovedView && plan.results.size() != 1) fail("view of several results with run-time scalars: " + full_name(spec.call));
 
+  if (plan.how == CallHow::kDirect) convert_numbers(plan);
   if (plan.how == CallHow::kDirect || plan.how == CallHow::kOut) {
     for (int32_t result : plan.results) {
       if (result < 0) continue;
@@ -313,6 +315,22 @@ void ProgramImpl::plan_wrap(const bridge::WrapSpec& spec) {
     }
   }
   wraps.push_back(std::move(plan));
+}
+
+// Eager converts the number of `x * 2.0` to x's type in each call, at three times the cost of the rest; here it has that type from the start.
+// Only for types that the kernels compute in themselves: for the others the number keeps more digits than the tensor.
+void ProgramImpl::convert_numbers(CallPlan& plan) {
+  const std::string& name = plan.call.name;
+  if (plan.call.overload != "Tensor" || (name != "aten::add" && name != "aten::sub" && name != "aten::mul" && name != "aten::div" && name != "aten::add_" &&
+                                         name != "aten::sub_" && name != "aten::mul_" && name != "aten::div_")) {
+    return;
+  }
+  if (plan.tensors.size() != 1 || plan.tensors[0].argument != 0 || !plan.constants[1].isTensor()) return;
+  const c10::ScalarType type = tensors[static_cast<size_t>(plan.tensors[0].tensor)].type;
+  if (type != c10::ScalarType::Float && type != c10::ScalarType::Double) return;
+  at::Tensor converted = plan.constants[1].toTensor().to(type);
+  converted.unsafeGetTensorImpl()->set_wrapped_number(true);
+  plan.constants[1] = converted;
 }
 
 bridge::Session* ProgramImpl::acquire() {

@@ -98,6 +98,7 @@ class ProgramImpl final : public bridge::Program {
   void plan_storages(const bridge::ProgramSpec& spec);
   void plan_tensors(const bridge::ProgramSpec& spec);
   void plan_call(const bridge::CallSpec& spec);
+  void convert_numbers(CallPlan& plan);
   void plan_wrap(const bridge::WrapSpec& spec);
   std::vector<std::unique_ptr<SessionImpl>> pool_;
 };

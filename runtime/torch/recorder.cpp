@@ -149,7 +149,7 @@ class RecorderImpl final : public bridge::Recorder {
       ir::TensorMeta& meta = metas_.emplace_back(to_meta(tensor));
       meta.storage = storage_number(tensor.storage());
       meta.requires_grad = tensor.requires_grad();
-      meta.is_leaf = !meta.requires_grad;
+      meta.is_leaf = tensor.is_leaf();
     }
     return entry->second;
   }

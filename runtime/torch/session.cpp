@@ -234,7 +234,7 @@ void SessionImpl::put_scalars(const CallPlan& plan, CallState& state, const int6
         void* data = tensor.mutable_data_ptr();
         switch (tensor.scalar_type()) {
           case c10::ScalarType::Double: *static_cast<double*>(data) = as_double; break;
-          case c10::ScalarType::Float: *static_cast<float*>(data) = static_cast<float>(as_double); break;
+          case c10::ScalarType::Float: *static_cast<float*>(data) = place.bits == ir::DType::kF64 ? static_cast<float>(as_double) : static_cast<float>(bits); break;
           case c10::ScalarType::Long: *static_cast<int64_t*>(data) = as_int; break;
           case c10::ScalarType::Int: *static_cast<int32_t*>(data) = static_cast<int32_t>(as_int); break;
           case c10::ScalarType::Bool: *static_cast<bool*>(data) = as_int != 0; break;

@@ -188,7 +188,10 @@ class FakeBridge : public bridge::Bridge {
     return program;
   }
   const bridge::SessionFunctions& functions() override { return kFunctions; }
+  std::string last_refusal() override { return {}; }
   bool has_planned_form(const ir::AtenCall&) override { return true; }
+  bridge::ParallelForFunction parallel_for() override { return nullptr; }
+  int num_threads() override { return 1; }
 
  private:
   PyObject *log_, *state_ok_, *grads_;

@@ -388,8 +388,8 @@ PyObject* change_session(PyObject*, PyObject* program) {
   Py_RETURN_NONE;
 }
 
-// time(program, inputs [(id, tensor)], scalars, repeats, wraps [(wrap number, parameter)]) -> microseconds of the fastest iteration, all of it in C++:
-// bind, allocate, calls, gradients set, end.
+// time_program(program, inputs [(id, tensor)], scalars, repeats, grads [(wrap number, parameter)]) -> microseconds of the fastest iteration, all of
+// it in C++, as (whole, bind, run, wrap and set grads, end).
 PyObject* time_program(PyObject*, PyObject* args) {
   PyObject *program, *inputs, *scalars, *grads;
   int repeats;
@@ -397,35 +397,40 @@ PyObject* time_program(PyObject*, PyObject* args) {
   Running& running = *get<Running>(program);
   const bridge::SessionFunctions& f = torch_bridge->functions();
   std::vector<std::pair<int32_t, PyObject*>> bound, set;
-  for (Py_ssize_t i = 0; i < PyList_Size(inputs); ++i) {
-    int id;
-    PyObject* tensor;
-    if (!PyArg_ParseTuple(PyList_GetItem(inputs, i), "iO", &id, &tensor)) return nullptr;
-    bound.emplace_back(id, tensor);
-  }
-  for (Py_ssize_t i = 0; i < PyList_Size(grads); ++i) {
-    int number;
-    PyObject* tensor;
-    if (!PyArg_ParseTuple(PyList_GetItem(grads, i), "iO", &number, &tensor)) return nullptr;
-    set.emplace_back(number, tensor);
-  }
+  const auto read_pairs = [](PyObject* list, std::vector<std::pair<int32_t, PyObject*>>& out) {
+    for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
+      int number;
+      PyObject* tensor;
+      if (!PyArg_ParseTuple(PyList_GetItem(list, i), "iO", &number, &tensor)) return false;
+      out.emplace_back(number, tensor);
+    }
+    return true;
+  };
+  if (!read_pairs(inputs, bound) || !read_pairs(grads, set)) return nullptr;
   const std::vector<int64_t> bits = scalar_bits(scalars);
-  double best = 1e30;
+  using Clock = std::chrono::steady_clock;
+  const auto us = [](Clock::time_point a, Clock::time_point b) { return std::chrono::duration<double, std::micro>(b - a).count(); };
+  double best[5] = {1e30, 0, 0, 0, 0};
   for (int i = 0; i < repeats; ++i) {
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     for (const auto& [id, tensor] : bound) {
       if (f.bind_input(running.session, id, tensor) != 0) return PyErr_Format(PyExc_ValueError, "input %d does not fit", id);
     }
+    const auto after_bind = Clock::now();
     if (!run_calls(running, bits, 0, static_cast<int32_t>(running.calls))) return nullptr;
+    const auto after_run = Clock::now();
     for (const auto& [number, tensor] : set) {
       PyObject* grad = f.wrap(running.session, number);
       if (!grad || torch_bridge->set_grad(tensor, grad) < 0) return nullptr;
       Py_DECREF(grad);
     }
+    const auto after_wrap = Clock::now();
     f.end_iteration(running.session);
-    best = std::min(best, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+    const auto end = Clock::now();
+    const double now[5] = {us(start, end), us(start, after_bind), us(after_bind, after_run), us(after_run, after_wrap), us(after_wrap, end)};
+    if (now[0] < best[0]) std::copy(now, now + 5, best);
   }
-  return PyFloat_FromDouble(best);
+  return Py_BuildValue("ddddd", best[0], best[1], best[2], best[3], best[4]);
 }
 
 // time_call(program, call, repeats) -> nanoseconds a call, the fastest of ten rounds; inputs stay bound.

@@ -148,7 +148,7 @@ class Training(unittest.TestCase):
         s = self.check(mlp, lambda p: torch.optim.Adam(p, lr=1e-3), lambda m, x, y: F.cross_entropy(m(x), y), batches(5, 64, 64))
         values = numbers(s.lists[-1])
         inputs = list({**s.state_inputs, **dict(zip(s.batch_ids, s.data[0]))}.items())
-        best = driver.time_program(s.replay.program, inputs, [values[p] for p in s.places], 300, list(enumerate(s.parameters)))
+        best = driver.time_program(s.replay.program, inputs, [values[p] for p in s.places], 300, list(enumerate(s.parameters)))[0]
         eager = 1e9
         for _ in range(300):
             start = time.perf_counter()

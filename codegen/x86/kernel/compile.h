@@ -35,8 +35,8 @@ class CompiledKernel {
 
   // Runs the whole kernel, on several threads where that pays.
   void run(void* const* pointers, const int64_t* scalars) const {
-    if (!parallel_) return entry_(pointers, scalars);
-    run_parallel(pointers, scalars);
+    if (!parallel_) entry_(pointers, scalars);
+    else run_parallel(pointers, scalars);
   }
 
   Entry entry() const { return entry_; }            // whole space, this thread only; callable from generated code
@@ -46,7 +46,7 @@ class CompiledKernel {
   const void* code() const { return code_; }
   size_t code_size() const { return code_size_; }
   double cost() const { return cost_; }               // estimated single-thread nanoseconds
-  std::string dump() const;                           // kernel text, loop nest and bytes in hex, for --dump=asm
+  std::string dump() const;                           // kernel text and bytes in hex, for --dump=asm
 
  private:
   friend class KernelBuilder;
@@ -60,7 +60,7 @@ class CompiledKernel {
   double cost_ = 0;
   void* code_ = nullptr;
   size_t code_size_ = 0, mapped_size_ = 0;
-  std::string description_;
+  ir::Kernel kernel_;   // for dump()
 };
 
 // On error *compiled is null and the message names the reason.

@@ -1,4 +1,8 @@
-"""Switches dynvm's evaluator on at interpreter start (tests only: the launcher does it for users)."""
+"""Switches dynvm's evaluator on at interpreter start (tests only: the launcher does it for users).
+
+DYNVM_VM_MODULE: folder of _dynvm_vm. DYNVM_VM_OFF: leave CPython's evaluator (the other side of a comparison).
+DYNVM_VM_STRESS: "loop_limit,call_limit,length,rebuild" for _dynvm_vm.stress.
+"""
 import os
 import sys
 
@@ -7,4 +11,7 @@ try:
     import _dynvm_vm
 finally:
     del sys.path[0]
-_dynvm_vm.install()
+if "DYNVM_VM_OFF" not in os.environ:
+    _dynvm_vm.install()
+    if "DYNVM_VM_STRESS" in os.environ:
+        _dynvm_vm.stress(*map(int, os.environ["DYNVM_VM_STRESS"].split(",")))

@@ -1,0 +1,162 @@
+// Compiles kernels: nest, vector code, registers, x86, executable memory. See compile.h. Tests: tests/kernel/compile_test.cpp.
+#include "codegen/x86/kernel/compile.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "codegen/parallel.h"
+#include "codegen/x86/kernel/emit.h"
+#include "codegen/x86/kernel/lower.h"
+#include "codegen/x86/kernel/nest.h"
+#include "codegen/x86/kernel/registers.h"
+#include "ir/kernel/text.h"
+
+namespace dynvm::codegen {
+
+namespace {
+
+// Waking threads costs some microseconds; below this a kernel runs where it is called.
+constexpr double kParallelNanoseconds = 20000;
+constexpr double kGrainNanoseconds = 8000;
+
+// Single-thread time from the instruction counts: an instruction of a loop takes about a third of a nanosecond, helpers much more.
+double estimate_cost(const VCode& code) {
+  double cost = 20, times = 1;
+  std::vector<double> outer;
+  for (const VInst& i : code.insts) {
+    if (i.op == VOp::k_loop) {
+      const VLoop& loop = code.loops[i.imm];
+      outer.push_back(times);
+      double size = static_cast<double>(code.sizes[loop.dim]);
+      double unrolled_step = 0;
+      switch (loop.kind) {
+        case VLoop::kScalar: times *= size; break;
+        case VLoop::kUnrolled: times *= static_cast<double>(loop.end / loop.step); break;
+        case VLoop::kSingle:
+          // After an unrolled loop only its rest.
+          for (int64_t k = i.imm - 1; k >= 0 && k >= i.imm - 1; --k)
+            if (code.loops[k].kind == VLoop::kUnrolled && code.loops[k].dim == loop.dim) unrolled_step = static_cast<double>(code.loops[k].step);
+          times *= unrolled_step > 0 ? unrolled_step / static_cast<double>(loop.step) / 2 : static_cast<double>(loop.end / loop.step);
+          break;
+        case VLoop::kTail: break;
+      }
+      continue;
+    }
+    if (i.op == VOp::k_endloop) {
+      times = outer.back();
+      outer.pop_back();
+      continue;
+    }
+    double weight = 0.35;
+    if (i.op == VOp::k_call) weight = 10.0 * code.lanes;
+    else if (i.op == VOp::k_div || i.op == VOp::k_sqrt) weight = 2;
+    else if (i.op == VOp::k_load || i.op == VOp::k_store)
+      weight = code.accesses[i.imm].kind == VAccess::kStrided || code.accesses[i.imm].partial ? 3 : 1;
+    cost += weight * times;
+  }
+  return cost;
+}
+
+}  // namespace
+
+// Fills a CompiledKernel's fields.
+class KernelBuilder {
+ public:
+  static base::Status build(const ir::Kernel& kernel, const CpuFeatures& features, const KernelOptions& options, std::unique_ptr<CompiledKernel>* compiled) {
+    compiled->reset();
+    base::Status status = ir::verify_kernel(kernel);
+    if (!status.ok()) return status;
+    if (!features.avx2) return base::Status::failure("kernel \"" + kernel.name + "\": the processor has no AVX2 with FMA");
+    Nest nest = make_nest(kernel, features.avx512 ? 64 : 32, false);
+    VCode code;
+    status = lower_kernel(kernel, nest, options.unroll, &code);
+    if (!status.ok()) return status;
+    double cost = estimate_cost(code);
+    bool parallel = options.parallel && cost >= kParallelNanoseconds;
+    if (parallel) {
+      // Once more, with run-time bounds for one dim.
+      nest = make_nest(kernel, features.avx512 ? 64 : 32, true);
+      status = lower_kernel(kernel, nest, options.unroll, &code);
+      if (!status.ok()) return status;
+      parallel = code.split_dim >= 0;
+    }
+    Registers registers = assign_registers(code, allocatable_registers(features.avx512));
+    EmittedCode emitted;
+    status = emit_code(code, registers, features.avx512, &emitted);
+    if (!status.ok()) return status.in("kernel \"" + kernel.name + "\"");
+    std::unique_ptr<CompiledKernel> result(new CompiledKernel());
+    if (!place(emitted, result.get())) return base::Status::failure("kernel \"" + kernel.name + "\": no executable memory");
+    result->cost_ = cost;
+    result->kernel_ = kernel;
+    result->parallel_ = parallel;
+    if (parallel) {
+      result->range_size_ = code.sizes[code.split_dim];
+      double per_point = cost / static_cast<double>(result->range_size_);
+      result->grain_ = std::max<int64_t>(1, static_cast<int64_t>(kGrainNanoseconds / per_point));
+      // Pieces of the vector dim end at whole vectors, and at whole cache lines of bytes.
+      if (code.split_dim == code.vector_dim) result->grain_ = (result->grain_ + 63) / 64 * 64;
+    }
+    *compiled = std::move(result);
+    return base::Status();
+  }
+
+ private:
+  static bool place(const EmittedCode& emitted, CompiledKernel* kernel) {
+    size_t mapped = (emitted.bytes.size() + 4095) / 4096 * 4096;
+    void* memory = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    std::memcpy(memory, emitted.bytes.data(), emitted.bytes.size());
+    if (mprotect(memory, mapped, PROT_READ | PROT_EXEC) != 0) {
+      munmap(memory, mapped);
+      return false;
+    }
+    kernel->code_ = memory;
+    kernel->code_size_ = emitted.bytes.size();
+    kernel->mapped_size_ = mapped;
+    kernel->entry_ = reinterpret_cast<CompiledKernel::Entry>(memory);
+    kernel->range_ = reinterpret_cast<CompiledKernel::RangeEntry>(static_cast<char*>(memory) + emitted.range_offset);
+    return true;
+  }
+};
+
+CompiledKernel::~CompiledKernel() {
+  if (code_) munmap(code_, mapped_size_);
+}
+
+void CompiledKernel::run_parallel(void* const* pointers, const int64_t* scalars) const {
+  int threads = num_threads();
+  if (threads <= 1 || range_size_ < 2 * grain_) return entry_(pointers, scalars);
+  struct Call {
+    RangeEntry range;
+    void* const* pointers;
+    const int64_t* scalars;
+  } call{range_, pointers, scalars};
+  auto body = [](void* context, int64_t begin, int64_t end) {
+    const Call& c = *static_cast<const Call*>(context);
+    c.range(c.pointers, c.scalars, begin, end);
+  };
+  // Even pieces, whole grains.
+  int64_t piece = (range_size_ + threads - 1) / threads;
+  piece = std::max(grain_, (piece + 63) / 64 * 64 > range_size_ ? piece : grain_ % 64 == 0 ? (piece + 63) / 64 * 64 : piece);
+  parallel_for(range_size_, piece, body, &call);
+}
+
+std::string CompiledKernel::dump() const {
+  std::string out = "kernel " + ir::print_kernel(kernel_) + "\n# " + std::to_string(code_size_) + " bytes, estimated " + std::to_string(static_cast<int64_t>(cost_)) + " ns";
+  const uint8_t* bytes = static_cast<const uint8_t*>(code_);
+  constexpr char kDigits[] = "0123456789abcdef";
+  for (size_t i = 0; i < code_size_; ++i) {
+    out += i % 32 == 0 ? '\n' : ' ';
+    out += kDigits[bytes[i] >> 4];
+    out += kDigits[bytes[i] & 15];
+  }
+  return out + "\n";
+}
+
+base::Status compile_kernel(const ir::Kernel& kernel, const CpuFeatures& features, const KernelOptions& options, std::unique_ptr<CompiledKernel>* compiled) {
+  return KernelBuilder::build(kernel, features, options, compiled);
+}
+
+}  // namespace dynvm::codegen

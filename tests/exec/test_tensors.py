@@ -1,0 +1,139 @@
+"""The tensor part of traces on a bridge without torch: who is called, when, with what."""
+
+import struct
+import unittest
+
+from trace_case import TraceCase
+
+INPUT, ARENA, FRESH, RESULT = range(4)
+
+
+def floats(*values):
+    return bytearray(struct.pack(f"{len(values)}f", *values))
+
+
+class Tensors(TraceCase):
+    def test_calls_in_order_with_their_numbers(self):
+        log = []
+        trace = self.compile("""
+%0:o = slot #0
+guard_torch_state {grad : f32 0 0} !snap0
+%2:t = unbox_tensor %0 !snap0 -> f32[2]{1} s0
+%3:o = slot #1
+%4:f = unbox_float %3 !snap0
+%5 = aten "test::scale" (%2, $%4, 3) -> (f32[2]{1} s1) !snap0
+%6:t = result %5 #0 -> f32[2]{1} s1
+%7 = aten "aten::view" (%6, ints[2,1]) -> (f32[2,1]{1,1} s1 alias 0) !snap0
+%8:t = result %7 #0 -> f32[2,1]{1,1} s1
+bump_version %2 #2
+%10 = aten "test::fill" (%8, $%4) -> () mutates [0] !snap0
+%11:o = wrap %8 grad
+loop !snap1
+snap0: root unit 0 [=, =, =]
+snap1: root unit 0 [=, =, %11]
+""", storages=[(INPUT, 8), (FRESH, 8)], log=log)
+        bits = struct.unpack("q", struct.pack("d", 2.5))[0]
+        slots = [floats(1, 2), 2.5, None]
+        self.assertEqual(trace.run(slots, breaker=True)[0], "break")
+        self.assertEqual(log, [("bind", 0), ("allocate", 1), ("call", "test::scale", [bits]), ("bump", 0, 2), ("call", "test::fill", [bits]),
+                               ("wrap", 0), ("end",)])
+        self.assertEqual(slots[2], floats(2.5, 2.5))
+        self.check_leaks(lambda: (trace.run([slots[0], 2.5, None], breaker=True), log.clear()))
+
+    def test_guards(self):
+        state = [True]
+        trace = self.compile("""
+%0:o = slot #0
+guard_torch_state {grad : f32 0 0} !snap0
+%2:t = unbox_tensor %0 !snap0 -> f32[2]{1} s0
+leave !snap0
+snap0: root unit 0 [=]
+""", storages=[(INPUT, 8)], state=state)
+        self.assertEqual(trace.run([floats(1, 2)])[0], "leave")
+        self.assertEqual(trace.run([floats(1)])[:2], ("guard", 2))
+        self.assertEqual(trace.run(["no tensor"])[:2], ("guard", 2))
+        state[0] = False
+        self.assertEqual(trace.run([floats(1, 2)])[:2], ("guard", 1))
+
+    def test_raising_call_ends_the_session(self):
+        log = []
+        trace = self.compile("""
+%0:o = slot #0
+%1:o = build_list %0
+%2:t = unbox_tensor %0 !snap0 -> f32[2]{1} s0
+%3 = aten "test::raise" (%2) -> () !snap1
+leave !snap0
+snap0: root unit 0 [=]
+snap1: root unit 3 [=, %1]
+""", storages=[(INPUT, 8)], log=log)
+        o = floats(1, 2)
+        kind, inst, frames, error = trace.run([o])
+        self.assertEqual((kind, inst, str(error), frames[0][4][1]), ("error", 3, "raised by test::raise", [o]))
+        self.assertEqual(log[-1], ("end",))
+
+    def test_read_scalar_and_sunk_wrap(self):
+        log = []
+        trace = self.compile("""
+%0:o = slot #0
+%1:t = unbox_tensor %0 !snap0 -> f32[]{} s0
+%2:f = read_scalar %1 !snap0
+%3:f = const_float 1.0
+%4:b = gt_float %2, %3
+%5 = aten "test::fill" (%1, $%2) -> (f32[]{} s1) !snap0
+%6:t = result %5 #0 -> f32[]{} s1
+%7:o = wrap %6 sunk
+guard_true %4 !snap1
+loop !snap0
+snap0: root unit 0 [=]
+snap1: root unit 3 [%7, %2, %7]
+""", storages=[(INPUT, 4), (ARENA, 4)], log=log)
+        self.assertEqual(trace.run([floats(1.5)], breaker=True)[0], "break")
+        self.assertNotIn(("wrap", 0), log)
+        kind, _, frames, _ = trace.run([floats(0.5)])
+        made, number, same = frames[0][4]
+        self.assertEqual((kind, made, number), ("guard", floats(0.0), 0.5))
+        self.assertIs(made, same)
+        self.assertEqual(log[-2:], [("wrap", 0), ("end",)])
+
+    def test_wrap_that_raises(self):
+        for how in ("", " sunk"):
+            trace = self.compile(f"""
+%0:o = slot #0
+%1:t = unbox_tensor %0 !snap0 -> f32[2]{{1}} s0
+%2:o = wrap %1 fn "Raises"{how} !snap0
+leave !snap1
+snap0: root unit 0 [=]
+snap1: root unit 3 [%2]
+""", storages=[(INPUT, 8)])
+            _, _, frames, error = trace.run([floats(1, 2)])
+            self.assertEqual(str(error), "raised by wrap")
+
+    def test_grad(self):
+        trace = self.compile("""
+%0:o = slot #0
+%1:o = slot #1
+%2:o = get_grad %0
+set_grad %0, %1 !snap0
+%4:o = get_grad %0
+leave !snap1
+snap0: root unit 0 [=, =]
+snap1: root unit 3 [%2, %4]
+""", storages=[])
+        t, g = floats(1), floats(2)
+        self.assertEqual(trace.run([t, g])[2][0][4], [None, g])
+        self.check_counts(lambda: trace.run([t, g]), t, g)
+        self.assertEqual(str(trace.run([t, "text"])[3]), "assigned grad has to be a Tensor or None")
+
+    def test_unknown_operation(self):
+        with self.assertRaisesRegex(ValueError, "torch program: no operation test::unknown"):
+            self.compile("""
+%0:o = slot #0
+%1:t = unbox_tensor %0 !snap0 -> f32[2]{1} s0
+%2 = aten "test::unknown" (%1) -> () !snap0
+leave !snap0
+snap0: root unit 0 [=]
+""", storages=[(INPUT, 8)])
+
+
+if __name__ == "__main__":
+    unittest.main()

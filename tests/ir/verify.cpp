@@ -1,0 +1,110 @@
+// The verifier: the sample verifies; each broken rule is found.
+#include "ir/verify.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "ir/text.h"
+
+namespace dynvm::ir {
+namespace {
+
+constexpr char kGood[] = R"ir(
+trace 1 "t" storages 4
+%0:o = slot #0
+%1:o = const_obj @0 "T"
+guard_type %0, %1 !snap0
+%3:t = unbox_tensor %0 !snap0 -> f32[4,8]{8,1} s0
+%4:f = const_float 2.0
+%5 = aten "aten::mul.Tensor" (%3, $f64 %4) -> (f32[4,8]{8,1} s1) !snap0
+%6:t = result %5 #0 -> f32[4,8]{8,1} s1
+%7:o = wrap %6 sunk
+%8:o = build_tuple %7, %4 sunk
+kernel k0 (%6, %6, %4)
+%10:b = lt_float %4, %4
+guard_true %10 !snap1
+loop !snap1
+snap0: root unit 0 [=]
+snap1: root unit 4 [%8, %4]
+kernel k0 "k" sizes [32] pointers 4 scalars (f64) {
+  o0 = f32 p1 + 0 {1}
+  o1 = f32 p1 + 32 {1}
+  n0 = load f32 o0
+  n1 = scalar f32 s0
+  n2 = mul f32 n0, n1
+  store o1, n2
+}
+)ir";
+
+std::string verdict(const std::function<void(Trace&)>& change) {
+  Trace trace;
+  base::Status status = parse_trace(kGood, &trace);
+  if (!status.ok()) return "does not parse: " + status.message();
+  change(trace);
+  return verify_trace(trace).message();
+}
+
+bool finds(const std::string& what, const std::function<void(Trace&)>& change) {
+  std::string message = verdict(change);
+  bool found = message.find(what) != std::string::npos;
+  if (!found) ADD_FAILURE() << "said: " << message;
+  return found;
+}
+
+TEST(Verify, AcceptsAGoodTrace) {
+  EXPECT_EQ(verdict([](Trace&) {}), "");
+}
+
+TEST(Verify, FindsBrokenStructure) {
+  EXPECT_TRUE(finds("not defined before", [](Trace& t) { t.operands[t.insts[2].first] = 2; }));
+  EXPECT_TRUE(finds("takes 2 operands", [](Trace& t) { t.insts[2].count = 1; }));
+  EXPECT_TRUE(finds("operands out of range", [](Trace& t) { t.insts[2].count = 1000; }));
+  EXPECT_TRUE(finds("object out of range", [](Trace& t) { t.insts[1].imm = 5; }));
+  EXPECT_TRUE(finds("call out of range", [](Trace& t) { t.insts[5].imm = 1; }));
+  EXPECT_TRUE(finds("does not end", [](Trace& t) { t.insts.pop_back(); }));
+  EXPECT_TRUE(finds("does not stand last", [](Trace& t) { t.insts.push_back(t.insts[4]); }));
+  EXPECT_TRUE(finds("empty", [](Trace& t) { t.insts.clear(); }));
+}
+
+TEST(Verify, FindsWrongTypes) {
+  EXPECT_TRUE(finds("wrong result type", [](Trace& t) { t.insts[0].type = Type::kInt; }));
+  EXPECT_TRUE(finds("has the wrong type", [](Trace& t) { t.operands[t.insts[11].first] = 4; }));
+  EXPECT_TRUE(finds("has the wrong type", [](Trace& t) { t.operands[t.insts[7].first] = 0; }));
+  EXPECT_TRUE(finds("metadata", [](Trace& t) { t.insts[3].meta = -1; }));
+  EXPECT_TRUE(finds("metadata", [](Trace& t) { t.insts[3].meta = 77; }));
+}
+
+TEST(Verify, FindsSnapshotFaults) {
+  EXPECT_TRUE(finds("needs a snapshot", [](Trace& t) { t.insts[2].snapshot = kNoSnapshot; }));
+  EXPECT_TRUE(finds("snapshot out of range", [](Trace& t) { t.insts[2].snapshot = 9; }));
+  EXPECT_TRUE(finds("names no value", [](Trace& t) { t.snapshots[0].frames[0].slots.push_back(3); }));
+  EXPECT_TRUE(finds("names no value", [](Trace& t) { t.snapshots[1].frames[0].slots.push_back(6); }));
+  EXPECT_TRUE(finds("no frame", [](Trace& t) { t.snapshots[1].frames.clear(); }));
+  EXPECT_TRUE(finds("root", [](Trace& t) { t.snapshots[1].frames[0].function = 0; }));
+}
+
+TEST(Verify, FindsTensorFaults) {
+  EXPECT_TRUE(finds("unsound", [](Trace& t) { t.num_storages = 1; }));
+  EXPECT_TRUE(finds("unsound", [](Trace& t) { t.metas[0].strides.pop_back(); }));
+  EXPECT_TRUE(finds("no such result", [](Trace& t) { t.insts[6].imm = 1; }));
+  EXPECT_TRUE(finds("another storage", [](Trace& t) { t.calls[0].result_alias[0] = 0; }));
+  EXPECT_TRUE(finds("no argument's", [](Trace& t) { t.calls[0].args.pop_back(); }));
+  EXPECT_TRUE(finds("metadata differs", [](Trace& t) {
+    t.metas.push_back(t.metas[t.insts[6].meta]);
+    t.metas.back().sizes[0] = 3;
+    t.insts[6].meta = static_cast<int32_t>(t.metas.size()) - 1;
+  }));
+}
+
+TEST(Verify, FindsSunkAndKernelFaults) {
+  EXPECT_TRUE(finds("cannot be sunk", [](Trace& t) { t.insts[10].sunk = true; }));
+  EXPECT_TRUE(finds("only exits make", [](Trace& t) { t.insts[8].sunk = false; t.operands[t.insts[8].first + 1] = 0; }));
+  EXPECT_TRUE(finds("another storage", [](Trace& t) { t.operands[t.insts[9].first] = 3; }));
+  EXPECT_TRUE(finds("another number", [](Trace& t) { t.insts[9].count = 2; }));
+  EXPECT_TRUE(finds("kernel", [](Trace& t) { t.kernels[0].stores[0].node = 44; }));
+  EXPECT_TRUE(finds("pointers", [](Trace& t) { t.kernels[0].num_pointers = 5; }));
+}
+
+}  // namespace
+}  // namespace dynvm::ir
