@@ -11,15 +11,25 @@ void add_once(std::vector<int32_t>* set, int32_t storage) {
   if (storage >= 0 && std::find(set->begin(), set->end(), storage) == set->end()) set->push_back(storage);
 }
 
-// Operations whose data decides whether they raise; with fixed metadata the others can only run out of memory.
-bool data_can_raise(std::string_view name) {
-  constexpr std::string_view kNames[] = {
-      "embedding", "index", "gather", "scatter", "nll_loss", "take", "put", "linalg", "cholesky", "inverse", "bincount", "multinomial",
-      "bernoulli", "one_hot", "cross_entropy", "lu", "solve", "histc", "binary_cross_entropy", "repeat_interleave", "searchsorted",
-      "ctc_loss", "assert", "multi_margin", "triangular", "qr", "svd", "eig", "equal", "normal", "poisson", "binomial"};
-  for (std::string_view part : kNames)
-    if (name.find(part) != std::string_view::npos) return true;
-  return name.substr(0, 6) != "aten::";  // a custom operator may do anything
+// Operations whose data decides whether they raise; with fixed metadata the others can only run out of memory. By words of the name, so
+// that families (linalg_*, index_*, *_scatter) need no list; a backward gets indexes that its forward has checked.
+bool data_can_raise(const AtenCall& call) {
+  constexpr std::string_view kWords[] = {"embedding", "index", "gather", "scatter", "nll", "take", "put", "linalg", "cholesky", "inverse",
+                                         "bincount", "multinomial", "hot", "lu", "solve", "histc", "binary", "interleave", "searchsorted",
+                                         "ctc", "assert", "margin", "triangular", "qr", "svd", "eig", "eigh", "equal", "poisson", "binomial"};
+  std::string_view name = call.name;
+  if (name.substr(0, 6) != "aten::") return true;  // a custom operator may do anything
+  name.remove_prefix(6);
+  if (name == "linalg_vector_norm" || name.find("backward") != std::string_view::npos) return false;
+  if (name == "bernoulli" || name == "bernoulli_") return call.overload != "p" && call.overload != "float";
+  if (name == "normal" || name == "normal_functional") return true;
+  while (!name.empty()) {
+    size_t end = std::min(name.find('_'), name.size());
+    for (std::string_view word : kWords)
+      if (name.substr(0, end) == word) return true;
+    name.remove_prefix(std::min(end + 1, name.size()));
+  }
+  return false;
 }
 
 // Two object values that are certainly different objects.
@@ -96,7 +106,7 @@ TensorEffects tensor_effects(const Trace& trace, Ref ref) {
           if (std::find(out.reads.begin(), out.reads.end(), storage) == out.reads.end()) add_once(&out.writes, storage);
         }
       out.random = call.is_random;
-      out.may_raise = data_can_raise(call.name);
+      out.may_raise = data_can_raise(call);
       return out;
     }
     case Op::k_kernel: {

@@ -31,23 +31,12 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   }
   if (base::dump_on(base::DumpStage::kIr)) base::dump(base::DumpStage::kIr, name + " optimised", ir::print_trace(ir));
   ir::Plan plan = ir::make_plan(ir, [bridge](const ir::AtenCall& call) { return bridge != nullptr && bridge->has_planned_form(call); });
-  runtime::StoragePlan storages;
-  storages.arena_bytes = plan.arena_bytes;
-  for (const ir::StoragePlan& storage : plan.storages) {
-    bridge::StorageSpec spec;
-    static_assert(static_cast<int>(ir::StoragePlan::kResult) == static_cast<int>(bridge::StorageSpec::kResult));
-    static_assert(static_cast<int>(ir::StoragePlan::kFresh) == static_cast<int>(bridge::StorageSpec::kFresh));
-    spec.kind = static_cast<bridge::StorageSpec::Kind>(storage.kind);
-    spec.bytes = storage.bytes;
-    spec.arena_offset = storage.offset;
-    storages.storages.push_back(spec);
-  }
   runtime::CompileOptions options;
   options.stress_exits = base::options().stress == "exit";
   std::unique_ptr<runtime::CompiledTrace> compiled;
   options.listing = base::dump_on(base::DumpStage::kAsm);
   options.count_residuals = !base::options().report.empty() || base::options().stats;
-  status = runtime::CompiledTrace::compile(std::move(recording.trace), storages, bridge, options, &compiled);
+  status = runtime::CompiledTrace::compile(std::move(recording.trace), plan, bridge, options, &compiled);
   if (!status.ok()) {
     *reason = Abort::k_compile_failed;
     *error = status.message();

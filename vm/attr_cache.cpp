@@ -45,8 +45,10 @@ AttrKind kind_of(PyTypeObject* type, PyObject* descriptor, AttrEntry* entry) {
   if (descriptor_type->tp_descr_set != nullptr) {
     if (descriptor_type == &PyMemberDescr_Type) {
       auto* member = reinterpret_cast<PyMemberDescrObject*>(descriptor);
-      if (member->d_member->type == T_OBJECT_EX && PyType_IsSubtype(type, member->d_common.d_type)) {
+      if (member->d_member->type == T_OBJECT_EX && (member->d_member->flags & ~READONLY) == 0 &&
+          PyType_IsSubtype(type, member->d_common.d_type)) {
         entry->offset = member->d_member->offset;
+        entry->readonly = (member->d_member->flags & READONLY) != 0;
         return AttrKind::kSlot;
       }
       return AttrKind::kData;
@@ -90,6 +92,11 @@ AttrEntry* fill_attr(AttrEntry* entry, PyTypeObject* type, PyObject* name) {
   entry->inline_values = cpython::has_managed_dict(type);
   entry->descriptor = descriptor;
   entry->kind = descriptor == nullptr ? AttrKind::kInstance : kind_of(type, descriptor, entry);
+  if (descriptor != nullptr && !_PyType_HasFeature(Py_TYPE(descriptor), Py_TPFLAGS_IMMUTABLETYPE)) {
+    entry->mutable_descriptor = true;
+    entry->descriptor_version = cpython::type_version(Py_TYPE(descriptor), name);
+    if (entry->descriptor_version == 0) return nullptr;  // version is still 0: never found again
+  }
   entry->generic_setattr = type->tp_setattro == cpython::g_slots.generic_setattr;
   if (type->tp_setattro == cpython::g_slots.setattr) entry->setattr = python_method(type, g_names.n_setattr);
   entry->version = version;

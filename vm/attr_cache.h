@@ -35,6 +35,9 @@ struct AttrEntry {
   AttrAccess access;
   AttrKind kind;
   bool inline_values;               // instances of the type may have inline values
+  bool readonly;                    // kSlot that cannot be stored to
+  bool mutable_descriptor;          // the descriptor's type can gain __get__ or __set__: descriptor_version is checked too
+  uint32_t descriptor_version;
   PyObject* descriptor;             // borrowed; what the class has
   PyFunctionObject* function;       // borrowed; kProperty: getter. kGetattribute access: __getattribute__
   PyFunctionObject* getattr;        // borrowed; __getattr__ or nullptr
@@ -63,7 +66,10 @@ inline AttrEntry* find_attr(PyTypeObject* type, PyObject* name) {
   const uint32_t version = type->tp_version_tag;
   AttrEntry* entry =
       &g_attr_table[(version * 31 ^ (reinterpret_cast<uintptr_t>(name) >> 4)) & (kAttrTableSize - 1)];
-  if (entry->version == version && entry->name == name && version != 0) [[likely]] return entry;
+  if (entry->version == version && entry->name == name && version != 0) [[likely]] {
+    if (!entry->mutable_descriptor) [[likely]] return entry;
+    if (Py_TYPE(entry->descriptor)->tp_version_tag == entry->descriptor_version) return entry;
+  }
   return fill_attr(entry, type, name);
 }
 

@@ -444,7 +444,7 @@ leave_frame: {
   const int local_count = leaving->f_code->co_nlocalsplus;
   continuation = link.continuation;
   if (unlikely(act.recording)) send_event(act, ip, sp, Event::kFrameReturned, continuation, frame, result);
-  if (unlikely(is_inlined_generator(leaving))) leaving->prev_instr = ip->position;
+  leaving->prev_instr = ip->position;  // its frame object may live on
   frame = act.cframe.current_frame = leaving->previous;
   ip = const_cast<Inst*>(link.ip);
   sp = link.sp;
@@ -689,7 +689,7 @@ unwind: {
   PUSH(value);
   Code* own = find_code(object);
   ip = (act.recording ? own->plain : own->fast) + own->unit_to_index[handler.handler];
-  act.entered_handler = true;
+  act.entered_handler = act.recording;
   if (unlikely(act.cframe.use_tracing)) goto hand_over;
   DISPATCH();
 }

@@ -73,7 +73,7 @@ void specialise_load_attr(Inst* inst, PyObject* owner, Code* code) {
     return give_up(inst);
   }
   AttrEntry* entry = find_attr(type, name);
-  if (entry == nullptr || entry->access != AttrAccess::kGeneric) return give_up(inst);
+  if (entry == nullptr || entry->access != AttrAccess::kGeneric || entry->mutable_descriptor) return give_up(inst);
   // A LoadFast before it, not already fused with something, gets the owner without counting references.
   Inst* before = inst > code->fast && is_op(inst - 1, Op::kLoadFast) && is_form(inst - 1, Form::kLoadFast) ? inst - 1 : nullptr;
   if (entry->kind == AttrKind::kSlot) {
@@ -120,7 +120,9 @@ void specialise_load_method(Inst* inst, PyObject* owner) {
     return give_up(inst);
   }
   AttrEntry* entry = find_attr(type, name);
-  if (entry == nullptr || entry->access != AttrAccess::kGeneric || entry->kind != AttrKind::kMethod) return give_up(inst);
+  if (entry == nullptr || entry->access != AttrAccess::kGeneric || entry->kind != AttrKind::kMethod || entry->mutable_descriptor) {
+    return give_up(inst);
+  }
   inst->cache[0] = entry->version;
   inst->cache[1] = reinterpret_cast<uint64_t>(entry->descriptor);
   if (entry->inline_values && cpython::inline_values(owner) != nullptr) {
@@ -141,8 +143,8 @@ void specialise_load_method(Inst* inst, PyObject* owner) {
 void specialise_store_attr(Inst* inst, PyObject* owner) {
   PyTypeObject* type = Py_TYPE(owner);
   AttrEntry* entry = find_attr(type, name_of(inst));
-  if (entry == nullptr || !entry->generic_setattr) return give_up(inst);
-  if (entry->kind == AttrKind::kSlot) {
+  if (entry == nullptr || !entry->generic_setattr || entry->mutable_descriptor) return give_up(inst);
+  if (entry->kind == AttrKind::kSlot && !entry->readonly) {
     inst->cache[0] = pack(entry->version, static_cast<uint32_t>(entry->offset));
     return choose(inst, Form::kStoreAttrSlot);
   }

@@ -94,8 +94,9 @@ double float_mod(double a, double b) {
   return mod != 0 && (b < 0) != (mod < 0) ? mod + b : mod;
 }
 
-double float_min(double a, double b) { return std::isnan(a) ? a : std::isnan(b) ? b : b < a ? b : a; }
-double float_max(double a, double b) { return std::isnan(a) ? a : std::isnan(b) ? b : b > a ? b : a; }
+// Of zeros with different signs the second, as the instructions have it.
+double float_min(double a, double b) { return std::isnan(a) ? a : std::isnan(b) ? b : a < b ? a : b; }
+double float_max(double a, double b) { return std::isnan(a) ? a : std::isnan(b) ? b : a > b ? a : b; }
 
 // Arithmetic in double, once rounded by the caller: exact for f32 +, -, *, / and sqrt.
 double float_op(const KernelNode& node, double a, double b, double c) {
@@ -103,7 +104,7 @@ double float_op(const KernelNode& node, double a, double b, double c) {
     case KOp::k_add: return a + b;
     case KOp::k_sub: return a - b;
     case KOp::k_mul: return a * b;
-    case KOp::k_fma: return std::fma(a, b, c);
+    case KOp::k_fma: return node.dtype == DType::kF64 ? std::fma(a, b, c) : std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c));
     case KOp::k_div: return a / b;
     case KOp::k_floordiv:
       if (node.dtype == DType::kF64) return float_floordiv(a, b);

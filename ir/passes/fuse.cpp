@@ -18,7 +18,8 @@
 // ones over one space, these are joined too. An operation that depends on none joins a group over the same space that reads the same
 // memory, or any such group when the space is small: one launch less.
 //
-// A store is left out when the memory is not visible, no tensor object of the trace shares it, and all who read it are in the group.
+// A store is left out when the memory is not visible, no tensor object of the trace shares it, and all who read it afterwards are in the
+// group.
 //
 // Snapshots name values, not kernels, so they stay; what they need in memory is emitted before the instruction that has them. Each
 // operation is visited once and groups only grow up to their limits, so the pass ends.
@@ -47,6 +48,7 @@ struct Open {
   std::set<int> before;             // groups that must be emitted before this one
   std::set<Ref> members;
   std::set<int32_t> reads, writes;  // storages
+  std::map<int32_t, Ref> first_writer;  // by storage: the first member that writes it
   int count = 0;                    // eager operations
   bool emitted = false;
   int joined_to = -1;
@@ -259,7 +261,7 @@ class Fuse {
     }
     if (home < 0) {
       home = static_cast<int>(open_.size());
-      open_.push_back(std::make_unique<Open>(Open{FusionGroup(part), {}, {}, {}, {}, 0, false, -1}));
+      open_.push_back(std::make_unique<Open>(Open{FusionGroup(part), {}, {}, {}, {}, {}, 0, false, -1}));
       recent_[part.kernel.sizes].push_back(home);
     }
     Open& open = *open_[home];
@@ -269,6 +271,7 @@ class Fuse {
     open.count += count;
     open.reads.insert(reads.begin(), reads.end());
     open.writes.insert(writes.begin(), writes.end());
+    for (int32_t storage : writes) open.first_writer.emplace(storage, ref);
     for (int32_t storage : reads) open_readers_[storage].push_back(home);
     for (int32_t storage : writes) open_writers_[storage].push_back(home);
   }
@@ -304,6 +307,10 @@ class Fuse {
     into.members.insert(from.members.begin(), from.members.end());
     into.reads.insert(from.reads.begin(), from.reads.end());
     into.writes.insert(from.writes.begin(), from.writes.end());
+    for (auto [storage, writer] : from.first_writer) {
+      Ref& first = into.first_writer.emplace(storage, writer).first->second;
+      first = std::min(first, writer);
+    }
     into.count += from.count;
     for (int32_t storage : from.reads) open_readers_[storage].push_back(g);
     for (int32_t storage : from.writes) open_writers_[storage].push_back(g);
@@ -343,8 +350,9 @@ class Fuse {
 
   bool needed_outside(int32_t storage, const Open& open) const {
     if (visible_[storage] || shared_[storage]) return true;
+    Ref first = open.first_writer.at(storage);
     for (Ref reader : readers_[storage])
-      if (!open.members.count(reader)) return true;
+      if (reader > first && !open.members.count(reader)) return true;
     return false;
   }
 

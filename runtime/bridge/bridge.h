@@ -28,6 +28,18 @@ namespace dynvm::bridge {
 
 inline constexpr int kBridgeVersion = 1;
 
+// Conventions of AtenCall here and in CallSpec, beyond those of ir/trace.h:
+//  - results of a list type stand one by one; a result that is no tensor stands as -1.
+//  - result_alias tells what was seen: a result that shares its argument's storage has it whether the schema says so or not. What schemas
+//    do not say of writes (native_batch_norm's running statistics) is in `mutates`.
+//  - kTensor and kTensorList: `ints` has for each operand whether it required grad. detach() gives a tensor with the same id, so this is all
+//    that tells a detached operand from the original when a graph is rebuilt (empty: all did).
+//  - kScalar: `dtype` says what the 64 bits are (kF64, kI64, kBool). For a list parameter (Scalar[], float[], int[]) it has one operand for each
+//    element. kScalarTensor: bits are double for a floating `dtype`, int64 or 0/1 else.
+//  - aten::lift_fresh (a tensor made from Python values) has the data as its argument: kNumberTensor for a single number (OpRecord::number has
+//    it too; it may be turned into kScalarTensor), kOpaque with a copy of the data else. It is a call that makes its result.
+//  - a view with kScalar arguments is a call: its result is on a storage of kind kResult of its own, and views of it are on that storage.
+
 // One recorded ATen operation. `call.args[..].operands` index into `tensors`, which holds recorder tensor ids (-1: undefined);
 // `call.results` holds recorder tensor ids of the results. Wrapped-number tensors are recorded by value (kNumberTensor), not as tensors.
 struct OpRecord {
@@ -58,17 +70,18 @@ class Recorder {
   virtual void enable() = 0;                        // around one torch call
   virtual void disable() = 0;
   virtual std::vector<OpRecord> take() = 0;         // the operations since the last take
-  virtual int32_t tensor_id(PyObject* tensor) = 0;  // id of a tensor object's value, new if not seen before
+  virtual int32_t tensor_id(PyObject* tensor) = 0;  // id of a tensor object's value, new if not seen before; -1: cannot be traced
   // The tensor object of a value that was made from Python data (aten::lift_fresh), which the recorder keeps; null for any other. New reference.
   virtual PyObject* constant(int32_t id) { (void)id; return nullptr; }
-  virtual const ir::TensorMeta& meta(int32_t id) = 0;  // storage = recorder-wide storage number
+  // storage = recorder-wide storage number. requires_grad, is_leaf and is_parameter are those of the object last given to tensor_id.
+  virtual const ir::TensorMeta& meta(int32_t id) = 0;
 };
 
 // Storage of a running trace.
 struct StorageSpec {
   enum Kind : uint8_t {
     kInput,   // bound by bind_input
-    kArena,   // at arena_offset in the session's arena
+    kArena,   // at arena_offset in the session's arena (of the storage's device: each device has one)
     kFresh,   // escapes: allocated for this iteration by `allocate`
     kResult,  // allocated by the call that defines it (operations without an out form)
   } kind = kInput;
@@ -82,6 +95,11 @@ struct CallSpec {
   std::vector<int32_t> results;       // tensor index of each result, -1 when undefined or unused
 };
 
+// How a wrap is made. A storage of kind kArena can be wrapped too, but then a copy escapes. With a live graph (requires_grad, not a leaf, not
+// freed) `forward` is run again, once for all wraps of an iteration; its effects are not repeated. Three things are the planner's:
+//  - an operand of a forward call that is neither an input nor made by a forward call must still have its value when wrap is called;
+//  - an input that `forward` reads must not have been written since by a call outside `forward`;
+//  - random calls and calls that write inputs must have run through `call`, which keeps what is needed to run them again.
 struct WrapSpec {
   ir::Wrap wrap;                      // wrap.forward is replaced by `forward`
   int32_t tensor = -1;

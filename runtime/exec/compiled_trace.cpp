@@ -64,18 +64,18 @@ std::string residual_name(const ir::Trace& trace, const ir::Inst& inst) {
 
 }  // namespace
 
-base::Status CompiledTrace::compile(ir::Trace&& optimised, const StoragePlan& storages, bridge::Bridge* bridge,
+base::Status CompiledTrace::compile(ir::Trace&& optimised, const ir::Plan& plan, bridge::Bridge* bridge,
                                     const CompileOptions& options, std::unique_ptr<CompiledTrace>* out) {
   std::unique_ptr<CompiledTrace> trace(new CompiledTrace);
   trace->trace_ = std::move(optimised);
-  base::Status status = trace->build(storages, bridge, options);
+  base::Status status = trace->build(plan, bridge, options);
   if (status.ok()) *out = std::move(trace);
   return status;
 }
 
-base::Status CompiledTrace::build(const StoragePlan& storages, bridge::Bridge* bridge, const CompileOptions& options) {
+base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, const CompileOptions& options) {
   values_ = codegen::plan_values(trace_);
-  if (base::Status status = build_program(trace_, storages, &programs_); !status.ok()) return status;
+  if (base::Status status = build_program(trace_, plan, &programs_); !status.ok()) return status;
   helpers_ = helper_table();
   helpers_.write_back = address(&write_back);
   helpers_.wrap = address(&wrap);

@@ -61,7 +61,7 @@ struct FrameState {
 class CompiledTrace {
  public:
   // On error the message says what cannot be compiled. bridge: null when the trace has no tensors.
-  static base::Status compile(ir::Trace&& optimised, const StoragePlan& storages, bridge::Bridge* bridge, const CompileOptions& options,
+  static base::Status compile(ir::Trace&& optimised, const ir::Plan& plan, bridge::Bridge* bridge, const CompileOptions& options,
                               std::unique_ptr<CompiledTrace>* out);
   ~CompiledTrace();
   CompiledTrace(const CompiledTrace&) = delete;
@@ -93,7 +93,7 @@ class CompiledTrace {
  private:
   friend class Materialiser;
   CompiledTrace() = default;
-  base::Status build(const StoragePlan& storages, bridge::Bridge* bridge, const CompileOptions& options);
+  base::Status build(const ir::Plan& plan, bridge::Bridge* bridge, const CompileOptions& options);
   base::Status compile_kernels(std::vector<codegen::KernelEntry>* entries);
   codegen::Activation* acquire();
   void release(codegen::Activation* activation);

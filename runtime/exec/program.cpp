@@ -13,9 +13,19 @@ using ir::Type;
 
 namespace {
 
+bridge::StorageSpec::Kind kind_of(ir::StoragePlan::Kind kind) {
+  switch (kind) {
+    case ir::StoragePlan::kInput: return bridge::StorageSpec::kInput;
+    case ir::StoragePlan::kArena: return bridge::StorageSpec::kArena;
+    case ir::StoragePlan::kFresh: return bridge::StorageSpec::kFresh;
+    case ir::StoragePlan::kResult: break;
+  }
+  return bridge::StorageSpec::kResult;
+}
+
 class Builder {
  public:
-  Builder(const ir::Trace& trace, const StoragePlan& storages, TracePrograms* out) : trace_(trace), storages_(storages), out_(*out) {}
+  Builder(const ir::Trace& trace, const ir::Plan& plan, TracePrograms* out) : trace_(trace), plan_(plan), out_(*out) {}
 
   base::Status run() {
     size_t n = trace_.insts.size();
@@ -23,11 +33,11 @@ class Builder {
     out_.plan.call.assign(n, -1);
     out_.plan.wrap.assign(n, -1);
     out_.plan.allocate.assign(n, {});
-    out_.spec.storages = storages_.storages;
-    out_.spec.arena_bytes = storages_.arena_bytes;
+    for (const ir::StoragePlan& storage : plan_.storages) out_.spec.storages.push_back({kind_of(storage.kind), storage.bytes, storage.offset});
+    out_.spec.arena_bytes = plan_.arena_bytes;
     out_.spec.states = trace_.torch_states;
-    if (storages_.storages.size() != static_cast<size_t>(trace_.num_storages))
-      return base::Status::failure("the storage plan has " + std::to_string(storages_.storages.size()) + " storages, the trace " +
+    if (plan_.storages.size() != static_cast<size_t>(trace_.num_storages))
+      return base::Status::failure("the memory plan has " + std::to_string(plan_.storages.size()) + " storages, the trace " +
                                    std::to_string(trace_.num_storages));
     call_of_.assign(n, -1);
     number_tensors();
@@ -106,14 +116,14 @@ class Builder {
 
   // A fresh storage is allocated before the first instruction that works on it.
   void allocations() {
-    std::vector<bool> done(storages_.storages.size(), false);
+    std::vector<bool> done(plan_.storages.size(), false);
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
       const Inst& inst = trace_.insts[ref];
       if (inst.sunk || (inst.op != Op::k_aten && inst.op != Op::k_kernel)) continue;
       auto touch = [&](int32_t meta) {
         if (meta < 0) return;
         int32_t storage = trace_.metas[meta].storage;
-        if (storage < 0 || done[storage] || storages_.storages[storage].kind != bridge::StorageSpec::kFresh) return;
+        if (storage < 0 || done[storage] || plan_.storages[storage].kind != ir::StoragePlan::kFresh) return;
         done[storage] = true;
         out_.plan.allocate[ref].push_back(storage);
       };
@@ -124,7 +134,7 @@ class Builder {
   }
 
   const ir::Trace& trace_;
-  const StoragePlan& storages_;
+  const ir::Plan& plan_;
   TracePrograms& out_;
   std::vector<int32_t> call_of_;
   std::vector<std::vector<int32_t>> results_;  // by Ref of an aten: tensor index of each result
@@ -133,8 +143,8 @@ class Builder {
 
 }  // namespace
 
-base::Status build_program(const ir::Trace& trace, const StoragePlan& storages, TracePrograms* out) {
-  return Builder(trace, storages, out).run();
+base::Status build_program(const ir::Trace& trace, const ir::Plan& plan, TracePrograms* out) {
+  return Builder(trace, plan, out).run();
 }
 
 }  // namespace dynvm::runtime

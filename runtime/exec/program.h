@@ -9,16 +9,12 @@
 #include <vector>
 
 #include "codegen/trace/compile.h"
+#include "ir/plan.h"
 #include "ir/trace.h"
 #include "runtime/base/status.h"
 #include "runtime/bridge/bridge.h"
 
 namespace dynvm::runtime {
-
-struct StoragePlan {
-  std::vector<bridge::StorageSpec> storages;  // by the trace's storage id
-  int64_t arena_bytes = 0;
-};
 
 struct TracePrograms {
   bridge::ProgramSpec spec;
@@ -26,6 +22,6 @@ struct TracePrograms {
   bool has_tensors = false;
 };
 
-base::Status build_program(const ir::Trace& trace, const StoragePlan& storages, TracePrograms* out);
+base::Status build_program(const ir::Trace& trace, const ir::Plan& plan, TracePrograms* out);
 
 }  // namespace dynvm::runtime

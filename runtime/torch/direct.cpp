@@ -129,7 +129,7 @@ void fill_from_third(const IValue* in, at::Tensor* out) { out[0].fill_(in[2].toS
 
 void copy(at::Tensor& to, const at::Tensor& from) {
   constexpr size_t kSerialBytes = 1 << 16;  // above it torch's copy uses several threads
-  if (to.dtype() == from.dtype() && to.sizes() == from.sizes() && to.strides() == from.strides() && to.is_non_overlapping_and_dense() &&
+  if (to.is_cpu() && from.is_cpu() && to.dtype() == from.dtype() && to.sizes() == from.sizes() && to.strides() == from.strides() && to.is_non_overlapping_and_dense() &&
       to.nbytes() <= kSerialBytes) {
     std::memmove(to.mutable_data_ptr(), from.const_data_ptr(), to.nbytes());
   } else {

@@ -195,8 +195,7 @@ std::unique_ptr<ProgramImpl> ProgramImpl::build(const bridge::ProgramSpec& spec,
 }
 
 void ProgramImpl::plan_storages(const bridge::ProgramSpec& spec) {
-  arena_bytes = spec.arena_bytes;
-  for (const bridge::StorageSpec& storage : spec.storages) storages.push_back({storage, c10::Device(c10::kCPU), 0, 0, 0});
+  for (const bridge::StorageSpec& storage : spec.storages) storages.push_back({storage, c10::Device(c10::kCPU), 0, 0, 0, -1});
   for (const ir::TensorMeta& meta : spec.tensors) {
     StoragePlan& plan = storages.at(static_cast<size_t>(meta.storage));
     const ByteExtent extent = byte_extent(meta);
@@ -209,11 +208,11 @@ void ProgramImpl::plan_storages(const bridge::ProgramSpec& spec) {
   for (StoragePlan& plan : storages) {
     plan.bytes = std::max(plan.spec.bytes, plan.last_byte);
     if (plan.spec.kind != bridge::StorageSpec::kArena) continue;
-    if (plan.spec.arena_offset < 0 || plan.spec.arena_offset + plan.bytes > arena_bytes) fail("a storage lies outside the arena");
-    arena_device = plan.device;
-  }
-  for (const StoragePlan& plan : storages) {
-    if (plan.spec.kind == bridge::StorageSpec::kArena && plan.device != arena_device) fail("arena storages on several devices");
+    if (plan.spec.arena_offset < 0 || plan.spec.arena_offset + plan.bytes > spec.arena_bytes) fail("a storage lies outside the arena");
+    auto arena = std::find_if(arenas.begin(), arenas.end(), [&](const Arena& a) { return a.device == plan.device; });
+    if (arena == arenas.end()) arena = arenas.insert(arena, Arena{plan.device, 0});
+    arena->bytes = std::max(arena->bytes, plan.spec.arena_offset + plan.bytes);
+    plan.arena = static_cast<int32_t>(arena - arenas.begin());
   }
 }
 
@@ -310,7 +309,11 @@ void ProgramImpl::plan_wrap(const bridge::WrapSpec& spec) {
     }
     for (int32_t argument : call.call.mutates) {
       for (const TensorPlace& place : call.tensors) {
-        if (place.argument == argument) plan.writes_storage[static_cast<size_t>(tensors[static_cast<size_t>(place.tensor)].meta.storage)] = true;
+        if (place.argument != argument) continue;
+        const int32_t storage = tensors[static_cast<size_t>(place.tensor)].meta.storage;
+        plan.writes_storage[static_cast<size_t>(storage)] = true;
+        const bool is_input = storages[static_cast<size_t>(storage)].spec.kind == bridge::StorageSpec::kInput;
+        if (is_input && !std::count(call.snapshots.begin(), call.snapshots.end(), storage)) call.snapshots.push_back(storage);
       }
     }
   }

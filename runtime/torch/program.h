@@ -52,6 +52,7 @@ struct CallPlan {
   std::vector<ScalarPlace> scalars;
   std::vector<int32_t> results;           // tensor index or -1
   std::vector<int32_t> allocates;         // result storages that a planned form needs allocated first
+  std::vector<int32_t> snapshots;         // input storages that it writes and a wrap may need as they were before
   bool keeps_generator = false;           // a wrap may run it again: remember the generator's state before each run
 };
 
@@ -60,6 +61,7 @@ struct StoragePlan {
   c10::Device device{c10::kCPU};
   int64_t bytes = 0;                      // size of the shadow storage
   int64_t first_byte = 0, last_byte = 0;  // what the tensors on it touch
+  int32_t arena = -1;                     // kArena: index into ProgramImpl::arenas
 };
 
 struct TensorPlan {
@@ -90,8 +92,11 @@ class ProgramImpl final : public bridge::Program {
   std::vector<WrapPlan> wraps;
   std::vector<ir::TorchState> states;
   std::vector<int32_t> generator_calls;   // calls that keep the generator's state
-  int64_t arena_bytes = 0;
-  c10::Device arena_device{c10::kCPU};
+  struct Arena {
+    c10::Device device;
+    int64_t bytes;
+  };
+  std::vector<Arena> arenas;              // one for each device that arena storages lie on
 
  private:
   ProgramImpl();

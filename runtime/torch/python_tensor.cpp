@@ -98,6 +98,18 @@ PyObject* get_grad_object(PyObject* object) {
   return THPVariable_Wrap(grad);
 }
 
+namespace {
+// Since torch 2.13 a tensor may ask for gradients of another type.
+template <class Meta>
+bool has_own_grad_type(const Meta* meta) {
+  if constexpr (requires { meta->grad_dtype_; }) {
+    return meta && (meta->grad_dtype_ || meta->allow_grad_dtype_mismatch_);
+  } else {
+    return false;
+  }
+}
+}  // namespace
+
 int set_grad_object(PyObject* object, PyObject* grad_object) {
   const bool plain = (is_plain_tensor(object) || is_plain_parameter(object)) && grad_object != object;
   if (plain && grad_object == Py_None) {
@@ -109,7 +121,8 @@ int set_grad_object(PyObject* object, PyObject* grad_object) {
     const at::Tensor& grad = unpack(grad_object);
     // Only where the setter's checks hold by inspection; it raises or converts otherwise.
     if (tensor.key_set() == grad.key_set() && tensor.dtype() == grad.dtype() && tensor.device() == grad.device() &&
-        tensor.sizes() == grad.sizes() && c10::isFloatingType(tensor.scalar_type())) {
+        tensor.sizes() == grad.sizes() && c10::isFloatingType(tensor.scalar_type()) &&
+        !has_own_grad_type(torch::autograd::impl::get_autograd_meta(tensor))) {
       tensor.mutable_grad() = grad;
       return 0;
     }

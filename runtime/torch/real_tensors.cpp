@@ -5,7 +5,7 @@
 //    counter and what in-place operations may do are those of eager.
 //  - a graph that a backward() in the trace has freed: the same, with a node that raises torch's own error.
 //  - a live graph: the calls in `forward` run once more, under autograd, on the real inputs. Effects are not repeated: inputs that the calls
-//    write are cloned first, and random calls draw from the generator state that the first run had.
+//    write are replaced by copies from before the first write, and random calls draw from the generator state that the first run had.
 //
 // What is made is kept for the iteration, so that several wraps share bases, version counters and one graph.
 // Tests: tests/torch.
@@ -156,6 +156,21 @@ at::Tensor SessionImpl::real_tensor(int32_t number, bool detach_base) {
   return made;
 }
 
+void SessionImpl::snapshot(size_t s) {
+  if (cloned_[s].defined() || !storages_[s].real) return;
+  has_real_ = true;
+  const c10::Storage& real = storages_[s].real;
+  const StoragePlan& plan = program_.storages[s];
+  TensorPlan all;
+  all.type = at::kByte;
+  all.meta.dtype = ir::DType::kU8;
+  all.meta.device_type = static_cast<int8_t>(plan.device.type());
+  all.meta.device_index = plan.device.index();
+  all.meta.sizes = {static_cast<int64_t>(real.nbytes())};
+  all.meta.strides = {1};
+  cloned_[s] = tensor_over(real, all, 0).clone();
+}
+
 at::Tensor SessionImpl::graph_operand(int32_t number, const WrapPlan& plan) {
   at::Tensor& value = graph_[static_cast<size_t>(number)];
   if (value.defined()) return value;
@@ -165,18 +180,7 @@ at::Tensor SessionImpl::graph_operand(int32_t number, const WrapPlan& plan) {
     if (plan.writes_storage[s]) {
       const at::Tensor& input = inputs_[static_cast<size_t>(number)];
       TORCH_CHECK(!input.defined() || !input.requires_grad(), "dynvm: the graph cannot be rebuilt, for it writes an input that requires grad");
-      if (!cloned_[s].defined()) {
-        const c10::Storage& real = storages_[s].real;
-        const int64_t bytes = static_cast<int64_t>(real.nbytes());
-        TensorPlan all;
-        all.type = at::kByte;
-        all.meta.dtype = ir::DType::kU8;
-        all.meta.device_type = tensor.meta.device_type;
-        all.meta.device_index = tensor.meta.device_index;
-        all.meta.sizes = {bytes};
-        all.meta.strides = {1};
-        cloned_[s] = tensor_over(real, all, 0).clone();
-      }
+      snapshot(s);
       return value = tensor_over(cloned_[s].storage(), tensor, storages_[s].shift);
     }
     return value = real_tensor(number, false);

@@ -4,6 +4,7 @@
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/Allocator.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/COW.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -43,14 +44,17 @@ SessionImpl::SessionImpl(ProgramImpl& program) : program_(program) {
   const size_t tensors = program.tensors.size(), storages = program.storages.size();
   storage_data_.resize(storages);
   storages_.resize(storages);
-  if (program.arena_bytes > 0) arena_ = c10::GetAllocator(program.arena_device.type())->allocate(static_cast<size_t>(program.arena_bytes));
+  for (const ProgramImpl::Arena& arena : program.arenas) {
+    const c10::OptionalDeviceGuard device(arena.device.is_cpu() ? std::nullopt : std::optional(arena.device));
+    arenas_.push_back(c10::GetAllocator(arena.device.type())->allocate(static_cast<size_t>(arena.bytes)));
+  }
   size_t inputs = 0;
   for (size_t s = 0; s < storages; ++s) {
     const StoragePlan& plan = program.storages[s];
     storages_[s].shadow = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), static_cast<size_t>(plan.bytes),
                                                                  c10::DataPtr(nullptr, plan.device), nullptr, /*resizable=*/false);
     inputs += plan.spec.kind == Kind::kInput;
-    if (plan.spec.kind == Kind::kArena) point(s, static_cast<char*>(arena_.get()) + plan.spec.arena_offset);
+    if (plan.spec.kind == Kind::kArena) point(s, static_cast<char*>(arenas_[static_cast<size_t>(plan.arena)].get()) + plan.spec.arena_offset);
   }
   size_t capacity = 8;
   while (capacity < inputs * 4) capacity *= 2;
@@ -199,6 +203,7 @@ int SessionImpl::allocate(int32_t number) {
   const bool reusable = slot.real && slot.real.use_count() == 1 && slot.real.getWeakStorageImpl().weak_use_count() == 2;
   if (!reusable) {
     const int failed = guarded_call([&] {
+      const c10::OptionalDeviceGuard device(plan.device.is_cpu() ? std::nullopt : std::optional(plan.device));
       c10::Allocator* allocator = c10::GetAllocator(plan.device.type());
       const size_t bytes = static_cast<size_t>(plan.bytes);
       slot.real = c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, allocator->allocate(bytes), allocator, /*resizable=*/true));
@@ -256,8 +261,9 @@ int SessionImpl::call(int32_t number, const int64_t* scalars) {
   if (plan.how == CallHow::kNothing) return 0;
   CallState& state = calls_[static_cast<size_t>(number)];
   const c10::impl::ExcludeDispatchKeyGuard below(keys_above_calls());
-  if (!plan.scalars.empty() || plan.keeps_generator) {
+  if (!plan.scalars.empty() || plan.keeps_generator || !plan.snapshots.empty()) {
     const int failed = run_plain([&] {
+      for (int32_t storage : plan.snapshots) snapshot(static_cast<size_t>(storage));
       put_scalars(plan, state, scalars);
       if (plan.keeps_generator) {
         const c10::Device device = plan.tensors.empty() ? c10::Device(c10::kCPU) : shadows_[static_cast<size_t>(plan.tensors[0].tensor)].device();
@@ -393,20 +399,26 @@ int SessionImpl::read_scalar(int32_t number, int64_t* value) {
 }
 
 int SessionImpl::bump_version(int32_t number, int32_t by) {
-  StorageSlot& slot = storages_[static_cast<size_t>(program_.tensors[static_cast<size_t>(number)].meta.storage)];
-  const at::Tensor& input = inputs_[static_cast<size_t>(number)];
-  if (input.defined()) {
-    if (input.is_inference()) return 0;
-    for (int32_t i = 0; i < by; ++i) input.unsafeGetTensorImpl()->bump_version();
+  // A view has its base's counter.
+  while (!inputs_[static_cast<size_t>(number)].defined() && program_.tensors[static_cast<size_t>(number)].view_base >= 0) {
+    number = program_.tensors[static_cast<size_t>(number)].view_base;
+  }
+  const int32_t storage = program_.tensors[static_cast<size_t>(number)].meta.storage;
+  StorageSlot& slot = storages_[static_cast<size_t>(storage)];
+  const at::Tensor* input = &inputs_[static_cast<size_t>(number)];
+  if (!input->defined()) {
+    // Something on a bound storage whose making was not recorded: all tensors there share one counter.
+    for (int32_t bound : bound_) {
+      if (program_.tensors[static_cast<size_t>(bound)].meta.storage == storage) input = &inputs_[static_cast<size_t>(bound)];
+    }
+  }
+  if (input->defined()) {
+    if (input->is_inference()) return 0;
+    for (int32_t i = 0; i < by; ++i) input->unsafeGetTensorImpl()->bump_version();
   } else if (slot.has_counter) {
     for (int32_t i = 0; i < by; ++i) slot.counter.bump();
-  } else if (program_.storages[static_cast<size_t>(program_.tensors[static_cast<size_t>(number)].meta.storage)].spec.kind == Kind::kInput) {
-    // A view of an input: the bound tensor on that storage has the counter.
-    for (int32_t bound : bound_) {
-      if (program_.tensors[static_cast<size_t>(bound)].meta.storage != program_.tensors[static_cast<size_t>(number)].meta.storage) continue;
-      return bump_version(bound, by);
-    }
   } else {
+    use(static_cast<size_t>(storage));
     slot.pending_version += static_cast<uint32_t>(by);
   }
   return 0;

@@ -72,6 +72,7 @@ class SessionImpl {
   at::Tensor tensor_over(const c10::Storage& storage, const TensorPlan& plan, int64_t shift_bytes);
   void own_memory(size_t storage);                        // copies an arena storage out so that it can escape
   at::Tensor real_tensor(int32_t tensor, bool detach_base);
+  void snapshot(size_t storage);                          // keeps a copy of a bound input's storage, once an iteration
   at::Tensor graph_operand(int32_t tensor, const WrapPlan& plan);
   void run_forward(const WrapPlan& plan);
   at::Tensor wrap_live(const WrapPlan& plan);
@@ -82,7 +83,7 @@ class SessionImpl {
   std::vector<StorageSlot> storages_;
   std::vector<at::Tensor> shadows_;
   std::vector<CallState> calls_;
-  c10::DataPtr arena_;
+  std::vector<c10::DataPtr> arenas_;
   std::vector<int32_t> used_storages_;
 
   std::vector<at::Tensor> inputs_;      // per tensor: the bound tensor
@@ -99,7 +100,7 @@ class SessionImpl {
   std::vector<int32_t> handed_out_;     // per tensor: wrap that gave real_ to Python, -1 when none
   std::vector<at::Tensor> graph_;       // per tensor: its value in the graph rebuilt in this iteration
   std::vector<at::Tensor> wrapped_;     // per wrap: what it returned in this iteration
-  std::vector<at::Tensor> cloned_;      // per storage: a byte tensor on the copy of an input that a rebuilt graph writes
+  std::vector<at::Tensor> cloned_;      // per storage: bytes of an input as they were before the calls of a graph wrote it
   std::vector<bool> rerun_;             // per call: run again in this iteration
   bool has_real_ = false;
 };

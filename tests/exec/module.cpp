@@ -3,11 +3,15 @@
 //   trace = _dynvm_exec.compile(text, namespace, stress=False, listing=False, count=False, storages=None, log=None, state=None)
 //       text: ir/text.h; a const_obj's text is a Python expression, evaluated in namespace ("NULL": null). storages: (kind, bytes) pairs,
 //       kind 0 input, 1 arena, 2 fresh, 3 result, for a trace with tensors, which then runs on the fake bridge with `log` and `state`.
+//       torch=PATH of libdynvm_torch.so: on the real bridge instead, with make_plan's plan; passes=True: after all passes.
 //   kind, inst, frames = trace.run(slots, breaker=False)
 //       slots: a list, the root frame's, written back. frames: one (function, unit, continuation, value, slots) each; in slots NULL and
 //       UNCHANGED stand for themselves. run.set_breaker() from within a call ends the run at the next loop.
+//   torch_state(path): the guard_torch_state instruction that holds now.
 //   execute(op, imm, args, names): runtime::execute.
 #include <Python.h>
+
+#include <dlfcn.h>
 
 #include <cstdint>
 #include <cstring>
@@ -15,6 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/passes/pass.h"
+#include "ir/plan.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "runtime/exec/compiled_trace.h"
@@ -33,13 +39,14 @@ struct TraceObject {
   PyObject_HEAD
   runtime::CompiledTrace* trace;
   bridge::Bridge* bridge;
+  bool keeps_bridge;  // the real one: there is one for the process
   PyObject *log, *state;
 };
 
 void dealloc_trace(PyObject* self) {
   auto* object = reinterpret_cast<TraceObject*>(self);
   delete object->trace;
-  delete object->bridge;
+  if (!object->keeps_bridge) delete object->bridge;
   Py_XDECREF(object->log);
   Py_XDECREF(object->state);
   PyTypeObject* type = Py_TYPE(self);
@@ -103,6 +110,8 @@ PyObject* get_iterations(PyObject* self, void*) { return PyLong_FromUnsignedLong
 PyObject* get_exits(PyObject* self, void*) { return PyLong_FromUnsignedLongLong(of(self)->total_exits()); }
 PyObject* get_stressed(PyObject* self, void*) { return PyLong_FromUnsignedLongLong(of(self)->stressed_guards()); }
 PyObject* get_listing(PyObject* self, void*) { return PyUnicode_FromString(of(self)->listing().c_str()); }
+PyObject* get_text(PyObject* self, void*) { return PyUnicode_FromString(ir::print_trace(of(self)->ir()).c_str()); }
+PyObject* get_kernels(PyObject* self, void*) { return PyLong_FromLong(of(self)->num_kernels()); }
 PyObject* get_residuals(PyObject* self, void*) {
   PyObject* dict = PyDict_New();
   for (auto& [name, count] : of(self)->residual_counts()) {
@@ -119,6 +128,7 @@ PyMethodDef trace_methods[] = {{"run", reinterpret_cast<PyCFunction>(reinterpret
                                {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef trace_properties[] = {{"iterations", get_iterations, nullptr, nullptr, nullptr}, {"exits", get_exits, nullptr, nullptr, nullptr},
                                   {"stressed", get_stressed, nullptr, nullptr, nullptr},     {"listing", get_listing, nullptr, nullptr, nullptr},
+                                  {"text", get_text, nullptr, nullptr, nullptr},             {"kernels", get_kernels, nullptr, nullptr, nullptr},
                                   {"residuals", get_residuals, nullptr, nullptr, nullptr},   {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot trace_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(dealloc_trace)},
                              {Py_tp_methods, trace_methods},
@@ -127,13 +137,26 @@ PyType_Slot trace_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(dealloc_tra
 PyType_Spec trace_spec = {"_dynvm_exec.Trace", sizeof(TraceObject), 0, Py_TPFLAGS_DEFAULT, trace_slots};
 PyObject* g_trace_type = nullptr;
 
+bridge::Bridge* real_bridge(const char* path) {
+  static bridge::Bridge* bridge = nullptr;
+  if (bridge != nullptr) return bridge;
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  auto create = library == nullptr ? nullptr : reinterpret_cast<bridge::CreateBridge>(dlsym(library, "dynvm_torch_bridge"));
+  if (create == nullptr) {
+    PyErr_SetString(PyExc_ImportError, dlerror());
+    return nullptr;
+  }
+  return bridge = create(bridge::kBridgeVersion);
+}
+
 PyObject* compile(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"text", "namespace", "stress", "listing", "count", "storages", "log", "state", nullptr};
+  static const char* names[] = {"text", "namespace", "stress", "listing", "count", "storages", "log", "state", "torch", "passes", nullptr};
   const char* text;
+  const char* torch = nullptr;
   PyObject *space, *storages = nullptr, *log = nullptr, *state = nullptr;
-  int stress = 0, listing = 0, count = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO!|pppOOO", const_cast<char**>(names), &text, &PyDict_Type, &space, &stress, &listing, &count,
-                                   &storages, &log, &state)) {
+  int stress = 0, listing = 0, count = 0, passes = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO!|pppOOOzp", const_cast<char**>(names), &text, &PyDict_Type, &space, &stress, &listing, &count,
+                                   &storages, &log, &state, &torch, &passes)) {
     return nullptr;
   }
   ir::Trace trace;
@@ -152,22 +175,40 @@ PyObject* compile(PyObject*, PyObject* args, PyObject* kwargs) {
     owned.push_back(value);
     object.pointer = value;
   }
-  runtime::StoragePlan plan;
+  ir::Plan plan;
   for (Py_ssize_t k = 0; storages != nullptr && k < PyList_GET_SIZE(storages); ++k) {
-    bridge::StorageSpec& spec = plan.storages.emplace_back();
+    ir::StoragePlan& spec = plan.storages.emplace_back();
     int kind;
     long long bytes;
     if (!PyArg_ParseTuple(PyList_GET_ITEM(storages, k), "iL", &kind, &bytes)) return nullptr;
-    spec.kind = static_cast<bridge::StorageSpec::Kind>(kind);
+    spec.kind = static_cast<ir::StoragePlan::Kind>(kind);
     spec.bytes = bytes;
+    spec.offset = plan.arena_bytes;
+    if (spec.kind == ir::StoragePlan::kArena) plan.arena_bytes += (bytes + 63) / 64 * 64;
   }
   auto* object = PyObject_New(TraceObject, reinterpret_cast<PyTypeObject*>(g_trace_type));
   if (object == nullptr) return nullptr;
   object->trace = nullptr;
   object->bridge = nullptr;
+  object->keeps_bridge = false;
   object->log = Py_XNewRef(log);
   object->state = Py_XNewRef(state);
   if (log != nullptr) object->bridge = tests::make_fake_bridge(log, state).release();
+  if (torch != nullptr) {
+    object->bridge = real_bridge(torch);
+    if (object->bridge == nullptr) {
+      Py_DECREF(object);
+      return nullptr;
+    }
+    object->keeps_bridge = true;
+  }
+  if (passes) {
+    ir::PassOptions pass_options;
+    pass_options.verify = true;
+    if (base::Status status = ir::run_passes(trace, pass_options); !status.ok()) return failed(status);
+  }
+  if (storages == nullptr && object->bridge != nullptr)
+    plan = ir::make_plan(trace, [&](const ir::AtenCall& call) { return object->bridge->has_planned_form(call); });
   runtime::CompileOptions options;
   options.stress_exits = stress;
   options.listing = listing;
@@ -182,6 +223,17 @@ PyObject* compile(PyObject*, PyObject* args, PyObject* kwargs) {
   compiled->own(std::move(owned));
   object->trace = compiled.release();
   return reinterpret_cast<PyObject*>(object);
+}
+
+// Torch's modes now, as guard_torch_state's text.
+PyObject* torch_state(PyObject*, PyObject* path) {
+  bridge::Bridge* bridge = real_bridge(PyUnicode_AsUTF8(path));
+  if (bridge == nullptr) return nullptr;
+  ir::Trace trace;
+  trace.torch_states.push_back(bridge->torch_state());
+  std::string text = ir::print_inst(trace, trace.add(ir::Op::k_guard_torch_state, ir::Type::kVoid, {}, 0));
+  text = text.substr(text.find("guard_torch_state"));
+  return PyUnicode_FromString(text.c_str());
 }
 
 PyObject* execute(PyObject*, PyObject* args) {
@@ -240,6 +292,7 @@ PyObject* keys_version(PyObject*, PyObject* type) {
 
 PyMethodDef methods[] = {{"compile", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(compile)), METH_VARARGS | METH_KEYWORDS, nullptr},
                          {"execute", execute, METH_VARARGS, nullptr},
+                         {"torch_state", torch_state, METH_O, nullptr},
                          {"set_breaker", set_breaker, METH_NOARGS, nullptr},
                          {"dict_version", dict_version, METH_O, nullptr},
                          {"type_version", type_version, METH_O, nullptr},

@@ -124,6 +124,34 @@ snap1: root unit 3 [%2, %4]
         self.check_counts(lambda: trace.run([t, g]), t, g)
         self.assertEqual(str(trace.run([t, "text"])[3]), "assigned grad has to be a Tensor or None")
 
+    def test_kernel(self):
+        """A fused kernel runs on the session's storages with the trace's numbers."""
+        kernel = """
+kernel k0 "double" sizes [4] pointers 2 scalars (f64) {
+  o0 = f32 p0 + 0 {1}
+  o1 = f32 p1 + 0 {1}
+  n0 = load f32 o0
+  n1 = scalar f32 s0
+  n2 = mul f32 n0, n1
+  store o1, n2
+}
+"""
+        trace = self.compile("""
+%0:o = slot #0
+%1:t = unbox_tensor %0 !snap0 -> f32[4]{1} s0
+%2:o = slot #1
+%3:f = unbox_float %2 !snap0
+%4 = aten "test::mul" (%1, $%3) -> (f32[4]{1} s1) sunk
+%5:t = result %4 #0 -> f32[4]{1} s1
+kernel k0 (%1, %5, %3)
+%7:o = wrap %5
+leave !snap1
+snap0: root unit 0 [=, =]
+snap1: root unit 3 [%7]
+""" + kernel, storages=[(INPUT, 16), (FRESH, 16)])
+        self.assertEqual(trace.run([floats(1, 2, 3, 4), 0.5])[2][0][4], [floats(0.5, 1, 1.5, 2)])
+        self.assertEqual(trace.run([floats(1, 2, 3, 4), -1.0])[2][0][4], [floats(-1, -2, -3, -4)])
+
     def test_unknown_operation(self):
         with self.assertRaisesRegex(ValueError, "torch program: no operation test::unknown"):
             self.compile("""

@@ -5,6 +5,7 @@ The extension module is in $DYNVM_EXEC_TEST (CMakeLists.txt).
 
 import gc
 import os
+import re
 import sys
 import unittest
 
@@ -21,7 +22,7 @@ class TraceCase(unittest.TestCase):
             options.setdefault("log", [])
             options.setdefault("state", [True])
             options["storages"] = storages
-        count = len(storages) if storages else 0
+        count = len(storages) if storages else 1 + max(map(int, re.findall(r"[})] s(\d+)", body)), default=-1)
         return native.compile(f'trace 1 "test" storages {count}\n{body}\n', dict(namespace or {}), **options)
 
     def leave_with(self, lines, result, slots=1, namespace=None, **options):

@@ -85,7 +85,7 @@ TEST(Verify, FindsSnapshotFaults) {
 }
 
 TEST(Verify, FindsTensorFaults) {
-  EXPECT_TRUE(finds("unsound", [](Trace& t) { t.num_storages = 1; }));
+  EXPECT_TRUE(finds("unsound", [](Trace& t) { t.metas[0].storage = 9; }));
   EXPECT_TRUE(finds("unsound", [](Trace& t) { t.metas[0].strides.pop_back(); }));
   EXPECT_TRUE(finds("no such result", [](Trace& t) { t.insts[6].imm = 1; }));
   EXPECT_TRUE(finds("another storage", [](Trace& t) { t.calls[0].result_alias[0] = 0; }));

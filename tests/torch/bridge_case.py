@@ -23,6 +23,8 @@ def _load_driver():
 
 
 driver = _load_driver()
+# Threads that wait for each other would make the suite as slow as the machine is busy.
+torch.set_num_threads(1)
 
 
 def record(function, recorder=None):

@@ -245,6 +245,7 @@ PyObject* build(PyObject*, PyObject* args) {
     bytes = std::max(bytes, (last + 1) * ir::dtype_size(meta.dtype));
   }
   auto running = std::make_unique<Running>();
+  std::set<int32_t> made;
   for (size_t i = 0; i < ops.size(); ++i) {
     const OpRecord& op = ops[i];
     bridge::CallSpec call;
@@ -257,6 +258,21 @@ PyObject* build(PyObject*, PyObject* args) {
       has_scalars = true;
       make_scalar(call.call.args[static_cast<size_t>(places[s].arg)], places[s], static_cast<int32_t>(s), call.operands);
     }
+    // A view with run-time numbers has a storage of its own, and so have the views of it.
+    if (call.call.mutates.empty() && call.results.size() == 1 && call.results[0] >= 0 && op.call.result_alias[0] >= 0 && !made.count(call.results[0])) {
+      const int32_t base = op.tensors[static_cast<size_t>(op.call.args[static_cast<size_t>(op.call.result_alias[0])].operands[0])];
+      ir::TensorMeta& meta = spec.tensors[static_cast<size_t>(call.results[0])];
+      if (has_scalars) {
+        bridge::StorageSpec moved = spec.storages[static_cast<size_t>(meta.storage)];
+        moved.kind = bridge::StorageSpec::kResult;
+        meta.storage = static_cast<int32_t>(spec.storages.size());
+        spec.storages.push_back(moved);
+      } else {
+        meta.storage = spec.tensors[static_cast<size_t>(base)].storage;
+      }
+    }
+    for (int32_t id : op.tensors) made.insert(id);
+    for (int32_t id : call.results) made.insert(id);
     const bool planned = torch_bridge->has_planned_form(call.call);
     for (size_t r = 0; r < call.results.size(); ++r) {
       const int32_t id = call.results[r];
@@ -275,7 +291,6 @@ PyObject* build(PyObject*, PyObject* args) {
         spec.arena_bytes += (s.bytes + 63) / 64 * 64;
       }
     }
-    (void)has_scalars;
     spec.calls.push_back(std::move(call));
   }
   for (Py_ssize_t i = 0; i < PyList_Size(wraps_object); ++i) {

@@ -168,13 +168,40 @@ class Plain(unittest.TestCase):
 
     def test_view_with_a_run_time_offset(self):
         data = torch.arange(40.0).view(10, 4).clone()
-        recorder, records, ops, y = record(lambda: data[2:5].t() + 1)
+
+        def step():
+            rows = data[2:5]
+            first = rows[1]
+            return rows, first, first + 1
+
+        recorder, records, ops, results = record(step)
+        ids = [driver.tensor_id(recorder, r) for r in results]
         slice_op = names(ops).index("aten::slice.Tensor")
-        id = driver.tensor_id(recorder, y)
-        # The view's own storage: the driver numbers storages as the recorder does, so this needs a separate one.
-        with self.assertRaises(RuntimeError):
-            replay = Replay(recorder, records, [id], scalars=[(slice_op, 2, -1), (slice_op, 3, -1)], wraps=[wrap_spec(id)])
-            replay.run([3, 6], {driver.tensor_id(recorder, data): data})
+        replay = Replay(recorder, records, ids[2:], scalars=[(slice_op, 2, -1), (slice_op, 3, -1)], wraps=[wrap_spec(id) for id in ids])
+        for start in (3, 0, 7):
+            replay.run([start, start + 3], {driver.tensor_id(recorder, data): data})
+            driver.bump(replay.program, ids[1], 1)
+            rows, first, plus = (replay.wrap(n) for n in range(3))
+            replay.end()
+            self.assertTrue(bitwise(rows, data[start:start + 3]) and bitwise(first, data[start + 1]) and bitwise(plus, data[start + 1] + 1))
+            self.assertIs(first._base, data)
+            self.assertEqual(rows.storage_offset(), start * 4)
+        self.assertEqual(data._version, 3)
+        with self.assertRaisesRegex(RuntimeError, "another geometry than recorded"):
+            replay.run([1, 3], {driver.tensor_id(recorder, data): data})
+
+    def test_inference_mode(self):
+        with torch.inference_mode():
+            x = torch.randn(3)
+            recorder, records, ops, y = record(lambda: (x * 2).view(3, 1))
+            id = driver.tensor_id(recorder, y)
+            replay = Replay(recorder, records, [id], wraps=[wrap_spec(id)])
+            replay.run(inputs={driver.tensor_id(recorder, x): x})
+            w = replay.wrap(0)
+            replay.end()
+            self.assertTrue(w.is_inference() and bitwise(w, y))
+        self.assertEqual(driver.bind(replay.program, driver.tensor_id(recorder, x), x), 1)
+        self.assertEqual(driver.last_refusal(), "another kind of tensor")
 
     def test_read_number(self):
         x = torch.randn(4)
@@ -308,6 +335,22 @@ class LiveGraph(unittest.TestCase):
 
     def test_batch_norm_statistics_move_once(self):
         m = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Linear(5, 3))
+        self.check(m, lambda x: [m(x)], list(m.parameters()), [torch.randn(6, 4)], 1)
+
+    def test_inputs_written_before_they_are_read(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.w = nn.Parameter(torch.randn(4))
+                self.register_buffer("steps", torch.zeros(2, 4))
+
+            def forward(self, x):
+                self.steps[0].add_(1)
+                y = x * self.w * self.steps[0]
+                self.steps.mul_(2)
+                return y * self.steps[0]
+
+        m = Model()
         self.check(m, lambda x: [m(x)], list(m.parameters()), [torch.randn(6, 4)], 1)
 
     def test_attention(self):

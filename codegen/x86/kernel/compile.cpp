@@ -74,7 +74,7 @@ class KernelBuilder {
     status = lower_kernel(kernel, nest, options.unroll, &code);
     if (!status.ok()) return status;
     double cost = estimate_cost(code);
-    bool parallel = options.parallel && cost >= kParallelNanoseconds;
+    bool parallel = options.force_split || (options.parallel && cost >= kParallelNanoseconds);
     if (parallel) {
       // Once more, with run-time bounds for one dim.
       nest = make_nest(kernel, features.avx512 ? 64 : 32, true);
@@ -137,10 +137,7 @@ void CompiledKernel::run_parallel(void* const* pointers, const int64_t* scalars)
     const Call& c = *static_cast<const Call*>(context);
     c.range(c.pointers, c.scalars, begin, end);
   };
-  // Even pieces, whole grains.
-  int64_t piece = (range_size_ + threads - 1) / threads;
-  piece = std::max(grain_, (piece + 63) / 64 * 64 > range_size_ ? piece : grain_ % 64 == 0 ? (piece + 63) / 64 * 64 : piece);
-  parallel_for(range_size_, piece, body, &call);
+  parallel_for(range_size_, grain_, body, &call);
 }
 
 std::string CompiledKernel::dump() const {

@@ -20,6 +20,7 @@ namespace dynvm::codegen {
 struct KernelOptions {
   int unroll = 0;          // vectors per inner iteration; 0: chosen by the kernel's cost
   bool parallel = true;    // run() may use several threads when the cost estimate says it pays
+  bool force_split = false; // tests: split however small
 };
 
 class CompiledKernel {

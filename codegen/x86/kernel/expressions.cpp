@@ -59,6 +59,15 @@ Value i64_to_f64(VBuilder& b, Value a) {
   return b.add(Lane::kF64, high_part, low_part);
 }
 
+// Integers of 2^53 and more would round twice on their way through f64 to f32: their low 11 bits, which f64 cannot hold, become one
+// sticky bit above them, so that the first conversion is exact and the second rounds as if it had seen them.
+Value sticky_low_bits(VBuilder& b, Value a) {
+  Value sticky = b.add(Lane::kI64, b.bit_and(Lane::kI64, a, b.i64(0x7ff)), b.i64(0x7ff));
+  Value exact = b.bit_and(Lane::kI64, b.bit_or(Lane::kI64, a, sticky), b.i64(~int64_t{0x7ff}));
+  Value small = b.bit_and(Lane::kI64, b.cmpgt(Lane::kI64, a, b.i64(-(int64_t{1} << 53))), b.cmpgt(Lane::kI64, b.i64(int64_t{1} << 53), a));
+  return b.blend(Lane::kI64, small, a, exact);
+}
+
 // f64 to i64, truncated, for |a| < 2^63; NaN and the rest give the lowest integer as CVTTSD2SI does.
 Value f64_to_i64(VBuilder& b, Value a) {
   Value whole = b.round(Lane::kF64, a, 3);
@@ -95,7 +104,7 @@ Value Expressions::cast(DType to, DType from, Value a) {
       if (s == Lane::kF32) result = a;
       else if (s == Lane::kF64) result = b_.emit(VOp::k_cvt_f64_f32, t, a);
       else if (s == Lane::kI32) result = b_.emit(VOp::k_cvt_i32_f32, t, a);
-      else result = b_.emit(VOp::k_cvt_f64_f32, t, i64_to_f64(b_, a));
+      else result = b_.emit(VOp::k_cvt_f64_f32, t, i64_to_f64(b_, sticky_low_bits(b_, a)));
       break;
     case Lane::kF64:
       if (s == Lane::kF32) result = b_.emit(VOp::k_cvt_f32_f64, t, a);

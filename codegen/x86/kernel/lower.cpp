@@ -513,13 +513,17 @@ class Lowerer {
   std::string error_;
 };
 
-// Removes instructions whose result nobody reads. Accumulators are read by their own updates and stay.
+// Removes instructions whose result nobody reads. Accumulators stay: their readers may come before their writers, around a loop.
 void remove_dead(VCode* code) {
-  std::vector<bool> live(code->register_bytes.size(), false);
+  std::vector<bool> live(code->register_bytes.size(), false), defined(code->register_bytes.size(), false);
+  for (const VInst& inst : code->insts) {
+    if (inst.dst == kNoValue) continue;
+    if (defined[inst.dst]) live[inst.dst] = true;
+    defined[inst.dst] = true;
+  }
   std::vector<bool> keep(code->insts.size(), false);
   for (size_t i = code->insts.size(); i-- > 0;) {
     const VInst& inst = code->insts[i];
-    // An accumulator's update in a loop is read further up, by itself in the next iteration: its last reader is below the loop.
     if (inst.dst != kNoValue && !live[inst.dst]) continue;
     keep[i] = true;
     for (Value v : inst.src)

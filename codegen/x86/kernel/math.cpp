@@ -164,8 +164,8 @@ class Expander {
 
   Value sigmoid(Value x) {
     Value minus = b_.bit_xor(t_, x, sign_bit());
-    // Beyond the limits 1 + exp(-x) is infinite, or 1, all the same.
-    Value limited = single() ? clamp(minus, -80.0, 88.7) : clamp(minus, -100.0, 709.7);
+    // At the limits 1 + exp(-x) is infinite already, or 1.
+    Value limited = single() ? clamp(minus, -80.0, 89.0) : clamp(minus, -100.0, 710.0);
     Reduced e = reduce_exp(limited);
     Value p = exp_polynomial(e.r);
     // 2^n reaches 2^128 (2^1024): as a product of 2^(n-1) and 2.
@@ -298,7 +298,7 @@ class Expander {
     Value result = b_.blend(t_, odd, cosine, sine);
     Value sign = b_.shl(Lane::kI32, b_.bit_and(Lane::kI32, quadrant, b_.i32(2)), 30);
     result = b_.bit_xor(t_, result, sign);
-    Value far = b_.cmp(t_, clear_sign(x), real(32768.0), 0x1a);  // not <=, unordered false: NaN is right already
+    Value far = b_.cmp(t_, clear_sign(x), real(32768.0), kCmpGt);  // a NaN is right already
     LaneHelper helper = lane_helper(which ? KOp::k_cos : KOp::k_sin, t_);
     return b_.emit(VOp::k_fixup, t_, result, x, far, static_cast<int64_t>(reinterpret_cast<intptr_t>(helper)));
   }
