@@ -99,7 +99,7 @@ def evaluate(model, loader):
 def main():
     parser = argparse.ArgumentParser(description="Train small networks on scikit-learn's digits.")
     parser.add_argument("--model", choices=("mlp", "cnn", "both"), default="both")
-    parser.add_argument("--epochs", type=int, help="passes over the data (default: 40 mlp, 15 cnn)")
+    parser.add_argument("--epochs", type=int, help="passes over the data (default: 25 mlp, 15 cnn)")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
 
@@ -113,10 +113,10 @@ def main():
         if name == "mlp":
             model = Mlp()
             optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-            epochs = args.epochs or 40
+            epochs = args.epochs or 25
         else:
             model = Cnn()
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
             epochs = args.epochs or 15
 
         parameters = sum(p.numel() for p in model.parameters())

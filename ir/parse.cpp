@@ -443,6 +443,7 @@ class Parser {
     if (!numbered("snap", &index) || !punct(":")) return false;
     if (index != static_cast<int64_t>(trace_.snapshots.size())) return fail("snapshots are numbered in order");
     Snapshot snapshot;
+    snapshot.elsewhere = accept_word("elsewhere");
     if (token().kind != Token::kLine) {
       do {
         if (!frame(&snapshot.frames.emplace_back())) return false;

@@ -240,6 +240,7 @@ class Printer {
   void snapshot(size_t index) {
     out_ += "snap" + std::to_string(index) + ":";
     const Snapshot& snapshot = trace_.snapshots[index];
+    if (snapshot.elsewhere) out_ += " elsewhere";
     for (size_t k = 0; k < snapshot.frames.size(); ++k) {
       const SnapshotFrame& frame = snapshot.frames[k];
       out_ += k ? " | " : " ";

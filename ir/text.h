@@ -18,7 +18,7 @@
 // Arguments of an aten call, by kind: `%3` tensor, `undef` undefined tensor, `[%3, undef]` tensor list (`?[..]` for Tensor?[]), `none`,
 // `5`, `0.5`, `true`, `"text"`, `ints[1,2]`, `floats[0.5]`, `bools[1,0]`, `$%7` run-time scalar, `$f64 %7` run-time scalar in a
 // wrapped-number tensor, `#f64 0.5` constant in a wrapped-number tensor, `opaque 3` bridge handle.
-// Snapshot slots: `_` null, `=` unchanged since entry, `%n` a value. Code objects print as `code n`, numbered by first appearance: a
+// A snapshot of the state on the other side of a branch starts with `elsewhere`. Snapshot slots: `_` null, `=` unchanged since entry, `%n` a value. Code objects print as `code n`, numbered by first appearance: a
 // parsed trace has small integers for pointers. Comments run from `;` to the end of the line.
 //
 // Tests: tests/ir/text.cpp.

@@ -150,6 +150,7 @@ struct SnapshotFrame {
   std::vector<Ref> slots;
 };
 struct Snapshot {
+  bool elsewhere = false;             // the state on the other side of a branch, not before the guard's own instruction: only its guard may use it
   std::vector<SnapshotFrame> frames;  // outermost (root) first
 };
 

@@ -23,6 +23,7 @@ struct LoopTrace {
   std::vector<int32_t> ops_before;     // by instruction: eager operations done before it in an iteration
   int lessons = 0;
   int entry_failures = 0;
+  int fruitless = 0;                   // runs in a row that left before an iteration was complete
   std::map<ir::Ref, int> exit_counts;
   base::TraceReport* entry = nullptr;
 };

@@ -294,6 +294,25 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
       for (int i = arg; i-- > 0;) push(view, items[i]);
       return next(view);
     }
+    case Op::kUnpackEx: {
+      size_t before = static_cast<size_t>(arg & 0xff), after = static_cast<size_t>(arg >> 8);
+      std::vector<V> items;
+      if (is_tensor(concrete(peek(1))) || !known_items(peek(1), &items) || items.size() < before + after) {
+        if (!done_) give_up(Abort::k_opcode, "UnpackEx");
+        return HookResult::kContinue;
+      }
+      std::vector<V> middle(items.begin() + static_cast<ptrdiff_t>(before), items.end() - static_cast<ptrdiff_t>(after));
+      PyObject* list = PyList_New(static_cast<Py_ssize_t>(middle.size()));
+      if (list == nullptr) return raised(view);
+      for (size_t i = 0; i < middle.size(); i++) PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), Py_NewRef(concrete(middle[i])));
+      V rest = virtual_object(Value::kList, std::move(middle), list);
+      Py_DECREF(list);
+      pop(view, 1);
+      for (size_t i = items.size(); i-- > items.size() - after;) push(view, items[i]);
+      push(view, rest);
+      for (size_t i = before; i-- > 0;) push(view, items[i]);
+      return next(view);
+    }
     default: break;
   }
   give_up(Abort::k_opcode, std::string(vm::op_name(op)));

@@ -51,6 +51,7 @@ int32_t Recorder::snapshot_at(int unit, std::vector<V> slots) {
   current_unit_ = unit;
   effect_done_ = false;
   int32_t result = snapshot();
+  trace_.snapshots[result].elsewhere = true;
   std::swap(top().slots, slots);
   current_snapshot_ = kept;
   current_unit_ = kept_unit;

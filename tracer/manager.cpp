@@ -102,6 +102,11 @@ bridge::Bridge* bridge_now() {
   return torch_bridge;
 }
 
+void wait_longer(LoopState& loop) {
+  loop.penalty = loop.penalty == 0 ? heuristics().penalty_start : std::min(loop.penalty * 2, heuristics().penalty_max);
+  loop.waits = loop.penalty;
+}
+
 void penalise(LoopState& loop, Abort reason, const std::string& detail) {
   report().aborts[abort_name(reason)]++;
   DYNVM_LOG(kAbort, "{}:{} {} {}", PyUnicode_AsUTF8(loop.code->co_filename), PyCode_Addr2Line(loop.code, loop.unit * 2), abort_name(reason), detail);
@@ -109,8 +114,7 @@ void penalise(LoopState& loop, Abort reason, const std::string& detail) {
     loop.waits = 0;
     return;
   }
-  loop.penalty = loop.penalty == 0 ? heuristics().penalty_start : std::min(loop.penalty * 2, heuristics().penalty_max);
-  loop.waits = loop.penalty;
+  wait_longer(loop);
 }
 
 // Should an inner loop wait for a loop in a calling frame?
@@ -235,9 +239,14 @@ HookResult run_traces(vm::ThreadView& view, LoopState& loop, bool* entered) {
           break;
         case LeaveResult::kLeft:
           *entered = true;
+          trace.fruitless = left.iterations > 0 ? 0 : trace.fruitless + 1;
           if (learn(loop, trace, left.inst)) {
             loop.roots.erase(loop.roots.begin() + static_cast<ptrdiff_t>(i));
             loop.consecutive = heuristics().hot_loop;
+          } else if (trace.fruitless > heuristics().max_fruitless) {
+            DYNVM_LOG(kTrace, "trace {} dropped: it never completes an iteration", trace.id);
+            loop.roots.erase(loop.roots.begin() + static_cast<ptrdiff_t>(i));
+            wait_longer(loop);
           }
           return HookResult::kReload;
         case LeaveResult::kRaised: *entered = true; return HookResult::kError;

@@ -546,11 +546,20 @@ HookResult Recorder::raised(vm::ThreadView& view) {
 
 bool Recorder::check_shadow(vm::ThreadView& view) {
   ShadowFrame& frame = top();
-  if (view.frame != frame.frame) return false;
+  if (view.frame != frame.frame) {
+    mismatch_ = ": another frame";
+    return false;
+  }
   PyObject** base = vm::FrameView::locals(view.frame);
-  if (view.sp - base != static_cast<ptrdiff_t>(frame.slots.size())) return false;
+  if (view.sp - base != static_cast<ptrdiff_t>(frame.slots.size())) {
+    mismatch_ = ": stack depth";
+    return false;
+  }
   for (size_t i = 0; i < frame.slots.size(); i++)
-    if (at(frame.slots[i]).concrete != base[i]) return false;
+    if (at(frame.slots[i]).concrete != base[i]) {
+      mismatch_ = ": slot " + std::to_string(i) + " of " + std::to_string(frame.nlocals);
+      return false;
+    }
   return true;
 }
 
@@ -593,7 +602,7 @@ HookResult Recorder::step(vm::ThreadView& view) {
   }
   if (!check_shadow(view)) {
     std::string where = previous_ip_ ? std::string(vm::op_name(vm::opcode(previous_ip_))) : "start";
-    give_up(Abort::k_shadow_mismatch, "after " + where);
+    give_up(Abort::k_shadow_mismatch, "after " + where + mismatch_);
     return HookResult::kContinue;
   }
   previous_ip_ = view.ip;
@@ -758,6 +767,7 @@ HookResult Recorder::record(vm::ThreadView& view) {
     case Op::kMapAdd:
     case Op::kDictUpdate:
     case Op::kDictMerge:
+    case Op::kUnpackEx:
     case Op::kUnpackSequence: return record_containers(view, op, arg);
 
     default: break;

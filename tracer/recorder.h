@@ -294,6 +294,7 @@ class Recorder {
   std::vector<V> root_initial_;
   const vm::Inst* previous_ip_ = nullptr;
   int current_unit_ = 0;
+  std::string mismatch_;
   int32_t current_snapshot_ = -1;
   bool effect_done_ = false;
   bool done_ = false;

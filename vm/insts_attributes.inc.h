@@ -175,7 +175,7 @@ INST(LoadAttrModule) {
   PyObject* owner = TOP;
   if (unlikely(!PyModule_CheckExact(owner))) MISS(LoadAttr);
   auto* dict = reinterpret_cast<PyDictObject*>(reinterpret_cast<PyModuleObject*>(owner)->md_dict);
-  if (unlikely(dict->ma_keys->dk_version != LOW(ip->cache[0]))) MISS(LoadAttr);
+  if (unlikely(dict == nullptr || dict->ma_keys->dk_version != LOW(ip->cache[0]))) MISS(LoadAttr);
   PyObject* value = *reinterpret_cast<PyObject**>(ip->cache[1]);
   if (unlikely(value == nullptr)) MISS(LoadAttr);
   Py_INCREF(value);
@@ -296,7 +296,7 @@ INST(LoadMethodModule) {
   PyObject* owner = TOP;
   if (unlikely(!PyModule_CheckExact(owner))) MISS(LoadMethod);
   auto* dict = reinterpret_cast<PyDictObject*>(reinterpret_cast<PyModuleObject*>(owner)->md_dict);
-  if (unlikely(dict->ma_keys->dk_version != LOW(ip->cache[0]))) MISS(LoadMethod);
+  if (unlikely(dict == nullptr || dict->ma_keys->dk_version != LOW(ip->cache[0]))) MISS(LoadMethod);
   PyObject* value = *reinterpret_cast<PyObject**>(ip->cache[1]);
   if (unlikely(value == nullptr)) MISS(LoadMethod);
   TOP = nullptr;

@@ -265,6 +265,7 @@ INST(CallListAppend) {
   PyObject** base = sp - ip->arg - 2;
   if (unlikely(base[0] != g_list_append || ip->arg != 1 || !PyList_Check(base[1]))) MISS(Call);
   PyObject *list = base[1], *value = base[2];
+  SYNC();
   if (unlikely(PyList_Append(list, value) != 0)) goto error;
   sp = base;
   --g_list_append->ob_refcnt;
@@ -444,6 +445,7 @@ INST(ReturnValue) {
 }
 
 INST(MakeFunction) {
+  SYNC();
   PyObject* object = POP();
   auto* function = reinterpret_cast<PyFunctionObject*>(PyFunction_New(object, frame->f_globals));
   Py_DECREF(object);

@@ -3,6 +3,7 @@
 // Purpose, invariants: eval.cpp. Inputs, outputs: the evaluator's registers. Tests: tests/vm/scripts/containers_*.py.
 
 INST(BuildTuple) {
+  SYNC();
   const int count = ip->arg;
   PyObject* tuple = PyTuple_New(count);
   if (unlikely(tuple == nullptr)) goto error;
@@ -12,6 +13,7 @@ INST(BuildTuple) {
   NEXT();
 }
 INST(BuildList) {
+  SYNC();
   const int count = ip->arg;
   PyObject* list = PyList_New(count);
   if (unlikely(list == nullptr)) goto error;
@@ -68,6 +70,7 @@ INST(BuildConstKeyMap) {
   NEXT();
 }
 INST(BuildString) {
+  SYNC();
   const int count = ip->arg;
   PyObject* empty = PyUnicode_New(0, 0);
   PyObject* text = empty != nullptr ? _PyUnicode_JoinArray(empty, sp - count, count) : nullptr;
@@ -81,6 +84,7 @@ INST(BuildString) {
   NEXT();
 }
 INST(BuildSlice) {
+  SYNC();
   PyObject* step = ip->arg == 3 ? POP() : nullptr;
   PyObject *stop = POP(), *start = POP();
   PyObject* slice = PySlice_New(start, stop, step);
@@ -101,6 +105,7 @@ INST(FormatValue) {
   NEXT_CHECKED();
 }
 INST(ListAppend) {
+  SYNC();
   PyObject* value = POP();
   const int status = PyList_Append(sp[-ip->arg], value);
   Py_DECREF(value);
@@ -121,6 +126,7 @@ INST(ListExtend) {
   NEXT_CHECKED();
 }
 INST(ListToTuple) {
+  SYNC();
   PyObject* list = TOP;
   PyObject* tuple = PyList_AsTuple(list);
   if (unlikely(tuple == nullptr)) goto error;

@@ -68,6 +68,7 @@ generic_BinaryOp : {
       --left->ob_refcnt;                                                       \
       TOP = right;                                                             \
     } else {                                                                   \
+      SYNC();                                                                  \
       PyObject* made = cpython::new_float(floats, value);                      \
       if (unlikely(made == nullptr)) {                                         \
         ++sp;                                                                  \
@@ -101,6 +102,7 @@ INST(DivFloat) {
     if (!BOTH_SMALL(left, right)) MISS(BinaryOp);                                    \
     const long a = cpython::compact_int(left), b = cpython::compact_int(right);      \
     if (!(condition)) goto generic_BinaryOp;                                         \
+    SYNC();                                                                          \
     PyObject* made = cpython::new_int(expression);                                   \
     if (unlikely(made == nullptr)) goto error;                                       \
     --sp;                                                                            \
@@ -117,6 +119,7 @@ SMALL_OP(ModInt, a >= 0 && b > 0, a % b)
 SMALL_OP(FloorDivInt, a >= 0 && b > 0, a / b)
 
 INST(AddStr) {
+  SYNC();
   PyObject *left = SECOND, *right = TOP;
   if (unlikely(!PyUnicode_CheckExact(left) || !PyUnicode_CheckExact(right))) MISS(BinaryOp);
   PyObject* value = PyUnicode_Concat(left, right);
@@ -128,6 +131,7 @@ INST(AddStr) {
   NEXT();
 }
 INST(AppendStr) {
+  SYNC();
   PyObject *left = SECOND, *right = TOP;
   PyObject** local = &LOCAL(ip[1].arg);
   if (unlikely(!PyUnicode_CheckExact(left) || !PyUnicode_CheckExact(right) || *local != left)) MISS(BinaryOp);
@@ -165,6 +169,7 @@ INST(BinaryLC) {
     if (unlikely(left == nullptr || right == nullptr)) goto generic_LoadFast;                \
     if (!BOTH_FLOATS(left, right)) MISS_FUSED(LoadFast);                                     \
     const double a = float_of(left), b = float_of(right);                                    \
+    SYNC();                                                                                  \
     PyObject* made = cpython::new_float(floats, expression);                                 \
     if (unlikely(made == nullptr)) goto error;                                               \
     PUSH(made);                                                                              \
@@ -176,6 +181,7 @@ INST(BinaryLC) {
     if (unlikely(left == nullptr || right == nullptr)) goto generic_LoadFast;                \
     if (!BOTH_SMALL(left, right)) MISS_FUSED(LoadFast);                                      \
     const long a = cpython::compact_int(left), b = cpython::compact_int(right);              \
+    SYNC();                                                                                  \
     PyObject* made = cpython::new_int(expression);                                           \
     if (unlikely(made == nullptr)) goto error;                                               \
     PUSH(made);                                                                              \

@@ -13,7 +13,7 @@ import train_digits as example  # noqa: E402
 def make():
     torch.manual_seed(0)
     model = example.Cnn()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
     criterion = nn.CrossEntropyLoss()
     images = torch.rand(64, 1, 8, 8)
     labels = torch.randint(10, (64,))

@@ -4,6 +4,7 @@
 // after the last point, so that loads see memory as it was.
 #include "ir/kernel/eval.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -237,8 +238,9 @@ class Evaluator {
 
   void set_index(const std::vector<int>& dims, int64_t point) {
     for (size_t k = dims.size(); k-- > 0;) {
-      index_[dims[k]] = point % kernel_.sizes[dims[k]];
-      point /= kernel_.sizes[dims[k]];
+      int64_t size = std::max<int64_t>(kernel_.sizes[dims[k]], 1);
+      index_[dims[k]] = point % size;
+      point /= size;
     }
   }
 
@@ -258,7 +260,7 @@ class Evaluator {
     }
     values_[n].assign(full(n) ? num_reduced_ : 1, Value());
     for (size_t point = 0; point < values_[n].size(); ++point) {
-      set_index(reduced_, num_reduced_ ? static_cast<int64_t>(point) : 0);
+      set_index(reduced_, static_cast<int64_t>(point));
       values_[n][point] = compute(node, static_cast<int64_t>(point));
     }
   }
@@ -376,8 +378,7 @@ class Evaluator {
     for (int k : reduced_)
       if (kernel_.sizes[k] != 1 && operand.strides[k] != 0) moves = true;
     for (int64_t point = 0; point < (moves ? num_reduced_ : 1); ++point) {
-      if (num_reduced_) set_index(reduced_, point);
-      else for (int k : reduced_) index_[k] = 0;
+      set_index(reduced_, point);
       writes_.push_back({operand.dtype, address(operand), value(store.node, point)});
     }
   }

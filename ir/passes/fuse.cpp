@@ -200,6 +200,10 @@ class Fuse {
   bool wanted(const Inst& inst) const {
     const AtenCall& call = trace_.calls[inst.imm];
     if (std::find(options_.keep_aten.begin(), options_.keep_aten.end(), call.name) != options_.keep_aten.end()) return false;
+    // Memory that is only allocated, and handed out as it is, needs the call: no kernel would write it.
+    if (call.name.substr(0, 11) == "aten::empty" || call.name.substr(0, 15) == "aten::new_empty")
+      for (int32_t result : call.results)
+        if (result >= 0 && shared_[trace_.metas[result].storage]) return false;
     if (options_.fuse_cuda) return true;
     auto on_cpu = [&](int32_t meta) { return meta < 0 || trace_.metas[meta].device_type == 0; };
     for (int32_t result : call.results)

@@ -42,7 +42,8 @@ class Hoist {
       const Inst& inst = trace_.insts[ref];
       if (has_effect(inst, kWrite | kBarrier)) writes_.push_back(ref);
       if (inst.sunk || !has_effect(inst, kGuard | kLoad)) continue;
-      if (!has_effect(inst, kRaises)) move(ref);
+      bool own_exit = inst.snapshot != kNoSnapshot && trace_.snapshots[inst.snapshot].elsewhere;
+      if (!has_effect(inst, kRaises) && !own_exit) move(ref);
       if (has_effect(inst, kGuard)) note_guard(ref);
     }
     emit();
@@ -55,7 +56,7 @@ class Hoist {
     place_snapshot_.assign(count_, kNoSnapshot);
     for (Ref ref = 0; ref < count_; ++ref) {
       const Inst& inst = trace_.insts[ref];
-      if (inst.snapshot != kNoSnapshot) {
+      if (inst.snapshot != kNoSnapshot && !trace_.snapshots[inst.snapshot].elsewhere) {
         if (!seen[inst.snapshot]) open.push_back(inst.snapshot);
         seen[inst.snapshot] = true;
         if (!spent[inst.snapshot]) place_snapshot_[ref] = inst.snapshot;

@@ -113,8 +113,11 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
   }
   if (base::Status status = codegen::compile_trace(input, code_options, &code_); !status.ok()) return status;
 
-  for (const ir::Inst& inst : trace_.insts)
-    if (inst.op == Op::k_aten) tensor_ops_ += trace_.calls[inst.imm].count;
+  for (const ir::Inst& inst : trace_.insts) {
+    if (inst.op == Op::k_aten && !inst.sunk) tensor_ops_ += trace_.calls[inst.imm].count;
+    if (inst.op == Op::k_kernel && static_cast<size_t>(inst.imm) < trace_.kernel_op_counts.size()) tensor_ops_ += trace_.kernel_op_counts[inst.imm];
+    if (inst.op == Op::k_read_scalar) ++tensor_ops_;
+  }
   const ir::Inst& last = trace_.insts.back();
   if (last.op == Op::k_loop) {
     const std::vector<Ref>& slots = trace_.snapshots[last.snapshot].frames[0].slots;

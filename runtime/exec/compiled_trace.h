@@ -48,8 +48,19 @@ struct RunResult {
 // In FrameState::slots of the root frame: the slot keeps what it holds.
 inline PyObject* slot_unchanged() { return reinterpret_cast<PyObject*>(uintptr_t{1}); }
 
-// All references are owned by the receiver; null where a slot is empty.
+// The slots are the receiver's; function and continuation_value live as long as this, unless the receiver takes them and leaves null. Null
+// where a slot is empty.
 struct FrameState {
+  FrameState() = default;
+  FrameState(FrameState&& other) noexcept
+      : function(std::exchange(other.function, nullptr)), code(other.code), unit(other.unit), continuation(other.continuation),
+        continuation_value(std::exchange(other.continuation_value, nullptr)), slots(std::move(other.slots)) {}
+  FrameState& operator=(FrameState&&) = delete;
+  ~FrameState() {
+    Py_XDECREF(function);
+    Py_XDECREF(continuation_value);
+  }
+
   PyObject* function = nullptr;            // null for the root frame
   PyCodeObject* code = nullptr;            // borrowed
   int unit = 0;

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/passes/pass.h"
@@ -84,7 +85,8 @@ PyObject* run(PyObject* self, PyObject* args, PyObject* kwargs) {
         PyList_Append(values, value);
         Py_DECREF(value);
       }
-      PyObject* entry = Py_BuildValue("(NiiNN)", shown(frame.function), frame.unit, frame.continuation, shown(frame.continuation_value), values);
+      PyObject* entry = Py_BuildValue("(NiiNN)", shown(std::exchange(frame.function, nullptr)), frame.unit, frame.continuation,
+                                      shown(std::exchange(frame.continuation_value, nullptr)), values);
       PyList_Append(frames, entry);
       Py_DECREF(entry);
     }

@@ -17,6 +17,10 @@ CELL_CONTENT = 16  # offset of a cell's content, and of an object's first __slot
 
 
 class TraceCase(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        gc.freeze()  # torch's modules make each collection slow
+
     def compile(self, body, namespace=None, storages=None, **options):
         if storages is not None:
             options.setdefault("log", [])

@@ -33,7 +33,7 @@ kernel k0 (%r, %neg, %lr)
 leave !snap2
 snap0: root code 1 unit 0 [=, _]
 snap1: root code 1 unit 14 [%0, =, _, %lr] | %0 code 2 unit 20 then 3 with %1 [%1, %0]
-snap2: root code 1 unit 30 [%late]
+snap2: elsewhere root code 1 unit 30 [%late]
 kernel k0 "mul" sizes [32] pointers 8 scalars (f64) {
   o0 = f32 p2 + 0 {1}
   o1 = f32 p3 + 0 {1}

@@ -38,7 +38,7 @@ Tolerance tolerance_of(KOp op, DType dtype) {
   exact |= op >= KOp::k_copysign && op <= KOp::k_isfinite;
   if (exact || !ir::is_floating(dtype)) return {0, 0};
   // One rounding of a 16-bit type may go the other way.
-  if (ir::is_reduced_floating(dtype)) return {1, 0};
+  if (ir::is_reduced_floating(dtype)) return {1, op == KOp::k_sigmoid ? 1.2e-38 : 0};
   if (op == KOp::k_lgamma) return {8, dtype == DType::kF32 ? 1e-6 : 1e-14};
   if (op == KOp::k_sigmoid) return {4, dtype == DType::kF32 ? 1.2e-38 : 0};
   return {4, 0};

@@ -17,8 +17,6 @@ class Recording(unittest.TestCase):
         w = torch.randn(3, 4, requires_grad=True)
         x = torch.randn(2, 3)
         _, _, ops, _ = record(lambda: (x @ w).relu().sum().backward())
-        self.assertEqual(names(ops), ["aten::mm", "aten::relu", "aten::detach", "aten::sum", "aten::ones_like", "aten::expand", "aten::threshold_backward",
-                                      "aten::t", "aten::mm", "aten::detach"] if False else names(ops))
         self.assertEqual(names(ops)[0], "aten::mm")
         self.assertTrue(ops[0]["grad_mode"])
         self.assertFalse(ops[0]["in_backward"])

@@ -346,9 +346,9 @@ class LiveGraph(unittest.TestCase):
 
             def forward(self, x):
                 self.steps[0].add_(1)
-                y = x * self.w * self.steps[0]
+                y = x * self.w * self.steps[0].clone()
                 self.steps.mul_(2)
-                return y * self.steps[0]
+                return y * self.steps[0].clone()
 
         m = Model()
         self.check(m, lambda x: [m(x)], list(m.parameters()), [torch.randn(6, 4)], 1)

@@ -113,7 +113,7 @@ class Lowerer {
       else if (lane_helper(k.op, t)) calls = true;
       else weight += k.op == KOp::k_const ? 0 : 1;
     }
-    if (unroll_ == 0) unroll_ = calls ? 1 : weight <= (reduces ? 12 : 7) ? 4 : weight <= 40 ? 2 : 1;
+    if (unroll_ == 0) unroll_ = calls ? 1 : weight <= (reduces ? 12 : 7) ? 4 : weight <= 90 ? 2 : 1;
     unroll_ = std::clamp(unroll_, 1, kMaxUnroll);
     if (arg) unroll_ = 1;
     if (nest_.vector_dim >= 0)

@@ -10,9 +10,8 @@
 //    evaluation loses no more than a few ulps.
 #include "codegen/x86/kernel/math.h"
 
-#include <initializer_list>
+#include <iterator>
 #include <limits>
-#include <vector>
 
 #include "codegen/x86/kernel/helpers.h"
 
@@ -122,10 +121,21 @@ class Expander {
   // 2^n where n is in the low bits of `shifted` and in the normal range.
   Value power_of_two(Value shifted) { return b_.shl(integer(), b_.add(integer(), shifted, bits(bias())), fraction_bits()); }
 
-  Value exp_polynomial(Value r) {
-    Value p = single() ? horner(kExp32, r) : even_odd(kExp64, r);
-    return fma(mul(r, r), p, add(r, real(1)));
+  // exp(sign * r) by Horner's rule down to the constant term: its roundings shrink with |r| < 0.35.
+  Value exp_single(Value r, double sign) {
+    Value y = real(kExp32[4]);
+    for (int k = 3; k >= 0; --k) y = fma(y, r, real(kExp32[k] * (k % 2 ? sign : 1)));
+    y = fma(y, r, real(sign));
+    return fma(y, r, real(1));
   }
+  Value exp_double(Value r, double sign) {
+    double c[std::size(kExp64)];
+    for (size_t k = 0; k < std::size(c); ++k) c[k] = kExp64[k] * (k % 2 ? sign : 1);
+    Value p = even_odd(c, r);
+    Value linear = sign > 0 ? add(r, real(1)) : sub(real(1), r);
+    return fma(mul(r, r), p, linear);
+  }
+  Value exp_polynomial(Value r) { return single() ? exp_single(r, 1) : exp_double(r, 1); }
 
   // p * 2^n for all n that occur: in two steps, each in the normal range.
   Value scale(Value p, Value n) {
@@ -162,33 +172,31 @@ class Expander {
     return b_.blend(t_, b_.cmp(t_, clear_sign(x), real(1e-10), kCmpLt), x, result);
   }
 
+  // 1 / (1 + exp(-x)), by r = x + n log 2 and exp(-r): the sign goes into the constants.
   Value sigmoid(Value x) {
-    Value minus = b_.bit_xor(t_, x, sign_bit());
-    // At the limits 1 + exp(-x) is infinite already, or 1.
-    Value limited = single() ? clamp(minus, -80.0, 89.0) : clamp(minus, -100.0, 710.0);
-    Reduced e = reduce_exp(limited);
-    Value p = exp_polynomial(e.r);
-    // 2^n reaches 2^128 (2^1024): as a product of 2^(n-1) and 2.
-    Value half = power_of_two(b_.sub(integer(), e.shifted, bits(1)));
-    return div(real(1), fma(add(p, p), half, real(1)));
+    // At the upper limit of -x, 2^n has the bits of infinity, and the result is 0, as it is in eager where exp(-x) overflows.
+    Value limited = single() ? clamp(x, -89.0, 80.0) : clamp(x, -710.0, 100.0);
+    double magic = single() ? 0x1.8p23 : 0x1.8p52;
+    Value shifted = fma(limited, real(-kLog2E), real(magic));
+    Value n = sub(shifted, real(magic));
+    Value r;
+    if (single()) r = fma(n, real(kLn2 - 0x1.62e4p-1), fma(n, real(0x1.62e4p-1), limited));
+    else r = fma(n, real(0x1.cf79abc9e3b39p-40), fma(n, real(0x1.62e42fefa0000p-1), limited));
+    Value p = single() ? exp_single(r, -1) : exp_double(r, -1);
+    return div(real(1), fma(p, power_of_two(shifted), real(1)));
   }
 
-  Value tanh32(Value x) {
-    // |x| >= 9.02 rounds to 1.
-    Value limited = clamp(x, -9.02, 9.02);
-    Value z = mul(limited, limited);
-    Value p = mul(limited, horner(kTanh32P, z));
-    return div(p, horner(kTanh32Q, z));
+  // x R(x^2), where R is limited with its argument, so that beyond the interval the product grows until it is limited itself.
+  template <size_t m, size_t n>
+  Value odd_rational(Value x, const double (&p)[m], const double (&q)[n], double limit) {
+    // A NaN may get lost here: x brings it back.
+    Value z = b_.min(t_, mul(x, x), real(limit));
+    Value ratio = div(horner(p, z), horner(q, z));
+    return clamp(mul(x, ratio), -1, 1);
   }
 
-  Value erf32(Value x) {
-    // |x| >= 3.93 rounds to 1.
-    Value limited = clamp(x, -3.93, 3.93);
-    Value z = mul(limited, limited);
-    Value p = mul(limited, even_odd(kErf32P, z));
-    Value result = div(p, even_odd(kErf32Q, z));
-    return clamp(result, -1, 1);
-  }
+  Value tanh32(Value x) { return odd_rational(x, kTanh32P, kTanh32Q, 9.02 * 9.02); }
+  Value erf32(Value x) { return odd_rational(x, kErf32P, kErf32Q, 3.93 * 3.93); }
 
   enum Base { kNatural, kBase2, kBase10 };
 

@@ -1,4 +1,5 @@
 # os.fork in the middle of a hot loop: the child goes on with the loop on its own.
+# alone: it forks
 import os
 
 import torch

@@ -1,4 +1,5 @@
 # SIGINT arrives at iteration 40, during a call in the loop: KeyboardInterrupt with its traceback.
+# alone: it ends by a signal
 import os
 import signal
 

@@ -1,4 +1,5 @@
 # sys.exit(3) in the middle of the hot loop; finally blocks and atexit functions run.
+# alone: its exit status and exit handlers are those of a started script
 import atexit
 import sys
 

@@ -1,4 +1,5 @@
 # Wrong shapes at iteration 50 end the script with the traceback that python prints.
+# alone: its traceback is compared as users see it
 import torch
 from torch import nn
 

@@ -1,0 +1,125 @@
+// Random traces mean the same before and after the passes: every observation (guards, calls, the end) sees the same memory.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ir/eval.h"
+#include "ir/passes/pass.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "tests/ir/random_trace.h"
+
+namespace dynvm::ir {
+namespace {
+
+DType type_of_storage(const Trace& trace, int32_t storage) {
+  for (const TensorMeta& meta : trace.metas)
+    if (meta.storage == storage) return meta.dtype;
+  return DType::kU8;
+}
+
+double tolerance(DType dtype) {
+  switch (dtype) {
+    case DType::kF64: return 1e-5;  // f32 values converted
+    case DType::kBF16: return 0.06;
+    default: return is_floating(dtype) ? 2e-4 : 0;
+  }
+}
+
+Memory random_memory(const Trace& trace, RandomTrace& random) {
+  std::vector<int64_t> bytes = storage_bytes(trace);
+  Memory memory(trace.num_storages);
+  for (int32_t s = 0; s < trace.num_storages; ++s) {
+    DType type = type_of_storage(trace, s);
+    int64_t size = dtype_size(type);
+    memory[s].resize(bytes[s]);
+    for (int64_t at = 0; at + size <= bytes[s]; at += size) {
+      double value = is_floating(type) ? (random.pick(4001) - 2000) / 1000.0 : is_bool(type) ? random.pick(2) : random.pick(7) - 3;
+      store_number(memory[s].data() + at, type, value);
+    }
+  }
+  return memory;
+}
+
+std::string difference(const Trace& trace, const Evaluation& a, const Evaluation& b) {
+  if (a.seen.size() != b.seen.size()) return "another number of observations";
+  for (size_t k = 0; k < a.seen.size(); ++k) {
+    for (const auto& [storage, bytes] : a.seen[k].memory) {
+      auto other = b.seen[k].memory.find(storage);
+      std::string where = "observation " + std::to_string(k) + ", storage " + std::to_string(storage);
+      if (other == b.seen[k].memory.end()) return where + " is not seen";
+      DType type = type_of_storage(trace, storage);
+      int64_t size = dtype_size(type);
+      double largest = 1;
+      for (size_t at = 0; at + size <= bytes.size(); at += size) {
+        double x = load_number(bytes.data() + at, type);
+        if (std::isfinite(x)) largest = std::max(largest, std::fabs(x));
+      }
+      for (size_t at = 0; at + size <= bytes.size(); at += size) {
+        double x = load_number(bytes.data() + at, type), y = load_number(other->second.data() + at, type);
+        if (std::isnan(x) && std::isnan(y)) continue;
+        if (x == y || std::fabs(x - y) <= tolerance(type) * largest) continue;
+        return where + ", element " + std::to_string(at / size) + ": " + std::to_string(x) + " became " + std::to_string(y);
+      }
+    }
+  }
+  return "";
+}
+
+void check(uint64_t seed, const PassOptions& options, int* kernels, int* fused) {
+  RandomTrace random(seed);
+  Trace trace = random.make(6 + random.pick(25));
+  base::Status status = verify_trace(trace);
+  ASSERT_TRUE(status.ok()) << "seed " << seed << ": " << status.message() << "\n" << print_trace(trace);
+
+  Evaluation before;
+  before.memory = random_memory(trace, random);
+  before.numbers[random.scalar()] = 0.75;
+  Evaluation after;
+  after.memory = before.memory;
+  status = evaluate(trace, &before);
+  ASSERT_TRUE(status.ok()) << "seed " << seed << ": " << status.message();
+
+  std::string text = print_trace(trace);
+  status = run_passes(trace, options);
+  ASSERT_TRUE(status.ok()) << "seed " << seed << ": " << status.message() << "\n" << text << "\nbecame\n" << print_trace(trace);
+  for (Ref ref = 0; ref < trace.insts.size(); ++ref)
+    if (trace.insts[ref].op == Op::k_unbox_float) after.numbers[ref] = 0.75;
+  status = evaluate(trace, &after);
+  ASSERT_TRUE(status.ok()) << "seed " << seed << ": " << status.message();
+  std::string wrong = difference(trace, before, after);
+  ASSERT_EQ(wrong, "") << "seed " << seed << "\n" << text << "\nbecame\n" << print_trace(trace);
+  *kernels += static_cast<int>(trace.kernels.size());
+  for (int32_t count : trace.kernel_op_counts) *fused += count;
+}
+
+TEST(FuseFuzz, MeansTheSame) {
+  PassOptions options;
+  options.only = {"fuse", "clean"};
+  options.verify = true;
+  int kernels = 0, fused = 0;
+  for (uint64_t seed = 1; seed <= 1500 && !HasFatalFailure(); ++seed) check(seed, options, &kernels, &fused);
+  EXPECT_GT(fused, kernels * 3 / 2) << kernels << " kernels for " << fused << " operations";
+}
+
+TEST(FuseFuzz, MeansTheSameWithTightLimits) {
+  PassOptions options;
+  options.only = {"fuse", "clean"};
+  options.verify = true;
+  options.max_kernel_operands = 4;
+  options.max_kernel_nodes = 12;
+  options.small_space = 0;
+  int kernels = 0, fused = 0;
+  for (uint64_t seed = 5001; seed <= 5400 && !HasFatalFailure(); ++seed) check(seed, options, &kernels, &fused);
+}
+
+TEST(FuseFuzz, MeansTheSameAfterAllPassesButHoist) {
+  PassOptions options;
+  options.without = {"hoist", "cse"};  // they change which observations there are
+  options.verify = true;
+  int kernels = 0, fused = 0;
+  for (uint64_t seed = 9001; seed <= 9400 && !HasFatalFailure(); ++seed) check(seed, options, &kernels, &fused);
+}
+
+}  // namespace
+}  // namespace dynvm::ir

@@ -1,0 +1,108 @@
+// Runs one-operation traces through lowering, as interpreted and as compiled kernels; test_against_torch.py compares with PyTorch.
+//
+// lower_run CASES OUT: CASES is text, traces separated by lines `=== case`; CASES.memory holds, for each case and storage, an int64 byte
+// count and the bytes. OUT gets, for each case, a byte (0 lowered, 1 not lowered, 2 broken), then an int64 length and a message, and where
+// lowered the memory afterwards twice (interpreted, compiled), as in CASES.memory.
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "codegen/x86/kernel/compile.h"
+#include "ir/eval.h"
+#include "ir/kernel/eval.h"
+#include "ir/kernel/text.h"
+#include "ir/lower/lower.h"
+#include "ir/passes/pass.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+
+namespace dynvm::ir {
+namespace {
+
+std::ifstream memory_in;
+std::ofstream out;
+
+void put(const void* data, size_t size) { out.write(static_cast<const char*>(data), static_cast<std::streamsize>(size)); }
+void put_memory(const Memory& memory) {
+  for (const auto& storage : memory) {
+    auto size = static_cast<int64_t>(storage.size());
+    put(&size, sizeof size);
+    put(storage.data(), storage.size());
+  }
+}
+void verdict(uint8_t code, const std::string& message) {
+  auto length = static_cast<int64_t>(message.size());
+  put(&code, 1);
+  put(&length, sizeof length);
+  put(message.data(), message.size());
+}
+
+void run_case(const std::string& text, const codegen::CpuFeatures& features) {
+  Trace trace;
+  base::Status status = parse_trace(text, &trace);
+  Memory memory(trace.num_storages);
+  for (auto& storage : memory) {
+    int64_t size = 0;
+    memory_in.read(reinterpret_cast<char*>(&size), sizeof size);
+    storage.resize(size);
+    memory_in.read(reinterpret_cast<char*>(storage.data()), size);
+  }
+  if (status.ok()) status = verify_trace(trace);
+  if (!status.ok()) return verdict(2, status.message() + "\n" + text);
+
+  std::string why;
+  PassOptions options;
+  options.verify = true;
+  for (Ref ref = 0; ref < trace.insts.size(); ++ref) {
+    if (trace.insts[ref].op != Op::k_aten) continue;
+    std::vector<Ref> results(trace.calls[trace.insts[ref].imm].results.size(), kNoRef);
+    for (Ref user = ref + 1; user < trace.insts.size(); ++user)
+      if (trace.insts[user].op == Op::k_result && trace.arg(user, 0) == ref) results[trace.insts[user].imm] = user;
+    std::vector<Lowered> lowered;
+    if (!lower_call(trace, ref, results, &lowered, &why)) return verdict(1, why);
+  }
+  options.only = {"fuse", "clean"};
+  status = run_passes(trace, options);
+  if (!status.ok()) return verdict(2, status.message() + "\n" + text);
+  Memory compiled = memory;
+  std::string kernels;
+  for (const Inst& inst : trace.insts) {
+    if (inst.op != Op::k_kernel) continue;
+    const Kernel& kernel = trace.kernels[inst.imm];
+    kernels += print_kernel(kernel) + "\n";
+    std::vector<void*> pointers, compiled_pointers;
+    for (auto& storage : memory) pointers.push_back(storage.data());
+    for (auto& storage : compiled) compiled_pointers.push_back(storage.data());
+    eval_kernel(kernel, pointers.data(), nullptr);
+    std::unique_ptr<codegen::CompiledKernel> code;
+    status = codegen::compile_kernel(kernel, features, {}, &code);
+    if (!status.ok()) return verdict(2, "does not compile: " + status.message() + "\n" + kernels);
+    code->run(compiled_pointers.data(), nullptr);
+  }
+  verdict(0, kernels);
+  put_memory(memory);
+  put_memory(compiled);
+}
+
+}  // namespace
+}  // namespace dynvm::ir
+
+int main(int argc, char** argv) {
+  using namespace dynvm;
+  if (argc != 3) return 2;
+  std::ifstream cases(argv[1]);
+  ir::memory_in.open(std::string(argv[1]) + ".memory", std::ios::binary);
+  ir::out.open(argv[2], std::ios::binary);
+  codegen::CpuFeatures features = codegen::cpu_features();
+  std::string line, text;
+  while (std::getline(cases, line)) {
+    if (line != "=== case") {
+      text += line + "\n";
+      continue;
+    }
+    ir::run_case(text, features);
+    text.clear();
+  }
+  return 0;
+}

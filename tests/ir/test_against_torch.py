@@ -1,0 +1,459 @@
+"""Lowered ATen operations against PyTorch's own: dtypes exactly, values to rounding.
+
+Small torch programs run under a dispatch mode that records each operation with its arguments, the memory it starts from and the memory
+it leaves. lower_run (DYNVM_LOWER_RUN) lowers each of them and runs the kernels, interpreted and compiled. An operation that does not lower
+must be in NOT_LOWERED; a result that differs by more than a few roundings fails with the operation's text.
+"""
+
+import os
+import struct
+import subprocess
+import tempfile
+import unittest
+from collections import Counter
+
+try:
+    import torch
+    import torch.nn.functional as F
+    from torch.utils._python_dispatch import TorchDispatchMode
+except ImportError:
+    raise unittest.SkipTest("needs torch")
+
+NAMES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64",
+         torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool"}
+
+# Operations of these programs that stay library calls, each for its reason.
+NOT_LOWERED = {
+    "aten::mm", "aten::addmm", "aten::bmm", "aten::convolution", "aten::convolution_backward",  # libraries
+    "aten::bernoulli_", "aten::native_dropout",  # random
+    "aten::nll_loss_forward", "aten::nll_loss_backward", "aten::embedding", "aten::embedding_dense_backward",  # indexing
+    "aten::index", "aten::gather", "aten::one_hot", "aten::scatter",
+    "aten::_scaled_dot_product_flash_attention_for_cpu", "aten::max_pool2d_with_indices",
+    "aten::max_pool2d_with_indices_backward", "aten::linspace", "aten::_local_scalar_dense",
+}
+
+
+def number(value):
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    text = repr(float(value))
+    return text if any(c in text for c in ".en") else text + ".0"
+
+
+class Recorder(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.cases = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        case = Case(func, args, kwargs)
+        result = func(*args, **kwargs)
+        case.finish(result)
+        if case.usable:
+            self.cases.append(case)
+        return result
+
+
+class Case:
+    """One operation as trace text, with its memory before and after."""
+
+    def __init__(self, func, args, kwargs):
+        self.name = func._schema.name
+        self.overload = func._schema.overload_name
+        self.storages = {}     # data pointer -> (number, storage)
+        self.before = []
+        self.tensors = {}      # (id) -> name
+        self.lines = []
+        self.usable = True
+        self.mutates = []
+        self.mutated = []
+        text, position = [], 0
+        for i, formal in enumerate(func._schema.arguments):
+            if formal.name in kwargs:
+                value = kwargs[formal.name]
+            elif not formal.kwarg_only and position < len(args):
+                value = args[position]
+                position += 1
+            else:
+                value = formal.default_value
+            if not formal.kwarg_only and formal.name in kwargs:
+                position += 1
+            text.append(self.argument(value, str(formal.type)))
+            if formal.alias_info is not None and formal.alias_info.is_write:
+                self.mutates.append(i)
+                self.mutated += value if isinstance(value, (list, tuple)) else [value]
+        self.arguments = ", ".join(text)
+
+    def storage(self, tensor):
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key not in self.storages:
+            self.storages[key] = (len(self.storages), storage)
+            self.before.append(None)
+        return self.storages[key][0]
+
+    def meta(self, tensor):
+        number = self.storage(tensor)
+        if tensor.dtype not in NAMES or tensor.layout != torch.strided or tensor.device.type != "cpu":
+            self.usable = False
+            return "f32[]{} s0"
+        sizes = ",".join(map(str, tensor.shape))
+        strides = ",".join(map(str, tensor.stride()))
+        offset = f" offset {tensor.storage_offset()}" if tensor.storage_offset() else ""
+        return f"{NAMES[tensor.dtype]}[{sizes}]{{{strides}}} s{number}{offset}"
+
+    def tensor(self, tensor):
+        name = f"%t{len(self.tensors)}"
+        meta = self.meta(tensor)
+        self.tensors[name] = tensor
+        self.lines.append(f"{name}:t = unbox_tensor %0 !snap0 -> {meta}")
+        n = self.storage(tensor)
+        if self.before[n] is None:
+            self.before[n] = contents(tensor.untyped_storage())
+        return name
+
+    def argument(self, value, kind):
+        if value is None:
+            return "none"
+        if isinstance(value, torch.Tensor):
+            return self.tensor(value)
+        if isinstance(value, (list, tuple)):
+            if any(isinstance(v, torch.Tensor) for v in value):
+                return "[" + ", ".join("undef" if v is None else self.tensor(v) for v in value) + "]"
+            if value and isinstance(value[0], bool):
+                return "bools[" + ",".join(str(int(v)) for v in value) + "]"
+            if value and isinstance(value[0], float):
+                return "floats[" + ",".join(number(v) for v in value) + "]"
+            return "ints[" + ",".join(map(str, value)) + "]"
+        if isinstance(value, (bool, int, float)):
+            if "Tensor" in kind:
+                return f"#f64 {number(float(value))}" if isinstance(value, float) else f"#i64 {int(value)}"
+            return number(value)
+        if isinstance(value, str):
+            return f'"{value}"'
+        return "opaque 0"
+
+    def finish(self, result):
+        flat = result if isinstance(result, (tuple, list)) else [result]
+        flat = [r for r in flat if isinstance(r, torch.Tensor) or r is None]
+        metas, values = [], []
+        for k, tensor in enumerate(flat):
+            if tensor is None or tensor.numel() == 0:
+                metas.append("undef")
+                continue
+            metas.append(self.meta(tensor))
+            values.append(f"%r{k}:t = result %call #{k} -> {metas[-1]}\n%w{k}:o = wrap %r{k}\nstore_value %0, %w{k} #0")
+        self.outputs = [t for t in flat if t is not None and t.numel()] + self.mutated
+        mutates = f" mutates [{','.join(map(str, self.mutates))}]" if self.mutates else ""
+        name = f"{self.name}.{self.overload}" if self.overload else self.name
+        call = f'%call = aten "{name}" ({self.arguments}) -> ({", ".join(metas)}){mutates} !snap0'
+        self.text = call
+        self.trace = "\n".join([f'trace 1 "" storages {len(self.storages)}', "%0:o = slot #0", *self.lines, call, *values,
+                                "leave !snap0", "snap0: root unit 0 [=]"]) + "\n"
+        self.after = [contents(storage) for _, storage in self.storages.values()]
+        self.before = [b"\xa5" * len(after) if before is None else before for before, after in zip(self.before, self.after)]
+        self.outputs = [(self.storage(t), t.detach().dtype, tuple(t.shape), tuple(t.stride()), t.storage_offset()) for t in self.outputs]
+        if not self.outputs or all(n in (None,) for n in self.outputs):
+            self.usable = False
+        if not self.mutates and all(meta == "undef" or self.is_old(meta) for meta in metas):
+            self.usable = False  # a view: nothing is computed
+        self.tensors = self.mutated = None
+
+    def is_old(self, meta):
+        storage = int(meta.split(" s")[1].split()[0])
+        return any(f" s{storage}" in line.split("->")[1] + " " for line in self.lines)
+
+
+def contents(storage):
+    n = storage.nbytes()
+    if n == 0:
+        return b""
+    return bytes(torch.tensor([], dtype=torch.uint8).set_(storage, 0, (n,), (1,)).clone().numpy().tobytes())
+
+
+def view(data, output):
+    _, dtype, shape, stride, offset = output
+    flat = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+    whole = flat[:len(data) // dtype.itemsize * dtype.itemsize].view(dtype)
+    return torch.as_strided(whole, shape, stride, offset)
+
+
+def tolerance(dtype, name):
+    if not dtype.is_floating_point:
+        return 0, 0
+    eps = torch.finfo(dtype).eps
+    wide = any(word in name for word in ("sum", "mean", "norm", "softmax", "var", "std", "loss", "backward"))
+    return (64 if wide else 8) * eps, (64 if wide else 4) * eps
+
+
+def run(cases):
+    """Runs all cases; gives (case, verdict, message, [(kind, output, expected, got)...])."""
+    program = os.environ["DYNVM_LOWER_RUN"]
+    with tempfile.TemporaryDirectory() as folder:
+        path, out = os.path.join(folder, "cases"), os.path.join(folder, "out")
+        with open(path, "w") as text, open(path + ".memory", "wb") as memory:
+            for case in cases:
+                text.write(case.trace + "=== case\n")
+                for data in case.before:
+                    memory.write(struct.pack("<q", len(data)) + data)
+        subprocess.run([program, path, out], check=True)
+        with open(out, "rb") as file:
+            data = file.read()
+    at = 0
+
+    def take(count):
+        nonlocal at
+        at += count
+        return data[at - count:at]
+
+    for case in cases:
+        code = take(1)[0]
+        message = take(struct.unpack("<q", take(8))[0]).decode()
+        memories = []
+        if code == 0:
+            for _ in range(2):
+                memories.append([take(struct.unpack("<q", take(8))[0]) for _ in case.before])
+        yield case, code, message, memories
+
+
+def inputs(shape=(4, 6), dtype=torch.float32, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    if dtype.is_floating_point:
+        return (torch.randn(shape, generator=generator) * 1.5).to(dtype)
+    if dtype == torch.bool:
+        return torch.rand(shape, generator=generator) > 0.5
+    return torch.randint(-5 if dtype != torch.uint8 else 0, 6, shape, generator=generator).to(dtype)
+
+
+class AgainstTorch(unittest.TestCase):
+    lowered = Counter()
+
+    def check(self, program):
+        with Recorder() as recorder:
+            program()
+        bad = []
+        for case, code, message, memories in run(recorder.cases):
+            if code == 1:
+                if case.name not in NOT_LOWERED and not message.startswith(("dtype", "integer", "bool", "floating")):
+                    bad.append(f"not lowered ({message}): {case.text}")
+                continue
+            if code == 2:
+                bad.append(f"broken: {message}\n{case.text}")
+                continue
+            AgainstTorch.lowered[case.name] += 1
+            for output in case.outputs:
+                want = view(case.after[output[0]], output)
+                relative, absolute = tolerance(want.dtype, case.name)
+                for kind, memory in zip(("interpreted", "compiled"), memories):
+                    got = view(memory[output[0]], output)
+                    if want.dtype == torch.bool:
+                        same = torch.equal(want, got)
+                    else:
+                        scale = max(1.0, want[torch.isfinite(want)].abs().max().item() if torch.isfinite(want).any() else 1.0)
+                        same = torch.allclose(got.double(), want.double(), rtol=relative, atol=absolute * scale, equal_nan=True)
+                    if not same:
+                        bad.append(f"{kind} differs:\n{case.text}\n{message}\nwant {want}\ngot  {got}")
+                        break
+        self.assertFalse(bad, f"{len(bad)} of {len(recorder.cases)}:\n" + "\n".join(bad[:4]))
+
+    def test_unary(self):
+        def program():
+            for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.bool, torch.uint8):
+                x = inputs(dtype=dtype)
+                for name in ("neg abs sign sgn floor ceil trunc round reciprocal sqrt rsqrt exp exp2 expm1 log log1p log2 log10 sin cos tan "
+                             "asin acos atan sinh cosh tanh asinh acosh atanh sigmoid erf erfc isnan isinf logical_not bitwise_not relu").split():
+                    try:
+                        getattr(torch, name)(x)
+                    except (RuntimeError, TypeError):
+                        pass
+                if dtype.is_floating_point:
+                    for f in (F.gelu, F.silu, F.mish, F.softplus, F.hardswish, F.hardsigmoid, F.hardtanh, F.leaky_relu, F.elu, F.relu6,
+                              F.softshrink, F.hardshrink, torch.frac, F.celu, F.selu, F.logsigmoid):
+                        try:
+                            f(x)
+                        except RuntimeError:
+                            pass
+                    F.gelu(x, approximate="tanh")
+                    F.threshold(x, 0.1, 20.0)
+                    y = x.clone()
+                    y.tanh_()
+                    y.mul_(3).sigmoid_()
+        self.check(program)
+
+    def test_binary_promotion(self):
+        types = (torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.int32, torch.bool, torch.uint8)
+
+        def program():
+            for a in types:
+                for b in types:
+                    for x, y in ((inputs(dtype=a), inputs(dtype=b, seed=1)), (inputs(dtype=a), inputs((), b, 2)),
+                                 (inputs((), a), inputs((6,), b, 3)), (inputs((4, 1), a), inputs((1, 6), b, 4))):
+                        for name in "add sub mul div maximum minimum eq lt ge logical_and logical_xor remainder where".split():
+                            try:
+                                if name == "where":
+                                    torch.where(inputs((4, 6), torch.bool), x, y)
+                                else:
+                                    getattr(torch, name)(x, y)
+                            except RuntimeError:
+                                pass
+                    try:
+                        x = inputs(dtype=a).clone()
+                        x.add_(inputs(dtype=b, seed=5))
+                        x.mul_(inputs((6,), b, 6))
+                    except RuntimeError:
+                        pass
+        self.check(program)
+
+    def test_numbers(self):
+        def program():
+            for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.bool, torch.uint8):
+                x = inputs(dtype=dtype)
+                for value in (2, -3, 0.5, 2.5, True, 0, 3):
+                    for f in (lambda: x + value, lambda: value - x, lambda: x * value, lambda: x / value, lambda: x ** value, lambda: x > value,
+                              lambda: torch.clamp(x, min=value), lambda: torch.clamp(x, max=value), lambda: torch.clamp(x, -1, value),
+                              lambda: x.masked_fill(x > 0, value), lambda: torch.add(x, x, alpha=value), lambda: x // value, lambda: x % value,
+                              lambda: value ** x, lambda: torch.fmod(x, value), lambda: torch.full_like(x, value), lambda: x.clone().fill_(value),
+                              lambda: torch.div(x, value, rounding_mode="trunc"), lambda: torch.div(x, value, rounding_mode="floor"),
+                              lambda: torch.rsub(x, value)):
+                        try:
+                            f()
+                        except (RuntimeError, ZeroDivisionError):
+                            pass
+                for exponent in (2, 3, 0.5, -1, -0.5, -2, 1, 0, 4.0, 1.7):
+                    try:
+                        x.abs() ** exponent
+                    except RuntimeError:
+                        pass
+        self.check(program)
+
+    def test_layouts(self):
+        def program():
+            x, y = inputs((5, 7)), inputs((7, 5), seed=1)
+            x + y.t()
+            x[1:, ::2] * y.t()[:-1, 1::2]
+            x[:, 3] + y[2]
+            x.t().contiguous()
+            x.expand(3, 5, 7).clone()
+            x.t().clone(memory_format=torch.preserve_format).mul_(2)
+            z = torch.zeros(4, 6)
+            z[1:3, 2:5] = inputs((2, 3))
+            z[0].copy_(inputs((6,), torch.int64))
+            z[:, 1].add_(1)
+            torch.cat([x, y.t(), torch.zeros(2, 7)], 0)
+            torch.cat([x.to(torch.float64), y.t()], 1)
+            torch.stack([x, x])
+            F.pad(x, (1, 2, 3, 0), value=1.5)
+            torch.flip(x, (0, 1))
+            torch.tril(x)
+            torch.triu(x, 2)
+            torch.arange(3, 20, 4)
+            torch.arange(7, dtype=torch.int32)
+            torch.ones(3, 3), torch.full((2, 3), 2.5), torch.zeros_like(x), torch.ones_like(x)
+            x.to(torch.bfloat16), x.to(torch.int64), x.to(torch.bool), (x * 40).to(torch.int8)
+            x.new_zeros(3), x.new_full((3,), 4)
+            inputs((2, 3, 4, 5)).permute(0, 2, 3, 1).contiguous().view(2, -1)
+            torch.repeat_interleave  # not called: data-dependent
+            x.repeat(2, 3)
+        self.check(program)
+
+    def test_reductions(self):
+        def program():
+            for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.bool):
+                x = inputs((4, 5, 6), dtype)
+                for f in (torch.sum, torch.mean, torch.amax, torch.amin, torch.prod, torch.any, torch.all, torch.argmax, torch.argmin, torch.max,
+                          torch.min, torch.var, torch.std, torch.logsumexp):
+                    for arguments in ({}, {"dim": 1}, {"dim": -1, "keepdim": True}, {"dim": (0, 2)}, {"dim": 0}):
+                        try:
+                            f(x, **arguments)
+                        except (RuntimeError, TypeError):
+                            pass
+                try:
+                    torch.var_mean(x, dim=(0, 2), correction=0)
+                    torch.linalg.vector_norm(x)
+                    torch.linalg.vector_norm(x, 1, dim=1)
+                    torch.linalg.vector_norm(x, float("inf"), dim=(0, 1), keepdim=True)
+                    torch.linalg.vector_norm(x, 3)
+                    torch._foreach_norm([x, x[0]])
+                except RuntimeError:
+                    pass
+            x = inputs((3, 4))
+            x[1, 2] = float("nan")
+            for f in (torch.amax, torch.amin, torch.argmax, torch.sum, torch.max):
+                f(x, dim=1)
+            x.t().sum(0)
+            inputs((300, 70)).sum(0), inputs((3, 5000)).sum(1), inputs((7, 1111)).mean()
+            torch.sum(inputs(dtype=torch.float32), dtype=torch.float64)
+        self.check(program)
+
+    def test_softmax_and_norms(self):
+        def program():
+            for dtype in (torch.float32, torch.float64, torch.bfloat16):
+                x = inputs((4, 6, 5), dtype).requires_grad_()
+                for dim in (0, 1, 2):
+                    y = torch.softmax(x, dim)
+                    y.backward(inputs((4, 6, 5), dtype, 1))
+                    y = torch.log_softmax(x, dim)
+                    y.backward(inputs((4, 6, 5), dtype, 2))
+                w = inputs((5,), dtype, 3).requires_grad_()
+                b = inputs((5,), dtype, 4).requires_grad_()
+                F.layer_norm(x, (5,), w, b).backward(inputs((4, 6, 5), dtype, 5))
+                F.layer_norm(x, (6, 5)).backward(inputs((4, 6, 5), dtype, 6))
+                image = inputs((3, 4, 5, 2), dtype, 7).requires_grad_()
+                if dtype != torch.bfloat16:
+                    mean, var = torch.zeros(4, dtype=dtype), torch.ones(4, dtype=dtype)
+                    weight, bias = (inputs((4,), dtype, k).requires_grad_() for k in (8, 9))
+                    F.batch_norm(image, mean, var, weight, bias, True).backward(inputs((3, 4, 5, 2), dtype, 10))
+                    F.batch_norm(image, mean, var, weight, bias, False).backward(inputs((3, 4, 5, 2), dtype, 11))
+        self.check(program)
+
+    def test_losses(self):
+        def program():
+            x, y = inputs((6, 5)).requires_grad_(), inputs((6, 5), seed=1)
+            for reduction in ("mean", "sum", "none"):
+                for f in (F.mse_loss, F.smooth_l1_loss, F.huber_loss, F.l1_loss, F.binary_cross_entropy_with_logits):
+                    loss = f(x, y, reduction=reduction)
+                    try:
+                        loss.sum().backward()
+                    except RuntimeError:
+                        pass
+            F.cross_entropy(x, torch.tensor([0, 1, 2, 3, 4, 0])).backward()
+        self.check(program)
+
+    def test_activation_gradients(self):
+        def program():
+            for dtype in (torch.float32, torch.bfloat16):
+                for f in (F.gelu, F.silu, F.mish, F.softplus, F.hardswish, F.hardsigmoid, F.hardtanh, F.leaky_relu, F.elu, F.relu, torch.tanh,
+                          torch.sigmoid, lambda t: F.gelu(t, approximate="tanh"), torch.sqrt, torch.abs, lambda t: t ** 3, torch.exp,
+                          lambda t: t[1:, 2], lambda t: t[::2], lambda t: F.pad(t, (1, 1)), lambda t: torch.cat([t, t])):
+                    x = inputs(dtype=dtype).requires_grad_()
+                    y = f(x)
+                    y.backward(torch.ones_like(y) * 0.7)
+        self.check(program)
+
+    def test_optimizers(self):
+        def program():
+            for make in (lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.01, nesterov=True),
+                         lambda p: torch.optim.Adam(p, 0.01), lambda p: torch.optim.AdamW(p, 0.01, foreach=False),
+                         lambda p: torch.optim.AdamW(p, 0.01, foreach=True), lambda p: torch.optim.Adam(p, 0.01, foreach=True, amsgrad=True),
+                         lambda p: torch.optim.RMSprop(p, 0.01, foreach=True, momentum=0.5), lambda p: torch.optim.Adagrad(p, 0.01),
+                         lambda p: torch.optim.SGD(p, 0.1, foreach=True, momentum=0.9)):
+                parameters = [torch.nn.Parameter(inputs((3, 4))), torch.nn.Parameter(inputs((5,), seed=1))]
+                optimizer = make(parameters)
+                for step in range(3):
+                    for k, parameter in enumerate(parameters):
+                        parameter.grad = inputs(tuple(parameter.shape), seed=10 * step + k)
+                    optimizer.step()
+                torch.nn.utils.clip_grad_norm_(parameters, 0.5)
+                optimizer.zero_grad()
+        self.check(program)
+
+    @classmethod
+    def tearDownClass(cls):
+        print(f"{sum(cls.lowered.values())} operations of {len(cls.lowered)} kinds lowered")
+
+
+if __name__ == "__main__":
+    unittest.main()
