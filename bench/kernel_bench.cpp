@@ -1,9 +1,10 @@
 // Times compiled kernels: compile time, and nanoseconds for chains, reductions and row-wise functions.
 //
-// Usage: kernel_bench [name part]. Prints a line for each case: name, compile time, best and median time of a run, time per element.
+// Usage: [DYNVM_KERNEL_UNROLL=n] kernel_bench [name part]. Prints a line for each case: name, compile time, best and median time of a run, time per element.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -33,10 +34,12 @@ std::vector<int64_t> row_major(const std::vector<int64_t>& sizes) {
 void measure(const std::string& name, const Kernel& kernel, const std::string& filter) {
   if (name.find(filter) == std::string::npos) return;
   std::unique_ptr<codegen::CompiledKernel> compiled;
+  codegen::KernelOptions options;
+  if (const char* unroll = std::getenv("DYNVM_KERNEL_UNROLL")) options.unroll = std::atoi(unroll);
   double compile_time = 1e30;
   for (int k = 0; k < 20; ++k) {
     double start = now();
-    base::Status status = codegen::compile_kernel(kernel, codegen::cpu_features(), {}, &compiled);
+    base::Status status = codegen::compile_kernel(kernel, codegen::cpu_features(), options, &compiled);
     compile_time = std::min(compile_time, now() - start);
     if (!status.ok()) {
       std::printf("%-36s %s\n", name.c_str(), status.message().c_str());

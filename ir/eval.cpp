@@ -176,6 +176,7 @@ class Evaluator {
       double value = numbers_[trace_.arg(inst, static_cast<uint32_t>(kernel.operands.size() + k))];
       scalars.push_back(kernel.scalar_types[k] == DType::kF64 ? std::bit_cast<int64_t>(value) : static_cast<int64_t>(value));
     }
+    if (out_.run_kernel) return out_.run_kernel(kernel, pointers.data(), scalars.data());
     eval_kernel(kernel, pointers.data(), scalars.data());
     return base::Status();
   }

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct Evaluation {
   std::map<Ref, double> numbers;   // unbox_float, unbox_int, unbox_bool: their values
   std::vector<Observation> seen;
   Ref left_at = kNoRef;            // the instruction at which the trace was left
+  // How kernels run; unset: kernel/eval.h.
+  std::function<base::Status(const Kernel&, void* const* pointers, const int64_t* scalars)> run_kernel;
 };
 
 // Bytes that each storage needs, by all metadata of the trace.

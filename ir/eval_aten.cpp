@@ -424,7 +424,7 @@ bool structured(const Call& c, const std::string& name, bool* known) {
   if (name == "mm" || name == "bmm") return product(c, false);
   if (name == "addmm" || name == "baddbmm") return product(c, true);
   if (name == "cat") return concatenate(c);
-  if (name == "empty_like" || name == "empty") return true;
+  if (name.rfind("empty", 0) == 0 || name.rfind("new_empty", 0) == 0) return true;
   *known = false;
   return false;
 }

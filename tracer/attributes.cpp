@@ -41,6 +41,7 @@ V Recorder::instance_item(V object_value, PyObject* name, bool* hidden) {
   auto field = fields_.find({object_value, name});
   if (field != fields_.end()) return field->second;
   if (!vm::may_have_dict(o)) return kNoValue;
+  if (at(object_value).fresh && !at(object_value).escaped) return kNoValue;
   if (!is_const(object_value)) {
     *hidden = true;
     return kNoValue;
@@ -190,30 +191,20 @@ Recorder::Attribute Recorder::look_up(V v, PyObject* name) {
     return result;
   }
   if (hidden) {
-    // An instance that differs from run to run. Whether it has an attribute of its own is only known by looking, except that a method
-    // found in the class is practically never hidden: check that cheaply.
-    PyObject* dict = vm::instance_dict(o);
-    bool has_own = dict != nullptr && PyDict_GetItemWithError(dict, name) != nullptr;
+    // An instance that differs from run to run: whether it has an attribute of its own is only known by looking.
+    PyObject* own_dict = vm::instance_dict(o);
+    bool has_own = own_dict != nullptr && PyDict_GetItemWithError(own_dict, name) != nullptr;
     PyErr_Clear();
-    if (dict != nullptr && !has_own && d != nullptr && at(v).kind == Value::kObject) {
-      Ref instance = emit(IrOp::k_load_dict_of, Type::kObject, {as_object(v)});
-      guard(IrOp::k_guard_bound, {instance});
-      Ref found = emit(IrOp::k_dict_get, Type::kObject, {instance, const_ref(name)});
-      guard(IrOp::k_guard_is, {found, const_ref(nullptr)}, -1);
+    if (!has_own && d != nullptr && PyFunction_Check(d)) {
+      // A method: the bound method that the look-up gives must be of this function.
+      Ref bound = emit(IrOp::k_get_attr_known, Type::kObject, {as_object(v), const_ref(name)}, 0, true);
+      guard(IrOp::k_guard_type, {bound, const_ref(reinterpret_cast<PyObject*>(&PyMethod_Type))});
+      guard(IrOp::k_guard_is, {emit(IrOp::k_load_field, Type::kObject, {bound}, offsetof(PyMethodObject, im_func)), const_ref(d)}, -1);
       return bind_class_attribute(v, d);
     }
-    if (has_own) {
-      Ref instance = emit(IrOp::k_load_dict_of, Type::kObject, {as_object(v)});
-      guard(IrOp::k_guard_bound, {instance});
-      Ref found = emit(IrOp::k_dict_get, Type::kObject, {instance, const_ref(name)});
-      guard(IrOp::k_guard_bound, {found});
-      result.kind = Attribute::kValue;
-      result.value = object(found, PyDict_GetItem(dict, name), true);
-      fields_[{v, name}] = result.value;
-      return result;
-    }
     PyObject* fallback = _PyType_Lookup(type, interned("__getattr__"));
-    result.kind = fallback == nullptr && (d == nullptr || vm::is_c_descriptor(d)) ? Attribute::kKnown : Attribute::kResidual;
+    bool plain = has_own || (fallback == nullptr && (d == nullptr || vm::is_c_descriptor(d) || Py_TYPE(d)->tp_descr_get == nullptr));
+    result.kind = plain ? Attribute::kKnown : Attribute::kResidual;
     return result;
   }
   if (d != nullptr) return bind_class_attribute(v, d);
@@ -381,6 +372,16 @@ HookResult Recorder::load_attribute(vm::ThreadView& view, PyObject* name, bool m
     return next(view);
   }
   if (is_tensor(concrete(v))) return torch_operator(view, IrOp::k_get_attr, {v, constant(name)}, method ? 1 : 0, 1, "tensor attribute");
+  if (a.kind == Attribute::kKnown && is_const(v) && is_immutable(concrete(v)) && !PyType_Check(concrete(v))) {
+    PyObject* value = PyObject_GetAttr(concrete(v), name);
+    if (value == nullptr) return raised(view);
+    V folded = constant(value);
+    Py_DECREF(value);
+    pop(view, 1);
+    if (method) push(view, null_);
+    push(view, folded);
+    return next(view);
+  }
   bool ok = true;
   V result = run_residual(a.kind == Attribute::kKnown ? IrOp::k_get_attr_known : IrOp::k_get_attr, {v, constant(name)}, 0, &ok);
   if (!ok) return raised(view);

@@ -29,7 +29,7 @@ bool is_builtin_value(PyObject* o) {
 
 enum class Builtin {
   kNone, kIsinstance, kIssubclass, kLen, kHasattr, kGetattr, kCallable, kId, kAbs, kMin, kMax, kSqrt, kListAppend, kDictGet, kDictKeys, kDictValues,
-  kDictItems, kIter, kGlobals, kSetattr, kObjectGetattribute, kTypeOf, kInt, kFloat, kBool, kTuple, kList, kDict, kRange, kEnumerate, kZip, kReversed,
+  kDictItems, kIter, kGlobals, kSetattr, kObjectGetattribute, kTypeOf, kInt, kFloat, kBool, kTuple, kList, kDict, kRange, kEnumerate, kZip, kReversed, kChain,
   kObjectInit, kIsFinite,
 };
 
@@ -55,6 +55,7 @@ Builtin builtin_of(PyObject* callee, const std::string& name) {
     if (type == &PyEnum_Type) return Builtin::kEnumerate;
     if (type == &PyZip_Type) return Builtin::kZip;
     if (type == &PyReversed_Type) return Builtin::kReversed;
+    if (strcmp(type->tp_name, "itertools.chain") == 0) return Builtin::kChain;
     return Builtin::kNone;
   }
   auto found = by_name.find(name);
@@ -173,7 +174,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
   switch (which) {
     case Builtin::kIsinstance:
     case Builtin::kIssubclass: {
-      if (n != 2 || !promote(args[1])) return false;
+      if (n != 2 || !promote_deeply(args[1])) return false;
       PyObject* cls = concrete(args[1]);
       auto plain = [](PyObject* c) {
         if (!PyType_Check(c)) return false;
@@ -230,6 +231,12 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       }
       if (a.kind == Attribute::kValue) {
         *result = a.value;
+        return true;
+      }
+      if (a.kind == Attribute::kKnown && !is_tensor(concrete(args[0]))) {
+        bool ok = true;
+        *result = run_residual(IrOp::k_get_attr_known, {args[0], args[1]}, 0, &ok);
+        if (!ok) *result = kNoValue;
         return true;
       }
       if (a.kind == Attribute::kMissing && n == 3) {
@@ -366,6 +373,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
     }
     case Builtin::kEnumerate:
     case Builtin::kZip:
+    case Builtin::kChain:
     case Builtin::kReversed: {
       std::vector<std::vector<V>> sources;
       for (V v : args) {
@@ -376,7 +384,9 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       }
       if (done_ || sources.empty()) return false;
       std::vector<V> items;
-      if (which == Builtin::kReversed) {
+      if (which == Builtin::kChain) {
+        for (auto& source : sources) items.insert(items.end(), source.begin(), source.end());
+      } else if (which == Builtin::kReversed) {
         if (!PyList_CheckExact(concrete(args[0])) && !PyTuple_CheckExact(concrete(args[0]))) return false;
         items.assign(sources[0].rbegin(), sources[0].rend());
       } else {
@@ -396,17 +406,15 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
           Py_DECREF(tuple);
         }
       }
-      std::vector<V> all{constant(callee)};
-      all.insert(all.end(), args.begin(), args.end());
-      bool ok = true;
-      V made = run_residual(IrOp::k_call_pure, all, -1, &ok);
-      if (!ok) {
+      std::vector<PyObject*> objects;
+      for (V v : args) objects.push_back(concrete(v));
+      PyObject* made = PyObject_Vectorcall(callee, objects.data(), n, nullptr);
+      if (made == nullptr) {
         *result = kNoValue;
         return true;
       }
-      at(made).type_known = true;
-      iterators_[made] = {std::move(items), 0};
-      *result = made;
+      *result = virtual_object(Value::kIterator, std::move(items), made);
+      Py_DECREF(made);
       return true;
     }
     case Builtin::kDictKeys:
@@ -468,19 +476,29 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       }
       std::vector<V> items;
       if (!(PyList_CheckExact(o) || PyTuple_Check(o) || PyDict_CheckExact(o) || iterables_.count(args[0])) || !iteration_items(args[0], &items)) return false;
-      bool ok = true;
-      V made = run_residual(IrOp::k_get_iter_known, {args[0]}, 0, &ok);
-      if (!ok) {
-        *result = kNoValue;
-        return true;
-      }
-      at(made).type_known = true;
-      iterators_[made] = {std::move(items), 0};
-      *result = made;
-      return true;
+      return take_iterator(PyObject_GetIter(o), std::move(items), PyList_CheckExact(o) ? args[0] : kNoValue, result);
     }
     default: return false;
   }
+}
+
+// As promote, also for a virtual tuple of such.
+bool Recorder::promote_deeply(V v) {
+  if (at(v).kind != Value::kTuple) return promote(v);
+  for (V item : std::vector<V>(at(v).items))
+    if (!promote_deeply(item)) return false;
+  return true;
+}
+
+bool Recorder::take_iterator(PyObject* made, std::vector<V> items, V source, V* result) {
+  if (made == nullptr) {
+    PyErr_Clear();
+    return false;
+  }
+  *result = virtual_object(Value::kIterator, std::move(items), made);
+  at(*result).source = source;
+  Py_DECREF(made);
+  return true;
 }
 
 PyObject* Recorder::interned_instancecheck() {

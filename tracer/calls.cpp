@@ -207,6 +207,8 @@ HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, P
   }
   if (done_) return HookResult::kContinue;
   if (PyFunction_Check(o)) {
+    if (V generator = make_generator(callee, args, kwnames); generator != kNoValue) return finish_call(view, generator, pops);
+    if (done_) return HookResult::kContinue;
     if (enter_function(view, callee, args, kwnames, pops, vm::Continuation::kPush)) return HookResult::kReload;
     if (entered_error_) return HookResult::kError;
     if (done_) return HookResult::kContinue;
@@ -289,7 +291,8 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
       }
       V self = frame.slots[0];
       auto cell = cells_.find(self);
-      if (cell != cells_.end()) self = cell->second;
+      if (at(self).kind == Value::kCell) self = at(self).items[0];
+      else if (cell != cells_.end()) self = cell->second;
       if (concrete(self) == nullptr || PyCell_Check(concrete(self))) {
         give_up(Abort::k_frame_introspection, "super");
         return HookResult::kContinue;
@@ -306,6 +309,11 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
       at(object_value).type_known = true;
       return finish_call(view, object_value, pops);
     }
+  }
+  if (kwnames == nullptr && args.size() == 1 && at(args[0]).kind == Value::kGenerator && (type == &PyTuple_Type || type == &PyList_Type)) {
+    if (consume(view, type == &PyTuple_Type ? Consumer::kTuple : Consumer::kList, args[0], pops)) return HookResult::kReload;
+    if (entered_error_) return HookResult::kError;
+    if (done_) return HookResult::kContinue;
   }
   if (fold_builtin(o, args, kwnames, &result)) return finish_call(view, result, pops);
   if (done_) return HookResult::kContinue;
@@ -338,6 +346,8 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
       V instance = run_residual(IrOp::k_call_pure, {constant(maker), callee}, -1, &ok);
       if (!ok) return raised(view);
       at(instance).type_known = true;
+      at(instance).fresh = true;
+      at(instance).escaped = false;
       bound[0] = instance;
       // The evaluator's layout for kInit: the operands are gone, the instance is on top.
       pop(view, pops);
@@ -364,6 +374,14 @@ HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args,
     return HookResult::kContinue;
   }
   V result = kNoValue;
+  if (kwnames == nullptr && args.size() == 1 && at(args[0]).kind == Value::kGenerator) {
+    std::string name = callable_name(o);
+    if (name == "builtins.all" || name == "builtins.any") {
+      if (consume(view, name == "builtins.all" ? Consumer::kAll : Consumer::kAny, args[0], pops)) return HookResult::kReload;
+      if (entered_error_) return HookResult::kError;
+      if (done_) return HookResult::kContinue;
+    }
+  }
   if (call_followed(view, o, args, kwnames, pops)) return HookResult::kReload;
   if (entered_error_) return HookResult::kError;
   if (done_) return HookResult::kContinue;
@@ -449,6 +467,7 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
       return finish_call(view, result, pops);
     }
     case Op::kReturnValue: {
+      if (in_consumer(view)) return consumer_end(view, false, false);
       if (frames_.size() == 1) {
         give_up(Abort::k_loop_left);
         return HookResult::kContinue;

@@ -157,8 +157,8 @@ bool Recorder::decide(vm::ThreadView& view, V v, bool replace, bool* truth, Hook
     }
     pop(view, 1);
     push(view, t);
-    *result = HookResult::kReload;
-    return false;
+    trace_.add(*truth ? IrOp::k_guard_true : IrOp::k_guard_false, Type::kVoid, {as_bool(t)}, 0, snapshot_at(current_unit_, top().slots));
+    return true;
   }
   guard(*truth ? IrOp::k_guard_true : IrOp::k_guard_false, {as_bool(t)});
   return true;
@@ -231,6 +231,16 @@ HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
         std::vector<V> items;
         bool items_known = iteration_items(v, &items);
         if (done_) return HookResult::kContinue;
+        if (items_known) {
+          PyObject* made = PyObject_GetIter(o);
+          if (made == nullptr) return raised(view);
+          V iterator = virtual_object(Value::kIterator, std::move(items), made);
+          Py_DECREF(made);
+          if (PyList_CheckExact(o)) at(iterator).source = v;
+          pop(view, 1);
+          push(view, iterator);
+          return next(view);
+        }
         bool ok = true;
         V iterator = run_residual(IrOp::k_get_iter_known, {v}, 0, &ok);
         if (!ok) return raised(view);
@@ -245,6 +255,23 @@ HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
     case Op::kForIter: {
       V iterator = peek(1);
       PyObject* it = concrete(iterator);
+      if (at(iterator).kind == Value::kIterator) {
+        PyObject* object = Py_TYPE(it)->tp_iternext(it);
+        if (object == nullptr && PyErr_Occurred()) return raised(view);
+        size_t position = at(iterator).position;
+        bool fits = object ? position < at(iterator).items.size() && same_item(at(iterator).items[position], object) : position >= at(iterator).items.size();
+        if (!fits) give_up(Abort::k_shadow_mismatch, "iterator");
+        if (object == nullptr) {
+          pop(view, 1);
+          return jump(view, target);
+        }
+        V item = fits ? renew(at(iterator).items[position], object) : this->object(kNoRef, object);
+        at(iterator).position++;
+        at(iterator).snap = kNoRef;
+        push(view, item);
+        Py_DECREF(object);
+        return next(view);
+      }
       auto known_iterator = iterators_.find(iterator);
       if (known_iterator == iterators_.end() && !plain_iterator(it)) {
         know_type(iterator);

@@ -15,6 +15,7 @@
 #include <set>
 #include <string>
 
+#include "codegen/parallel.h"
 #include "runtime/base/dump.h"
 #include "runtime/base/log.h"
 #include "runtime/base/report.h"
@@ -99,6 +100,7 @@ bridge::Bridge* bridge_now() {
     return nullptr;
   }
   if (!options().report.empty() || options().stats) torch_bridge->set_counting(true);
+  codegen::set_parallel_for(torch_bridge->parallel_for());
   return torch_bridge;
 }
 
@@ -150,6 +152,7 @@ bool finish_recording() {
     penalise(loop, done->abort_reason(), done->abort_detail());
     return false;
   }
+  codegen::set_num_threads(torch_bridge->num_threads());
   Recording recording = done->take();
   done.reset();
   report().record_ms += recording.ms;
@@ -265,6 +268,7 @@ HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
   }
   LoopState& loop = state_of(counter);
   counter.count = 0;  // each arrival, until decided otherwise
+  counter.trace = loop.roots.empty() ? nullptr : &loop;
   if (loop.frame != view.frame) {
     loop.frame = view.frame;
     loop.consecutive = 0;

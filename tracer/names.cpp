@@ -4,6 +4,7 @@
 
 namespace dynvm::tracer {
 
+using ir::kNoRef;
 using ir::Ref;
 using ir::Type;
 using vm::HookResult;
@@ -63,10 +64,7 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
       V initial = slot(arg);
       PyObject* cell = PyCell_New(at(initial).concrete);
       if (cell == nullptr) return raised(view);
-      Ref ref = emit(IrOp::k_build_cell, Type::kObject, {as_object(initial)});
-      V v = object(ref, cell, true);
-      at(v).type_known = true;
-      cells_[v] = initial;
+      V v = virtual_object(Value::kCell, {initial}, cell);
       PyObject** base = vm::FrameView::locals(view.frame);
       Py_XSETREF(base[arg], cell);
       slot(arg) = v;
@@ -78,6 +76,10 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
       PyObject* content = PyCell_GET(at(cell).concrete);
       if (content == nullptr) {
         give_up(Abort::k_exception, "empty cell");
+        return HookResult::kContinue;
+      }
+      if (at(cell).kind == Value::kCell) {
+        shadow_push(at(cell).items[0]);
         return HookResult::kContinue;
       }
       auto found = cells_.find(cell);
@@ -96,6 +98,12 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
     }
     case Op::kStoreDeref: {
       V cell = slot(arg), value = peek(1);
+      if (at(cell).kind == Value::kCell) {
+        at(cell).items[0] = value;
+        at(cell).snap = kNoRef;
+        shadow_pop(1);
+        return HookResult::kContinue;
+      }
       emit(IrOp::k_store_field, Type::kVoid, {as_object(cell), as_object(value)}, offsetof(PyCellObject, ob_ref));
       effect();
       PyObject* object = at(cell).concrete;

@@ -267,7 +267,7 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
 
 // Immutable all the way down, so that equal constants stay equal.
 bool Recorder::is_immutable(PyObject* o) {
-  if (is_plain(o)) return true;
+  if (is_plain(o) || PyType_Check(o)) return true;  // classes compare by identity, or their metaclass is torch's
   if (PyTuple_Check(o)) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++)
       if (!is_immutable(PyTuple_GET_ITEM(o, i))) return false;
@@ -329,6 +329,17 @@ V Recorder::contains(V container, V value) {
   }
   if (dict && (is_tensor(o) || PyType_Check(o)) && promote(container) && promote(value) && guard_dict_unchanged(c)) {
     return fold();  // keys hash by identity
+  }
+  if (PyList_CheckExact(c) && is_immutable(o)) {
+    std::vector<V> items;
+    bool plain = true;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(c); i++) plain = plain && is_immutable(PyList_GET_ITEM(c, i));
+    if (plain && (at(container).kind == Value::kList || is_const(container) || at(container).stable) && known_items(container, &items)) {
+      bool all = promote(value);
+      for (V item : items) all = all && promote(item);
+      if (all) return fold();
+    }
+    if (done_) return kNoValue;
   }
   if ((PyTuple_CheckExact(c) || PyFrozenSet_CheckExact(c)) && promote(container) && (PyFrozenSet_CheckExact(c) || is_immutable(c))) {
     if (is_immutable(o) && promote(value)) return fold();

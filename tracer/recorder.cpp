@@ -85,6 +85,11 @@ void Recorder::give_up(Abort reason, std::string detail) {
   done_ = true;
   abort_ = reason;
   detail_ = std::move(detail);
+  if (frames_.empty()) return;
+  const char* name = PyUnicode_AsUTF8(top().code->co_qualname);
+  detail_ += std::string(detail_.empty() ? "" : ", ") + "in " + (name ? name : "?") + " line " +
+             std::to_string(PyCode_Addr2Line(top().code, current_unit_ * 2 + 2)) +
+             (previous_ip_ ? " at " + std::string(vm::op_name(vm::opcode(previous_ip_))) : "");
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -197,7 +202,10 @@ Ref Recorder::const_ref(PyObject* object) {
 // The instruction that makes a virtual value's object.
 Ref Recorder::make(V v, bool for_snapshot) {
   Value value = at(v);  // a copy: making the items may grow values_
-  auto item = [&](V x) { return for_snapshot ? as_snapshot(x) : as_object(x); };
+  auto item = [&](V x) {
+    if (!for_snapshot) escape(x);
+    return for_snapshot ? as_snapshot(x) : as_object(x);
+  };
   auto object_item = [&](V x) {  // snapshots may name scalars directly, operands of sunk instructions too
     Ref ref = item(x);
     return ref == ir::kSlotNull ? const_ref(nullptr) : ref;
@@ -224,6 +232,22 @@ Ref Recorder::make(V v, bool for_snapshot) {
     case Value::kMethod:
       for (V x : value.items) refs.push_back(object_item(x));
       return emit(IrOp::k_bind_method, Type::kObject, refs);
+    case Value::kCell: return emit(IrOp::k_build_cell, Type::kObject, {object_item(value.items[0])});
+    case Value::kGenerator:
+      for (V x : value.items) refs.push_back(object_item(x));
+      return emit(IrOp::k_make_generator, Type::kObject, refs, 0, false);
+    case Value::kIterator: {
+      if (value.source != kNoValue) {
+        PyObject* position = PyLong_FromSize_t(value.position);
+        Ref at_index = const_ref(position);
+        Py_DECREF(position);
+        return emit(IrOp::k_iter_at, Type::kObject, {object_item(value.source), at_index});
+      }
+      for (size_t i = value.position; i < value.items.size(); i++) refs.push_back(object_item(value.items[i]));
+      Ref rest = emit(IrOp::k_build_tuple, Type::kObject, refs);
+      trace_.insts[rest].sunk = for_snapshot;
+      return emit(IrOp::k_get_iter_known, Type::kObject, {rest}, 0, !for_snapshot);
+    }
     case Value::kDict:
       for (size_t i = 0; i < value.items.size(); i++) {
         refs.push_back(const_ref(value.keys[i]));
@@ -246,6 +270,16 @@ Ref Recorder::as_object(V v) {
   if (at(v).object == kNoRef) {
     Ref ref = make(v, false);
     at(v).object = ref;
+    if (at(v).kind == Value::kCell || at(v).kind == Value::kIterator || at(v).kind == Value::kGenerator) {
+      Value& value = at(v);
+      if (value.kind == Value::kCell) cells_[v] = value.items[0];
+      if (value.kind == Value::kIterator) iterators_[v] = {value.items, value.position};
+      value.kind = Value::kObject;
+      value.ref = ref;
+      value.type_known = value.is_result = true;
+      value.items_known = false;
+      value.items.clear();
+    }
     if (at(v).kind == Value::kTensor && at(v).wrap.requires_grad && !at(v).wrap.is_leaf) live_graph_.push_back(v);
   }
   return at(v).object;
@@ -269,6 +303,10 @@ Ref Recorder::as_snapshot(V v) {
 }
 
 int32_t Recorder::snapshot() {
+  if (!consumers_.empty()) {
+    if (consumers_.front().effect) give_up(Abort::k_generator_effect);
+    return consumers_.front().snapshot;
+  }
   if (current_snapshot_ >= 0) return current_snapshot_;
   if (effect_done_) give_up(Abort::k_shadow_mismatch, "guard after an effect");
   ir::Snapshot snapshot;
@@ -386,7 +424,8 @@ Ref Recorder::as_bool(V v) {
 // Arbitrary Python code may have run: nothing that was guarded or remembered holds any more.
 void Recorder::barrier() {
   known_.clear();
-  fields_.clear();
+  for (auto it = fields_.begin(); it != fields_.end();)
+    it = at(it->first.first).fresh && !at(it->first.first).escaped ? std::next(it) : fields_.erase(it);
   items_.clear();
   cells_.clear();
   grads_.clear();
@@ -552,7 +591,7 @@ bool Recorder::check_shadow(vm::ThreadView& view) {
   }
   PyObject** base = vm::FrameView::locals(view.frame);
   if (view.sp - base != static_cast<ptrdiff_t>(frame.slots.size())) {
-    mismatch_ = ": stack depth";
+    mismatch_ = ": stack depth " + std::to_string(view.sp - base) + " instead of " + std::to_string(frame.slots.size());
     return false;
   }
   for (size_t i = 0; i < frame.slots.size(); i++)
@@ -567,6 +606,9 @@ void Recorder::on_event(vm::ThreadView&, const vm::EventInfo& info) {
   switch (info.event) {
     case vm::Event::kNestedEntry:
       if (in_torch_) python_in_torch_ = true;
+      break;
+    case vm::Event::kFrameUnwound:
+      if (!consumers_.empty() && consumers_.back().frame == info.frame) drop_consumer();
       break;
     case vm::Event::kUnwind:
       give_up(Abort::k_exception);
@@ -593,7 +635,7 @@ void Recorder::finish(IrOp end) {
 }
 
 HookResult Recorder::step(vm::ThreadView& view) {
-  if (done_) return HookResult::kContinue;
+  if (done_) return drain(view);
   current_snapshot_ = -1;
   effect_done_ = false;
   if (view.entered_handler) {
@@ -643,7 +685,8 @@ V Recorder::run_residual(IrOp op, const std::vector<V>& args, int64_t imm, bool*
   std::vector<PyObject*> concretes;
   for (V v : args) {
     refs.push_back(as_object(v));
-    escape(v);
+    bool own_attribute = (op == IrOp::k_set_attr_known || op == IrOp::k_get_attr_known) && v == args[0];
+    if (!own_attribute) escape(v);
     concretes.push_back(at(v).concrete);
   }
   Type type = info.result == 'o' ? Type::kObject : info.result == 'b' ? Type::kBool : Type::kVoid;
@@ -666,8 +709,14 @@ V Recorder::run_residual(IrOp op, const std::vector<V>& args, int64_t imm, bool*
 
 // The object is now known to code outside the trace.
 void Recorder::escape(V v) {
-  Value& value = at(v);
-  value.escaped = true;
+  if (at(v).escaped) return;
+  at(v).escaped = true;
+  if (at(v).kind == Value::kTensor && at(v).wrap.requires_grad)
+    DYNVM_LOG(kGuard, "a tensor with a graph is handed out at {}:{} {}", PyUnicode_AsUTF8(top().code->co_filename),
+              PyCode_Addr2Line(top().code, current_unit_ * 2), vm::op_name(vm::opcode(previous_ip_)));
+  if (!at(v).fresh) return;
+  for (auto& [key, field] : fields_)  // what it holds is reachable now
+    if (key.first == v) escape(field);
 }
 
 HookResult Recorder::record(vm::ThreadView& view) {
@@ -751,6 +800,14 @@ HookResult Recorder::record(vm::ThreadView& view) {
     case Op::kCallFunctionEx:
     case Op::kReturnValue:
     case Op::kBeforeWith: return record_calls(view, op, arg);
+
+    case Op::kReturnGenerator:
+      if (!in_consumer(view)) break;
+      push(view, constant(Py_None));  // what is sent first
+      return next(view);
+    case Op::kYieldValue:
+      if (!in_consumer(view)) break;
+      return consumer_yield(view);
 
     case Op::kGetLen:
     case Op::kBuildTuple:

@@ -95,7 +95,7 @@ class Recorder {
   // Called before each instruction. When done() afterwards, the recording has ended (see abort()).
   vm::HookResult step(vm::ThreadView& view);
   void on_event(vm::ThreadView& view, const vm::EventInfo& info);
-  bool done() const { return done_; }
+  bool done() const { return done_ && consumers_.empty(); }
   Abort abort_reason() const { return abort_; }
   const std::string& abort_detail() const { return detail_; }
   Recording take();
@@ -173,7 +173,10 @@ class Recorder {
   // residual: emits op, carries it out, pops `pops`, pushes the result. extra snapshot rules as for every effect.
   Handler residual(vm::ThreadView& view, ir::Op op, std::vector<V> args, int64_t imm, int pops, bool pushes = true);
   V run_residual(ir::Op op, const std::vector<V>& args, int64_t imm, bool* ok);
-  void effect() { effect_done_ = true; }
+  void effect() {
+    effect_done_ = true;
+    if (!consumers_.empty()) consumers_.front().effect = true;
+  }
 
   // --- attributes.cpp
   struct Attribute {
@@ -190,6 +193,26 @@ class Recorder {
   V instance_item(V object, PyObject* name, bool* hidden);
   Handler load_attribute(vm::ThreadView& view, PyObject* name, bool method);
   Handler store_attribute(vm::ThreadView& view, PyObject* name);
+
+  // --- generators.cpp
+  // A C function that takes all a generator yields (tuple, list, all, any), followed through the generator's body. The body runs in a plain
+  // frame whose yields are intercepted here; all guards in it re-execute the whole call, so nothing in it may have an effect.
+  struct Consumer {
+    enum Kind : uint8_t { kTuple, kList, kAll, kAny } kind;
+    _PyInterpreterFrame* frame;
+    std::vector<V> items;
+    std::vector<PyObject*> objects;   // owned; what was yielded, also when recording has been given up in the middle
+    bool effect = false;
+    int32_t snapshot = -1;
+  };
+  V make_generator(V function, const std::vector<V>& args, PyObject* kwnames);
+  bool consume(vm::ThreadView& view, Consumer::Kind kind, V generator, int pops);
+  Handler consumer_yield(vm::ThreadView& view);
+  Handler consumer_end(vm::ThreadView& view, bool early, bool truth);
+  bool in_consumer(const vm::ThreadView& view) const { return !consumers_.empty() && consumers_.back().frame == view.frame; }
+  Handler drain(vm::ThreadView& view);
+  void drop_consumer();
+  std::vector<Consumer> consumers_;
 
   // --- loops.cpp
   int32_t snapshot_at(int unit, std::vector<V> slots);
@@ -226,6 +249,8 @@ class Recorder {
   bool looks_at_frames(PyObject* callee, const std::vector<V>& args);
   bool runs_no_python(PyObject* callee, const std::vector<V>& args);
   bool dict_view_items(V v, int which, std::vector<V>* items);
+  bool promote_deeply(V v);
+  bool take_iterator(PyObject* made, std::vector<V> items, V source, V* result);
   static std::string callable_name(PyObject* callee);
   static PyObject* interned_instancecheck();
   bool enter_function(vm::ThreadView& view, V function, std::vector<V> args, PyObject* kwnames, int pops, vm::Continuation k);

@@ -660,7 +660,7 @@ bool Recorder::fold_torch(PyObject* callee, const std::vector<V>& args, PyObject
     PyObject* o = concrete(v);
     if (is_tensor(o)) {
       if (at(v).kind != Value::kTensor) as_tensor(v);
-    } else if (!promote(v)) {
+    } else if (!promote_deeply(v)) {
       return false;
     }
     objects.push_back(o);

@@ -28,10 +28,14 @@ struct Value {
     kScalar,  // `ref` is an unboxed int, float or bool
     kTensor,  // `ref` is a tensor made by the trace; `wrap` describes its Python object
     kTuple, kList, kDict, kSlice, kMethod,  // virtual, from `items`; kDict: `keys` beside them; kMethod: function, self
+    kCell,      // a virtual cell: items[0] is its content
+    kGenerator, // a virtual generator that has not started: items are its function and arguments
+    kIterator,  // a virtual iterator over `items`, standing before items[position]; made from `source` when that is a list, else over a tuple of the rest
   } kind = kNull;
   ir::Type scalar = ir::Type::kVoid;
   bool stable = false;        // kObject: loaded from long-lived state, so worth promoting by an identity guard
-  bool escaped = false;       // `object` has been handed to code that may keep or change it
+  bool escaped = false;       // handed to code outside the trace, or kept by an object that was
+  bool fresh = false;         // an instance made by this trace: until it escapes, all its attributes are known
   bool type_known = false;    // kObject: its exact type has been guarded
   bool is_result = false;     // made by this iteration (a call's result): never promoted
   int32_t site = -1;          // kObject: index of the promotion site, for learning from failed guards
@@ -42,6 +46,8 @@ struct Value {
   int32_t tensor_id = -1;     // kTensor: the recorder's id
   ir::Wrap wrap;
   std::vector<V> items;       // contents, where known (also for materialised tuples and fresh lists)
+  size_t position = 0;
+  V source = kNoValue;        // kIterator: the list
   std::vector<PyObject*> keys;
   bool items_known = false;
 };

@@ -1,6 +1,6 @@
 // Decoding of code objects; see decode.h.
 //
-// Purpose, inputs, outputs, invariants: decode.h. Tests: tests/vm/decode_test.cpp.
+// Purpose, inputs, outputs, invariants: decode.h. Tests: tests/vm/test_decode.py.
 //
 // Two passes: the first finds instruction starts and loop headers, the second fills the instructions. Nothing is moved or
 // merged afterwards: a fused form is put into the slot of its first instruction and skips the following slots.
@@ -231,7 +231,7 @@ Code* decode(PyCodeObject* code) {
   decoded->generator = (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0;
   decoded->stub = cpython::is_stub_code(code);
   ++g_decoded;
-  if (_PyCode_SetExtra(reinterpret_cast<PyObject*>(code), g_extra_index, decoded) < 0) {
+  if (!cpython::set_code_extra(code, g_extra_index, decoded)) {
     free_code(decoded);
     return nullptr;
   }

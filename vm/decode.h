@@ -4,7 +4,7 @@
 // Inputs: a code object. Outputs: Code, kept in the code object's extra data; lives as long as the code object.
 // Invariants: fast and plain have one Inst for each original instruction (prefixes folded) and equal indices. A Code's memory is
 //   never given back to the system, and `code` is nullptr once the code object is gone, so a stale Code* may be compared.
-// Tests: tests/vm/decode_test.cpp.
+// Tests: tests/vm/test_decode.py.
 #pragma once
 
 #include "vm/cpython/cpython.h"

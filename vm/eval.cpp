@@ -201,7 +201,8 @@ PyObject* evaluate_frame(PyThreadState* tstate, Frame* frame, int throwing) {
     return _PyEval_EvalFrameDefault(tstate, frame, throwing);
   }
   Code* code = code_for(frame->f_code);
-  if (unlikely(code == nullptr || code->stub)) {
+  // A code object that is being deallocated may still run (a callback of another owner of extra data): its Code is dead then.
+  if (unlikely(code == nullptr || code->stub || code->code != frame->f_code)) {
     if (code == nullptr) PyErr_Clear();
     return _PyEval_EvalFrameDefault(tstate, frame, throwing);
   }
@@ -627,8 +628,7 @@ callee_raised:
     ip = TARGET_OF(ip);
     DISPATCH();
   }
-  if (continuation == Continuation::kAttribute || continuation == Continuation::kMethodAttribute ||
-      continuation == Continuation::kReplace || continuation == Continuation::kReplaceMethod) {
+  if (ip->op == static_cast<uint16_t>(Op::kLoadAttr) || ip->op == static_cast<uint16_t>(Op::kLoadMethod)) {
     AttrEntry* entry = find_attr(Py_TYPE(TOP), NAME_OF(ip));
     if (PyErr_ExceptionMatches(PyExc_AttributeError)) {
       const bool ask = continuation == Continuation::kAttribute || continuation == Continuation::kMethodAttribute;

@@ -176,7 +176,7 @@ INST(LoadAttrModule) {
   if (unlikely(!PyModule_CheckExact(owner))) MISS(LoadAttr);
   auto* dict = reinterpret_cast<PyDictObject*>(reinterpret_cast<PyModuleObject*>(owner)->md_dict);
   if (unlikely(dict == nullptr || dict->ma_keys->dk_version != LOW(ip->cache[0]))) MISS(LoadAttr);
-  PyObject* value = *reinterpret_cast<PyObject**>(ip->cache[1]);
+  PyObject* value = DK_UNICODE_ENTRIES(dict->ma_keys)[ip->cache[1]].me_value;
   if (unlikely(value == nullptr)) MISS(LoadAttr);
   Py_INCREF(value);
   TOP = value;
@@ -297,7 +297,7 @@ INST(LoadMethodModule) {
   if (unlikely(!PyModule_CheckExact(owner))) MISS(LoadMethod);
   auto* dict = reinterpret_cast<PyDictObject*>(reinterpret_cast<PyModuleObject*>(owner)->md_dict);
   if (unlikely(dict == nullptr || dict->ma_keys->dk_version != LOW(ip->cache[0]))) MISS(LoadMethod);
-  PyObject* value = *reinterpret_cast<PyObject**>(ip->cache[1]);
+  PyObject* value = DK_UNICODE_ENTRIES(dict->ma_keys)[ip->cache[1]].me_value;
   if (unlikely(value == nullptr)) MISS(LoadMethod);
   TOP = nullptr;
   PUSH(Py_NewRef(value));

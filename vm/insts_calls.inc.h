@@ -28,6 +28,18 @@ generic_Call : {
     }
   }
   PyTypeObject* type = Py_TYPE(callable);
+  if (type == &PyMethod_Type && base[0] != nullptr && names == nullptr && ip->arg <= 2 &&
+      PyFunction_Check(reinterpret_cast<PyMethodObject*>(callable)->im_func) && CAN_INLINE()) {
+    // A bound method where a function could stand, with an argument where self could: __exit__ at the end of a with.
+    auto* method = reinterpret_cast<PyMethodObject*>(callable);
+    detour_count = 0;
+    detour_arguments[detour_count++] = Py_NewRef(method->im_self);
+    for (PyObject** at = base + 1; at < sp; ++at) detour_arguments[detour_count++] = *at;
+    sp = base + 1;  // the method stays below and is replaced by the result
+    detour = reinterpret_cast<PyFunctionObject*>(method->im_func);
+    continuation = Continuation::kReplace;
+    goto enter_detour;
+  }
   if (type != &PyFunction_Type && base[0] == nullptr && CAN_INLINE()) {
     if (type->tp_call == PyType_Type.tp_call && PyType_Check(callable)) {
       auto* made = reinterpret_cast<PyTypeObject*>(callable);
@@ -266,10 +278,13 @@ INST(CallListAppend) {
   if (unlikely(base[0] != g_list_append || ip->arg != 1 || !PyList_Check(base[1]))) MISS(Call);
   PyObject *list = base[1], *value = base[2];
   SYNC();
-  if (unlikely(PyList_Append(list, value) != 0)) goto error;
   sp = base;
+  const bool appended = cpython::append_taking(list, value);
   --g_list_append->ob_refcnt;
-  Py_DECREF(value);
+  if (unlikely(!appended)) {
+    Py_DECREF(list);
+    goto error;
+  }
   DROP(list);
   NEXT_AFTER(2);
 }

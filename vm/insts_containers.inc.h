@@ -107,9 +107,7 @@ INST(FormatValue) {
 INST(ListAppend) {
   SYNC();
   PyObject* value = POP();
-  const int status = PyList_Append(sp[-ip->arg], value);
-  Py_DECREF(value);
-  if (unlikely(status != 0)) goto error;
+  if (unlikely(!cpython::append_taking(sp[-ip->arg], value))) goto error;
   NEXT();
 }
 INST(ListExtend) {

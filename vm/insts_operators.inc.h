@@ -2,7 +2,7 @@
 //
 // Purpose, invariants: eval.cpp. Inputs, outputs: the evaluator's registers. Tests: tests/vm/scripts/arith_*.py, operators_*.py.
 //
-// "small int" is an exact int of at most one digit (30 bits), so that sums and products of two fit a long.
+// "small int" is an exact int of at most two digits (60 bits): sums of two fit a long, products are checked.
 
 INST(BinaryOp)
   if (LOOKS()) {
@@ -49,8 +49,9 @@ generic_BinaryOp : {
 }
 
 #define BOTH_FLOATS(a, b) likely(PyFloat_CheckExact(a) && PyFloat_CheckExact(b))
-#define BOTH_SMALL(a, b)                                                                                        \
-  likely(PyLong_CheckExact(a) && PyLong_CheckExact(b) && cpython::is_compact_int(a) && cpython::is_compact_int(b))
+#define BOTH_SMALL(left, right, a, b)                                                                         \
+  likely(PyLong_CheckExact(left) && PyLong_CheckExact(right) && cpython::short_int(left, &a) && \
+         cpython::short_int(right, &b))
 
 // A dying operand takes the result: no float is freed and made.
 #define FLOAT_OP(Name, expression)                                             \
@@ -96,14 +97,14 @@ INST(DivFloat) {
   NEXT();
 }
 
-#define SMALL_OP(Name, condition, expression)                                        \
+#define SMALL_OP(Name, condition)                                                    \
   INST(Name) {                                                                       \
     PyObject *left = SECOND, *right = TOP;                                           \
-    if (!BOTH_SMALL(left, right)) MISS(BinaryOp);                                    \
-    const long a = cpython::compact_int(left), b = cpython::compact_int(right);      \
+    long a, b, value;                                                                \
+    if (!BOTH_SMALL(left, right, a, b)) MISS(BinaryOp);                              \
     if (!(condition)) goto generic_BinaryOp;                                         \
     SYNC();                                                                          \
-    PyObject* made = cpython::new_int(expression);                                   \
+    PyObject* made = cpython::new_int(value);                                        \
     if (unlikely(made == nullptr)) goto error;                                       \
     --sp;                                                                            \
     TOP = made;                                                                      \
@@ -111,12 +112,13 @@ INST(DivFloat) {
     DROP(right);                                                                     \
     NEXT();                                                                          \
   }
-SMALL_OP(AddInt, true, a + b)
-SMALL_OP(SubInt, true, a - b)
-SMALL_OP(MulInt, true, a* b)
-SMALL_OP(AndInt, a >= 0 && b >= 0, a& b)
-SMALL_OP(ModInt, a >= 0 && b > 0, a % b)
-SMALL_OP(FloorDivInt, a >= 0 && b > 0, a / b)
+// Each condition also computes `value`.
+SMALL_OP(AddInt, (value = a + b, true))
+SMALL_OP(SubInt, (value = a - b, true))
+SMALL_OP(MulInt, !__builtin_mul_overflow(a, b, &value))
+SMALL_OP(AndInt, a >= 0 && b >= 0 && (value = a & b, true))
+SMALL_OP(ModInt, a >= 0 && b > 0 && (value = a % b, true))
+SMALL_OP(FloorDivInt, a >= 0 && b > 0 && (value = a / b, true))
 
 INST(AddStr) {
   SYNC();
@@ -175,14 +177,15 @@ INST(BinaryLC) {
     PUSH(made);                                                                              \
     NEXT_AFTER(3);                                                                           \
   }
-#define LOCAL_SMALL_OP(Name, second, expression)                                             \
+#define LOCAL_SMALL_OP(Name, second, condition)                                              \
   INST(Name) {                                                                               \
     PyObject *left = LOCAL(ip->arg), *right = second;                                        \
     if (unlikely(left == nullptr || right == nullptr)) goto generic_LoadFast;                \
-    if (!BOTH_SMALL(left, right)) MISS_FUSED(LoadFast);                                      \
-    const long a = cpython::compact_int(left), b = cpython::compact_int(right);              \
+    long a, b, value;                                                                        \
+    if (!BOTH_SMALL(left, right, a, b)) MISS_FUSED(LoadFast);                                \
+    if (!(condition)) goto generic_LoadFast;                                                 \
     SYNC();                                                                                  \
-    PyObject* made = cpython::new_int(expression);                                           \
+    PyObject* made = cpython::new_int(value);                                                \
     if (unlikely(made == nullptr)) goto error;                                               \
     PUSH(made);                                                                              \
     NEXT_AFTER(3);                                                                           \
@@ -193,12 +196,12 @@ LOCAL_FLOAT_OP(MulLLFloat, RIGHT_LOCAL, a* b)
 LOCAL_FLOAT_OP(AddLCFloat, RIGHT_CONST, a + b)
 LOCAL_FLOAT_OP(SubLCFloat, RIGHT_CONST, a - b)
 LOCAL_FLOAT_OP(MulLCFloat, RIGHT_CONST, a* b)
-LOCAL_SMALL_OP(AddLLInt, RIGHT_LOCAL, a + b)
-LOCAL_SMALL_OP(SubLLInt, RIGHT_LOCAL, a - b)
-LOCAL_SMALL_OP(MulLLInt, RIGHT_LOCAL, a* b)
-LOCAL_SMALL_OP(AddLCInt, RIGHT_CONST, a + b)
-LOCAL_SMALL_OP(SubLCInt, RIGHT_CONST, a - b)
-LOCAL_SMALL_OP(MulLCInt, RIGHT_CONST, a* b)
+LOCAL_SMALL_OP(AddLLInt, RIGHT_LOCAL, (value = a + b, true))
+LOCAL_SMALL_OP(SubLLInt, RIGHT_LOCAL, (value = a - b, true))
+LOCAL_SMALL_OP(MulLLInt, RIGHT_LOCAL, !__builtin_mul_overflow(a, b, &value))
+LOCAL_SMALL_OP(AddLCInt, RIGHT_CONST, (value = a + b, true))
+LOCAL_SMALL_OP(SubLCInt, RIGHT_CONST, (value = a - b, true))
+LOCAL_SMALL_OP(MulLCInt, RIGHT_CONST, !__builtin_mul_overflow(a, b, &value))
 
 // ---- comparisons
 
@@ -233,8 +236,9 @@ generic_CompareOp : {
 }
 INST(CompareInt) {
   PyObject *left = SECOND, *right = TOP;
-  if (!BOTH_SMALL(left, right)) MISS(CompareOp);
-  const bool value = compare_longs(ip->arg, cpython::compact_int(left), cpython::compact_int(right));
+  long a, b;
+  if (!BOTH_SMALL(left, right, a, b)) MISS(CompareOp);
+  const bool value = compare_longs(ip->arg, a, b);
   --sp;
   TOP = Py_NewRef(value ? Py_True : Py_False);
   DROP(left);
@@ -282,8 +286,9 @@ generic_CompareJump:
   goto generic_CompareOp;
 INST(CompareJumpInt) {
   PyObject *left = SECOND, *right = TOP;
-  if (!BOTH_SMALL(left, right)) MISS(CompareJump);
-  const bool value = compare_longs(ip->arg, cpython::compact_int(left), cpython::compact_int(right));
+  long a, b;
+  if (!BOTH_SMALL(left, right, a, b)) MISS(CompareJump);
+  const bool value = compare_longs(ip->arg, a, b);
   sp -= 2;
   DROP(left);
   DROP(right);
@@ -352,7 +357,6 @@ INST(ContainsOp) {
   DROP(container);
   NEXT_CHECKED();
 }
-INST(ContainsDictJump) goto inst_ContainsOp;
 
 INST(UnaryNot) goto ask_truth;
 

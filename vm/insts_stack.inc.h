@@ -140,7 +140,7 @@ generic_LoadGlobal : {
 INST(LoadGlobalModule) {
   auto* globals = reinterpret_cast<PyDictObject*>(frame->f_globals);
   if (unlikely(!PyDict_CheckExact(frame->f_globals) || globals->ma_keys->dk_version != LOW(ip->cache[0]))) MISS(LoadGlobal);
-  PyObject* value = *reinterpret_cast<PyObject**>(ip->cache[1]);
+  PyObject* value = DK_UNICODE_ENTRIES(globals->ma_keys)[ip->cache[1]].me_value;
   if (unlikely(value == nullptr)) MISS(LoadGlobal);
   Py_INCREF(value);
   sp[0] = nullptr;
@@ -155,7 +155,7 @@ INST(LoadGlobalBuiltin) {
                !PyDict_CheckExact(frame->f_builtins) || builtins->ma_keys->dk_version != HIGH(ip->cache[0]))) {
     MISS(LoadGlobal);
   }
-  PyObject* value = *reinterpret_cast<PyObject**>(ip->cache[1]);
+  PyObject* value = DK_UNICODE_ENTRIES(builtins->ma_keys)[ip->cache[1]].me_value;
   if (unlikely(value == nullptr)) MISS(LoadGlobal);
   Py_INCREF(value);
   sp[0] = nullptr;

@@ -2,7 +2,7 @@
 //
 // Purpose: the evaluator's side of the recorder's interface. Inputs: a ThreadView of a live activation. Outputs: its frames and
 //   positions changed. Invariants: while an activation records, the Link of each of its frames points into plain code; all
-//   functions leave the view consistent (frame is the current frame of the thread). Tests: tests/vm/recording_test.cpp.
+//   functions leave the view consistent (frame is the current frame of the thread). Tests: tests/vm/test_recording.py.
 #include "vm/eval.h"
 
 namespace dynvm::vm {
@@ -41,6 +41,11 @@ void each_link(const Activation& activation, Visit visit) {
 }  // namespace
 
 void set_hooks(const Hooks* hooks) {
+  if (g_recorder != nullptr) {
+    Activation& activation = *g_recorder;
+    end_recording(activation);
+    activation.stopped = true;
+  }
   g_hooks = hooks;
   set_counter_limits(hooks != nullptr ? hooks->loop_limit : 0, hooks != nullptr ? hooks->call_limit : 0);
 }

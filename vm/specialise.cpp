@@ -17,8 +17,9 @@ void choose(Inst* inst, Form form) {
 
 void give_up(Inst* inst) { inst->state = kLookAgain; }
 
-bool both_compact(PyObject* left, PyObject* right) {
-  return PyLong_CheckExact(left) && PyLong_CheckExact(right) && cpython::is_compact_int(left) && cpython::is_compact_int(right);
+bool both_short(PyObject* left, PyObject* right) {
+  long value;
+  return PyLong_CheckExact(left) && PyLong_CheckExact(right) && cpython::short_int(left, &value) && cpython::short_int(right, &value);
 }
 
 bool is_op(const Inst* inst, Op op) { return inst->op == static_cast<uint16_t>(op); }
@@ -28,16 +29,16 @@ PyObject* name_of(const Inst* inst) { return reinterpret_cast<PyObject*>(inst->c
 
 uint64_t pack(uint32_t low, uint32_t high) { return low | static_cast<uint64_t>(high) << 32; }
 
-// Value slot of a key in a combined dict of str keys, with the keys' version; nullptr when there is none.
-PyObject** dict_slot(PyObject* object, PyObject* name, uint32_t* version) {
-  if (!PyDict_CheckExact(object)) return nullptr;
+// Position of a key in a combined dict of str keys, with the keys' version; -1 when there is none. A copy of a dict has its
+// version too, with the same positions: so positions are kept, never addresses.
+Py_ssize_t dict_position(PyObject* object, PyObject* name, uint32_t* version) {
+  if (object == nullptr || !PyDict_CheckExact(object)) return -1;
   auto* dict = reinterpret_cast<PyDictObject*>(object);
   PyDictKeysObject* keys = dict->ma_keys;
-  if (keys->dk_kind != DICT_KEYS_UNICODE || dict->ma_values != nullptr) return nullptr;
+  if (keys->dk_kind != DICT_KEYS_UNICODE || dict->ma_values != nullptr) return -1;
   const Py_ssize_t index = cpython::find_key(keys, name, cpython::str_hash(name));
   *version = cpython::stamp_keys(keys);
-  if (index < 0 || *version == 0) return nullptr;
-  return &DK_UNICODE_ENTRIES(keys)[index].me_value;
+  return *version != 0 ? index : -1;
 }
 
 }  // namespace
@@ -45,15 +46,16 @@ PyObject** dict_slot(PyObject* object, PyObject* name, uint32_t* version) {
 void specialise_load_global(Inst* inst, PyObject* globals, PyObject* builtins) {
   uint32_t version = 0, builtin_version = 0;
   PyObject* name = name_of(inst);
-  if (PyObject** slot = dict_slot(globals, name, &version)) {
+  Py_ssize_t position = dict_position(globals, name, &version);
+  if (position >= 0) {
     inst->cache[0] = version;
-    inst->cache[1] = reinterpret_cast<uint64_t>(slot);
+    inst->cache[1] = static_cast<uint64_t>(position);
     return choose(inst, Form::kLoadGlobalModule);
   }
-  PyObject** slot = dict_slot(builtins, name, &builtin_version);
-  if (slot != nullptr && version != 0) {
+  position = dict_position(builtins, name, &builtin_version);
+  if (position >= 0 && version != 0) {
     inst->cache[0] = pack(version, builtin_version);
-    inst->cache[1] = reinterpret_cast<uint64_t>(slot);
+    inst->cache[1] = static_cast<uint64_t>(position);
     return choose(inst, Form::kLoadGlobalBuiltin);
   }
   give_up(inst);
@@ -64,10 +66,10 @@ void specialise_load_attr(Inst* inst, PyObject* owner, Code* code) {
   PyObject* name = name_of(inst);
   if (PyModule_CheckExact(owner)) {
     uint32_t version = 0;
-    PyObject* dict = reinterpret_cast<PyModuleObject*>(owner)->md_dict;
-    if (PyObject** slot = dict != nullptr ? dict_slot(dict, name, &version) : nullptr) {
+    const Py_ssize_t position = dict_position(reinterpret_cast<PyModuleObject*>(owner)->md_dict, name, &version);
+    if (position >= 0) {
       inst->cache[0] = version;
-      inst->cache[1] = reinterpret_cast<uint64_t>(slot);
+      inst->cache[1] = static_cast<uint64_t>(position);
       return choose(inst, Form::kLoadAttrModule);
     }
     return give_up(inst);
@@ -111,10 +113,10 @@ void specialise_load_method(Inst* inst, PyObject* owner) {
   PyObject* name = name_of(inst);
   if (PyModule_CheckExact(owner)) {
     uint32_t version = 0;
-    PyObject* dict = reinterpret_cast<PyModuleObject*>(owner)->md_dict;
-    if (PyObject** slot = dict != nullptr ? dict_slot(dict, name, &version) : nullptr) {
+    const Py_ssize_t position = dict_position(reinterpret_cast<PyModuleObject*>(owner)->md_dict, name, &version);
+    if (position >= 0) {
       inst->cache[0] = version;
-      inst->cache[1] = reinterpret_cast<uint64_t>(slot);
+      inst->cache[1] = static_cast<uint64_t>(position);
       return choose(inst, Form::kLoadMethodModule);
     }
     return give_up(inst);
@@ -166,7 +168,7 @@ void specialise_binary_op(Inst* inst, PyObject* left, PyObject* right, PyObject*
       default: return give_up(inst);
     }
   }
-  if (both_compact(left, right)) {
+  if (both_short(left, right)) {
     switch (op) {
       case NB_ADD: return choose(inst, Form::kAddInt);
       case NB_SUBTRACT: return choose(inst, Form::kSubInt);
@@ -186,7 +188,7 @@ void specialise_binary_op(Inst* inst, PyObject* left, PyObject* right, PyObject*
 
 void specialise_binary_locals(Inst* inst, PyObject* left, PyObject* right, int op, bool constant) {
   op = op < NB_INPLACE_ADD ? op : op - NB_INPLACE_ADD;
-  const bool floats = PyFloat_CheckExact(left) && PyFloat_CheckExact(right), ints = both_compact(left, right);
+  const bool floats = PyFloat_CheckExact(left) && PyFloat_CheckExact(right), ints = both_short(left, right);
   Form form = constant ? Form::kLoadFastLoadConst : Form::kLoadFastLoadFast;
   if (floats || ints) {
     switch (op) {
@@ -207,7 +209,7 @@ void specialise_binary_locals(Inst* inst, PyObject* left, PyObject* right, int o
 }
 
 void specialise_compare(Inst* inst, PyObject* left, PyObject* right, bool jump) {
-  if (both_compact(left, right)) return choose(inst, jump ? Form::kCompareJumpInt : Form::kCompareInt);
+  if (both_short(left, right)) return choose(inst, jump ? Form::kCompareJumpInt : Form::kCompareInt);
   if (PyFloat_CheckExact(left) && PyFloat_CheckExact(right)) {
     return choose(inst, jump ? Form::kCompareJumpFloat : Form::kCompareFloat);
   }

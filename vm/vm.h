@@ -168,7 +168,8 @@ struct Hooks {
   int32_t call_limit = 0;   // start value of function counters; 0: hot_call is never called
 };
 
-// The hooks must outlive the evaluator or be replaced. nullptr: none. Counters that exist get their limits anew.
+// The hooks must outlive the evaluator or be replaced. nullptr: none. Counters that exist get their limits anew. A recording
+// that is under way ends.
 void set_hooks(const Hooks* hooks);
 
 // From inside hot_loop or hot_call (which then returns kReload): this activation goes on in plain code through

@@ -88,12 +88,12 @@ bool TraceEmitter::emit_guard() {
         return true;
       }
       load(rax, arg(0));
-      a_.test(rax, rax);
-      a_.jz(guard_exit());
+      guard_not_null(rax, arg(0));
       return true;
     }
     case Op::k_guard_type: {
       load(rax, arg(0));
+      guard_not_null(rax, arg(0));
       int64_t type;
       if (is_constant(arg(1), &type)) {
         move(rcx, type);
@@ -107,11 +107,13 @@ bool TraceEmitter::emit_guard() {
     case Op::k_guard_type_version:
     case Op::k_guard_func_version:
       load(rax, arg(0));
+      guard_not_null(rax, arg(0));
       a_.cmp(dword_ptr(rax, version_offset(layout_, inst.op)), static_cast<int32_t>(inst.imm));
       a_.jne(guard_exit());
       return true;
     case Op::k_guard_dict_version:
       load(rax, arg(0));
+      guard_not_null(rax, arg(0));
       if (inst.imm == static_cast<int32_t>(inst.imm)) {
         a_.cmp(qword_ptr(rax, layout_.dict_version), static_cast<int32_t>(inst.imm));
       } else {
@@ -122,6 +124,7 @@ bool TraceEmitter::emit_guard() {
       return true;
     case Op::k_guard_keys_version:
       load(rax, arg(0));
+      guard_not_null(rax, arg(0));
       a_.mov(rax, qword_ptr(rax, layout_.heap_type_keys));
       a_.test(rax, rax);
       a_.jz(guard_exit());
@@ -156,10 +159,7 @@ bool TraceEmitter::emit_guard() {
     case Op::k_unbox_tensor:
       if (helpers_.bind_input == nullptr) return fail("needs the torch bridge"), true;
       load(rdx, arg(0));
-      if (nullable(arg(0))) {
-        a_.test(rdx, rdx);
-        a_.jz(guard_exit());
-      }
+      guard_not_null(rdx, arg(0));
       a_.mov(rdi, r13);
       a_.mov(esi, input_.tensors->tensor[ref_]);
       call(helpers_.bind_input);
@@ -188,11 +188,13 @@ void TraceEmitter::guard_is() {
     a_.cmp(rax, rdx);
   }
   a_.jne(guard_exit());
+  if (b_known && b != 0) not_null(arg(0));
 }
 
 void TraceEmitter::guard_list_items() {
   uint32_t items = inst_->count - 1;
   load(rax, arg(0));
+  guard_not_null(rax, arg(0));
   a_.cmp(qword_ptr(rax, layout_.var_size), static_cast<int32_t>(items));
   a_.jne(guard_exit());
   if (items == 0) return;
@@ -223,10 +225,7 @@ void TraceEmitter::guard_list_items() {
 
 void TraceEmitter::unbox_number() {
   load(rdi, arg(0));
-  if (nullable(arg(0))) {
-    a_.test(rdi, rdi);
-    a_.jz(guard_exit());
-  }
+  guard_not_null(rdi, arg(0));
   switch (inst_->op) {
     case Op::k_unbox_bool:
       a_.xor_(ecx, ecx);

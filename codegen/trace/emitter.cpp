@@ -45,7 +45,7 @@ uint64_t TraceCode::stressed() const {
 
 TraceEmitter::TraceEmitter(const TraceCodeInput& input, const TraceCodeOptions& options)
     : input_(input), options_(options), trace_(*input.trace), values_(*input.values), layout_(*input.layout), helpers_(*input.helpers),
-      code_(new TraceCode) {}
+      code_(new TraceCode), bound_(trace_.insts.size(), false) {}
 
 void TraceEmitter::fail(const std::string& message) {
   if (error_.empty()) error_ = "instruction " + std::to_string(ref_) + " `" + ir::print_inst(trace_, ref_) + "`: " + message;
@@ -200,7 +200,7 @@ void TraceEmitter::release(const std::vector<Ref>& values) {
   for (Ref ref : values) {
     if (options_.listing) a_.comment(("  ; release %" + std::to_string(ref)).c_str());
     a_.mov(rdi, slot(ref));
-    drop(rdi, values_.values[ref].nullable);
+    drop(rdi, nullable(ref));
   }
 }
 
@@ -224,7 +224,15 @@ bool TraceEmitter::is_null_constant(Ref ref) const {
 }
 
 bool TraceEmitter::nullable(Ref ref) const {
+  if (bound_[ref]) return false;
   return values_.values[ref].nullable || def(ref).op == ir::Op::k_slot || is_null_constant(ref);
+}
+
+void TraceEmitter::guard_not_null(const Gp& object, Ref ref) {
+  if (!nullable(ref)) return;
+  a_.test(object, object);
+  a_.jz(guard_exit());
+  not_null(ref);
 }
 
 void TraceEmitter::move(const Gp& to, int64_t value) {

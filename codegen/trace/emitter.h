@@ -46,7 +46,9 @@ class TraceEmitter {
   const Inst& def(Ref ref) const { return trace_.insts[ref]; }
   bool is_constant(Ref ref, int64_t* value) const;  // its 64 bits
   bool is_null_constant(Ref ref) const;
-  bool nullable(Ref ref) const;
+  bool nullable(Ref ref) const;                     // may be null as far as the guards so far say
+  void not_null(Ref ref) { bound_[ref] = true; }
+  void guard_not_null(const Gp& object, Ref ref);   // leaves when it is null; nothing where it cannot be
   void load(const Gp& to, Ref ref);
   void load(const Xmm& to, Ref ref);                // a float; clobbers rax for constants
   void move(const Gp& to, int64_t value);
@@ -105,6 +107,7 @@ class TraceEmitter {
   Ref ref_ = 0;
   const Inst* inst_ = nullptr;
   int32_t scratch_used_ = 0;
+  std::vector<bool> bound_;  // by Ref: a guard before has found an object there (the code has no branches within an iteration)
 };
 
 }  // namespace dynvm::codegen

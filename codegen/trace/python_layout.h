@@ -2,7 +2,7 @@
 //
 // Input: filled by runtime/exec/layout_<version>.cpp for the running CPython. Output: constants in generated code.
 // Invariant: offsets are those of the release that dynvm was built for; they are equal within a minor version.
-// Tests: tests/exec/layout_test.cpp.
+// Tests: tests/exec.
 #pragma once
 
 #include <cstdint>

@@ -41,7 +41,7 @@ void Builder::store_strided(Ref tensor, std::vector<int64_t> strides, Value valu
 Value Builder::number(size_t argument) {
   Ref scalar = call_.runtime_scalar(argument);
   if (scalar == kNoRef) {
-    if (is_floating(type_)) return make(kernel_.add_const(type_, call_.real(argument)));
+    if (is_floating(type_) || is_bool(type_)) return make(kernel_.add_const(type_, call_.real(argument)));
     return make(kernel_.add_const_int(type_, call_.integer(argument)));
   }
   size_t k = 0;

@@ -150,6 +150,12 @@ class Pointwise {
     Value z = exp(x * number(2));
     return select(x * number(2) > number(3), grad, grad * z / (z + constant(1)));
   }
+  // With z = exp(-|x|): x < 0 ? grad * (1 - z / (1 + z)) : grad * (z / (1 + z)).
+  Value log_sigmoid_backward(Value grad, Value x) {
+    Value z = exp(-op(KOp::k_abs, x));
+    Value part = z / (constant(1) + z);
+    return grad * select(x < constant(0), constant(1) - part, part);
+  }
   Value elu_backward(Value grad, Value x) {
     Value negative = number(1) * number(2), positive = number(2), input = number(3);
     Value below = call_.flag(4) ? grad * input * (x + negative) : grad * input * negative * exp(x * input);

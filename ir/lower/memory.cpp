@@ -3,6 +3,7 @@
 // Inputs, outputs, invariants: builder.h (Request). Where an operation writes its result in several steps (zeros, then a slice), the
 // kernels come in that order.
 // Tests: tests/ir/lower.cpp, tests/ir/against_torch.py.
+#include <algorithm>
 #include <unordered_map>
 
 #include "ir/lower/structured.h"
@@ -79,6 +80,27 @@ bool lower_cat(const Request& request) {
   return true;
 }
 
+// stack(tensors, dim)
+bool lower_stack(const Request& request) {
+  const CallView& call = request.call;
+  Ref result = request.result(0);
+  if (result == kNoRef) return true;
+  const TensorMeta& whole = call.meta(result);
+  if (call.arg(0).kind != AtenArg::kTensorList) return request.refuse("no tensor list");
+  int64_t dim = call.has(1) ? call.integer(1) : 0, at = 0;
+  if (dim < 0) dim += static_cast<int64_t>(whole.sizes.size());
+  std::vector<int64_t> strides = whole.strides;
+  strides.erase(strides.begin() + dim);
+  for (int32_t position : call.arg(0).operands) {
+    if (position < 0) return request.refuse("undefined tensor");
+    Ref part = call.trace().arg(call.inst(), position);
+    if (!is_computable(call.meta(part).dtype)) return request.refuse("dtype");
+    if (!is_empty(call.meta(part))) copy_into(request, part, result, strides, at * whole.strides[dim]);
+    ++at;
+  }
+  return true;
+}
+
 // select_backward(grad, input_sizes, dim, index)
 bool lower_select_backward(const Request& request) {
   const CallView& call = request.call;
@@ -124,15 +146,48 @@ bool lower_constant_pad(const Request& request) {
   if (input == kNoRef) return request.refuse("no tensor");
   if (result == kNoRef) return true;
   if (call.has(2) && !call.is_constant(2)) return request.refuse("value changes");
-  const TensorMeta& whole = call.meta(result);
+  const TensorMeta &whole = call.meta(result), &meta = call.meta(input);
   const std::vector<int64_t>& pad = call.arg(1).ints;
-  int64_t offset = 0;
-  for (size_t k = 0; k < pad.size(); ++k) {
-    if (pad[k] < 0) return request.refuse("negative padding");
-    if (k % 2 == 0) offset += pad[k] * whole.strides[whole.strides.size() - 1 - k / 2];
+  // Negative padding crops: the part of the input that stays, and where it goes.
+  std::vector<int64_t> sizes = meta.sizes;
+  int64_t to = 0, from = 0;
+  for (size_t k = 0; k < pad.size(); k += 2) {
+    size_t dim = sizes.size() - 1 - k / 2;
+    int64_t before = pad[k], after = pad[k + 1];
+    sizes[dim] += std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
+    (before > 0 ? to : from) += before > 0 ? before * whole.strides[dim] : -before * meta.strides[dim];
   }
   fill(request, result, call.has(2) ? call.real(2) : 0);
-  if (!is_empty(call.meta(input))) copy_into(request, input, result, whole.strides, offset);
+  for (int64_t size : sizes)
+    if (size <= 0) return true;
+  Builder b(call, sizes);
+  b.set_type(whole.dtype);
+  b.store_strided(result, whole.strides, b.load_strided(input, meta.strides, from), to);
+  request.out->push_back(b.finish("pad"));
+  return true;
+}
+
+// repeat(self, repeats): over (copy, element) for each dim
+bool lower_repeat(const Request& request) {
+  const CallView& call = request.call;
+  Ref input = call.tensor(0), result = request.result(0);
+  if (input == kNoRef) return request.refuse("no tensor");
+  if (result == kNoRef || is_empty(call.meta(result))) return true;
+  const TensorMeta &whole = call.meta(result), &meta = call.meta(input);
+  const std::vector<int64_t>& repeats = call.arg(1).ints;
+  if (2 * repeats.size() > static_cast<size_t>(kMaxKernelDims)) return request.refuse("rank");
+  std::vector<int64_t> sizes, from, to;
+  size_t missing = repeats.size() - meta.sizes.size();
+  for (size_t k = 0; k < repeats.size(); ++k) {
+    int64_t size = k < missing ? 1 : meta.sizes[k - missing];
+    sizes.insert(sizes.end(), {repeats[k], size});
+    from.insert(from.end(), {0, k < missing ? 0 : meta.strides[k - missing]});
+    to.insert(to.end(), {size * whole.strides[k], whole.strides[k]});
+  }
+  Builder b(call, sizes);
+  b.set_type(whole.dtype);
+  b.store_strided(result, to, b.load_strided(input, from));
+  request.out->push_back(b.finish("repeat"));
   return true;
 }
 

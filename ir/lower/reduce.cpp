@@ -22,17 +22,16 @@ uint32_t mask_of(const std::vector<int64_t>& dims) {
 class Reduction {
  public:
   Reduction(const Request& request, Ref input, std::vector<int64_t> dims)
-      : request_(request), input_(input), builder(request.call, request.call.meta(input).sizes) {
+      : request_(request), input_(input), builder(request.call, space(request.call.meta(input).sizes)) {
     const std::vector<int64_t>& sizes = builder.sizes();
-    // A 0-dim tensor is reduced as one element.
-    mask_ = sizes.empty() ? 0 : mask_of(dims);
+    mask_ = request.call.meta(input).sizes.empty() ? 1 : mask_of(dims);
     count_ = 1;
     for (size_t k = 0; k < sizes.size(); ++k)
       if (mask_ >> k & 1) count_ *= sizes[k];
     builder.reduce(mask_);
   }
 
-  bool possible() const { return mask_ != 0 && request_.call.meta(input_).sizes.size() > 0 && builder_points() > 0; }
+  bool possible() const { return mask_ != 0 && builder_points() > 0; }
   int64_t count() const { return count_; }
   uint32_t mask() const { return mask_; }
   Value input() { return builder.load(input_); }
@@ -66,6 +65,9 @@ class Reduction {
   }
 
  private:
+  // A 0-dim tensor is reduced as one element.
+  static std::vector<int64_t> space(const std::vector<int64_t>& sizes) { return sizes.empty() ? std::vector<int64_t>{1} : sizes; }
+
   int64_t builder_points() const {
     int64_t points = 1;
     for (int64_t size : request_.call.meta(input_).sizes) points *= size;
@@ -333,6 +335,91 @@ bool lower_huber_loss(const Request& request) {
     Value z = b.op(KOp::k_abs, x - y);
     return select(z <= b.constant(delta), b.constant(0.5) * z * z, b.constant(delta) * (z - b.constant(0.5 * delta)));
   });
+}
+
+namespace {
+
+// (grad_output, self, target, reduction, parameter): grad * norm * formula(self - target), norm = 1 / numel for the mean.
+template <class Formula>
+bool loss_backward(const Request& request, std::string_view name, Formula formula) {
+  const CallView& call = request.call;
+  Ref grad = call.tensor(0), a = call.tensor(1), target = call.tensor(2), result = request.result(0);
+  if (grad == kNoRef || a == kNoRef || target == kNoRef) return request.refuse("no tensor");
+  if (result == kNoRef) return true;
+  if (!call.is_constant(4)) return request.refuse("parameter changes");
+  if (call.meta(a).sizes != call.meta(target).sizes || call.meta(a).dtype != call.meta(target).dtype) return request.refuse("broadcast");
+  if (!is_floating(call.meta(a).dtype) || call.meta(grad).sizes.size() > call.meta(result).sizes.size()) return request.refuse("dtype");
+  double numel = 1;
+  for (int64_t size : call.meta(a).sizes) numel *= static_cast<double>(size);
+  Builder b(call, call.meta(result).sizes);
+  b.set_type(call.meta(a).dtype);
+  Value norm = b.constant(call.integer(3) == kMean ? 1 / numel : 1);
+  b.store(result, formula(b, b.load(a) - b.load(target), b.load(grad), norm));
+  request.out->push_back(b.finish(name));
+  return true;
+}
+
+}  // namespace
+
+bool lower_smooth_l1_loss_backward(const Request& request) {
+  return loss_backward(request, "smooth_l1_loss_backward", [&](Builder& b, Value x, Value grad, Value norm) {
+    Value beta = b.constant(request.call.real(4));
+    Value outside = select(x >= beta, norm * grad, norm * x * grad / beta);
+    return select(x <= -beta, -norm * grad, outside);
+  });
+}
+
+bool lower_huber_loss_backward(const Request& request) {
+  return loss_backward(request, "huber_loss_backward", [&](Builder& b, Value x, Value grad, Value norm) {
+    Value delta = b.constant(request.call.real(4));
+    Value outside = select(x >= delta, norm * grad * delta, norm * x * grad);
+    return select(x <= -delta, -norm * grad * delta, outside);
+  });
+}
+
+// binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction)
+bool lower_bce_with_logits(const Request& request) {
+  const CallView& call = request.call;
+  Ref a = call.tensor(0), target = call.tensor(1), result = request.result(0);
+  if (a == kNoRef || target == kNoRef) return request.refuse("no tensor");
+  if (call.has(2) || call.has(3)) return request.refuse("weights");
+  if (result == kNoRef) return true;
+  if (call.meta(a).sizes != call.meta(target).sizes || call.meta(a).dtype != call.meta(target).dtype) return request.refuse("broadcast");
+  if (!is_floating(call.meta(a).dtype) || is_reduced_floating(call.meta(a).dtype)) return request.refuse("dtype");
+  // (1 - y) * x - log_sigmoid(x), log_sigmoid(x) = min(x, 0) - log1p(exp(-|x|))
+  auto formula = [](Builder& b, Value x, Value y) {
+    Value log_sigmoid = min(x, b.constant(0)) - b.op(KOp::k_log1p, exp(-b.op(KOp::k_abs, x)));
+    return (b.constant(1) - y) * x - log_sigmoid;
+  };
+  auto kind = static_cast<LossReduction>(call.integer(4));
+  if (kind == kNone) {
+    Builder b(call, call.meta(a).sizes);
+    b.set_type(call.meta(a).dtype);
+    b.store(result, formula(b, b.load(a), b.load(target)));
+    request.out->push_back(b.finish("bce_with_logits"));
+    return true;
+  }
+  Reduction reduction(request, a, call.dims(call.call().args.size(), rank_of(request, 0)));
+  if (!reduction.possible()) return request.refuse("nothing to reduce");
+  Builder& b = reduction.builder;
+  b.set_type(call.meta(a).dtype);
+  Value values = formula(b, b.load(a), b.load(target));
+  reduction.store(result, kind == kMean ? reduction.mean(values) : sum(values));
+  return reduction.finish("bce_with_logits");
+}
+
+// log_sigmoid_forward(self) -> (output, buffer); the buffer, exp(-|x|), is only read by a backward that computes it anew here.
+bool lower_log_sigmoid(const Request& request) {
+  const CallView& call = request.call;
+  Ref input = call.tensor(0);
+  if (input == kNoRef || !is_floating(input_type(request))) return request.refuse("dtype");
+  Builder b(call, call.meta(input).sizes);
+  b.set_type(input_type(request));
+  Value x = b.load(input), z = exp(-b.op(KOp::k_abs, x));
+  if (request.result(0) != kNoRef) b.store(request.result(0), min(x, b.constant(0)) - b.op(KOp::k_log1p, z));
+  if (request.result(1) != kNoRef) b.store(request.result(1), z);
+  request.out->push_back(b.finish("log_sigmoid"));
+  return true;
 }
 
 bool lower_softmax(const Request& request) {

@@ -9,6 +9,7 @@
 //   a guard, a residual call, anything that can leave          if the group writes memory that is visible outside, or that an object of the
 //                                                              snapshot shows: an exit must find what eager would have written, no less
 //                                                              (no more is sure: what is not emitted has not happened);
+//   a tensor object that is really made                        if the group writes its memory;
 //   a barrier                                                  also if the group reads visible memory, which Python code may write;
 //   the end of the trace                                       always.
 //
@@ -17,6 +18,8 @@
 // what it writes. It joins the latest of them that allows it (no other group between, no conflict); if it depends on several independent
 // ones over one space, these are joined too. An operation that depends on none joins a group over the same space that reads the same
 // memory, or any such group when the space is small: one launch less.
+//
+// A tensor that one operation filled with a constant is that constant to later readers (ones_like at the head of every backward).
 //
 // A store is left out when the memory is not visible, no tensor object of the trace shares it, and all who read it afterwards are in the
 // group.
@@ -64,6 +67,7 @@ class Fuse {
         visible_(trace.num_storages, false),
         shared_(trace.num_storages, false),
         readers_(trace.num_storages),
+        writers_(trace.num_storages, 0),
         open_writers_(trace.num_storages),
         open_readers_(trace.num_storages),
         needs_(trace.snapshots.size()),
@@ -83,6 +87,12 @@ class Fuse {
  private:
   // --- facts about the whole trace
   void look() {
+    bytes_.assign(trace_.num_storages, 0);
+    for (const TensorMeta& meta : trace_.metas) {
+      int64_t last = meta.offset;
+      for (size_t k = 0; k < meta.sizes.size(); ++k) last += (meta.sizes[k] - 1) * meta.strides[k];
+      bytes_[meta.storage] = std::max(bytes_[meta.storage], (last + 1) * dtype_size(meta.dtype));
+    }
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
       const Inst& inst = trace_.insts[ref];
       switch (inst.op) {
@@ -99,7 +109,9 @@ class Fuse {
         }
         default: break;
       }
-      for (int32_t storage : tensor_effects(trace_, ref).reads) readers_[storage].push_back(ref);
+      TensorEffects effects = tensor_effects(trace_, ref);
+      for (int32_t storage : effects.reads) readers_[storage].push_back(ref);
+      for (int32_t storage : effects.writes) ++writers_[storage];
     }
   }
 
@@ -130,12 +142,16 @@ class Fuse {
       case Op::k_aten: return visit_call(ref);
       case Op::k_kernel:
       case Op::k_read_scalar: return close_conflicts(tensor_effects(trace_, ref));
-      case Op::k_wrap: visible_[storage_of(trace_, trace_.arg(inst, 0))] = true; return;
+      case Op::k_wrap:
+        for (int32_t storage : wrap_storages_[ref]) close_all(open_writers_[storage]);  // the object is made of memory that has its value
+        visible_[storage_of(trace_, trace_.arg(inst, 0))] = true;
+        return;
       default: break;
     }
     if (has_effect(inst, kEnd)) {
       for (size_t g = 0; g < open_.size(); ++g) close(static_cast<int>(g));
     } else if (can_leave(inst)) {
+      if (is_barrier(inst) || inst.op == Op::k_call_known) constants_.clear();  // may write what it can reach
       close_for_exit(inst);
     }
   }
@@ -193,6 +209,7 @@ class Fuse {
       return;
     }
     TensorEffects effects = tensor_effects(trace_, ref);
+    for (int32_t storage : effects.writes) constants_.erase(storage);
     close_conflicts(effects);
     if (effects.may_raise) close_for_exit(inst);
   }
@@ -203,7 +220,7 @@ class Fuse {
     // Memory that is only allocated, and handed out as it is, needs the call: no kernel would write it.
     if (call.name.substr(0, 11) == "aten::empty" || call.name.substr(0, 15) == "aten::new_empty")
       for (int32_t result : call.results)
-        if (result >= 0 && shared_[trace_.metas[result].storage]) return false;
+        if (result >= 0 && shared_[trace_.metas[result].storage] && writers_[trace_.metas[result].storage] < 2) return false;
     if (options_.fuse_cuda) return true;
     auto on_cpu = [&](int32_t meta) { return meta < 0 || trace_.metas[meta].device_type == 0; };
     for (int32_t result : call.results)
@@ -237,7 +254,40 @@ class Fuse {
     return false;
   }
 
-  void place(Ref ref, const Lowered& part, int count) {
+  // Memory that one fill wrote and nothing else has written since is a constant to all who read it, in whatever shape.
+  void use_constants(Ref ref, Lowered* part) {
+    bool reads_left = false;
+    for (KernelNode& node : part->kernel.nodes) {
+      if (node.op != KOp::k_load) continue;
+      const KernelOperand& operand = part->kernel.operands[node.operand];
+      auto constant = constants_.find(operand.pointer);
+      if (constant == constants_.end() || constant->second.dtype != operand.dtype) {
+        reads_left = true;
+        continue;
+      }
+      needless_reads_.insert({ref, operand.pointer});
+      node = constant->second;
+    }
+    if (reads_left)
+      for (const KernelNode& node : part->kernel.nodes)
+        if (node.op == KOp::k_load) needless_reads_.erase({ref, part->kernel.operands[node.operand].pointer});
+  }
+
+  void note_writes(const Lowered& part) {
+    const Kernel& kernel = part.kernel;
+    for (const KernelStore& store : kernel.stores) {
+      const KernelOperand& operand = kernel.operands[store.operand];
+      constants_.erase(operand.pointer);
+      const KernelNode& node = kernel.nodes[store.node];
+      if (node.op != KOp::k_const || kernel.reduce_dims != 0) continue;
+      if (kernel.num_points() * dtype_size(operand.dtype) == bytes_[operand.pointer] && operand.offset == 0)
+        constants_[operand.pointer] = node;
+    }
+  }
+
+  void place(Ref ref, Lowered part, int count) {
+    use_constants(ref, &part);
+    note_writes(part);
     std::set<int32_t> reads, writes;
     for (const KernelNode& node : part.kernel.nodes)
       if (node.op == KOp::k_load) reads.insert(part.kernel.operands[node.operand].pointer);
@@ -292,7 +342,8 @@ class Fuse {
   std::set<int> gather(const std::vector<int>& groups) {
     std::set<int> left;
     for (size_t k = 0; k < groups.size(); ++k) {
-      for (size_t other = k + 1; other < groups.size(); ++other) absorb(find(groups[k]), find(groups[other]));
+      for (size_t other = k + 1; other < groups.size(); ++other)
+        if (!absorb(find(groups[k]), find(groups[other]))) absorb(find(groups[other]), find(groups[k]));
       left.insert(find(groups[k]));
     }
     return left;
@@ -302,7 +353,6 @@ class Fuse {
   bool absorb(int g, int other) {
     if (g == other || !is_open(g) || !is_open(other)) return false;
     if (depends(g, other) || depends(other, g)) return false;
-    if (open_[g]->group.body().kernel.sizes != open_[other]->group.body().kernel.sizes) return false;
     if (!open_[g]->group.join(open_[other]->group.body(), limits_)) return false;
     Open& into = *open_[g];
     Open& from = *open_[other];
@@ -356,7 +406,7 @@ class Fuse {
     if (visible_[storage] || shared_[storage]) return true;
     Ref first = open.first_writer.at(storage);
     for (Ref reader : readers_[storage])
-      if (reader > first && !open.members.count(reader)) return true;
+      if (reader > first && !open.members.count(reader) && !needless_reads_.count({reader, storage})) return true;
     return false;
   }
 
@@ -381,6 +431,10 @@ class Fuse {
   std::vector<bool> visible_;              // by storage: memory that outlives the trace, as far as the walk has come
   std::vector<bool> shared_;               // by storage: a tensor object of the trace, sunk or not, looks at it
   std::vector<std::vector<Ref>> readers_;  // by storage
+  std::vector<int64_t> bytes_;             // by storage: as much as its tensors show
+  std::unordered_map<int32_t, KernelNode> constants_;    // by storage: the constant that all of it is, now
+  std::set<std::pair<Ref, int32_t>> needless_reads_;     // (operation, storage): reads that a constant has replaced
+  std::vector<int> writers_;               // by storage: how many instructions write it
   std::vector<std::vector<int>> open_writers_, open_readers_;  // by storage: groups, perhaps joined or emitted since
   std::unordered_map<Ref, std::vector<int32_t>> wrap_storages_;
   std::vector<std::set<int32_t>> needs_;   // by snapshot

@@ -15,8 +15,8 @@
 //
 // Memory safety: a load may only touch objects that an earlier guard has shown to be what they are taken for. Guards and loads moved to one
 // place keep their order there. A guard left behind may be what protects a later instruction, so a guard never moves above one on the same
-// operand, and a load never above any guard on the identity, type or layout of objects (a list item: nor above a condition, which may be
-// its bounds check). The walk visits each instruction once and each is placed once, so it ends.
+// operand, and a load never above any guard on the identity, type or layout of objects (an item: nor above a condition, which may be its
+// bounds check). The walk visits each instruction once and each is placed once, so it ends.
 //
 // Tests: tests/ir/passes/hoist.
 #include <algorithm>
@@ -105,12 +105,15 @@ class Hoist {
           break;
         }
       }
+    }
+    // Reading inside an object, also inside one that never changes, needs the guards on what it is.
+    if (has_effect(inst, kGuard | kLoad) || inst.op == Op::k_tuple_item) {
       for (uint32_t k = 0; k < inst.count; ++k) {
         auto guard = behind_guards_of_.find(trace_.arg(inst, k));
         if (guard != behind_guards_of_.end()) bound = std::max(bound, guard->second);
       }
-      if (has_effect(inst, kLoad)) bound = std::max(bound, behind_object_guards_);
-      if (inst.op == Op::k_list_item) bound = std::max(bound, behind_conditions_);
+      if (!has_effect(inst, kGuard)) bound = std::max(bound, behind_object_guards_);
+      if (inst.op == Op::k_list_item || inst.op == Op::k_tuple_item) bound = std::max(bound, behind_conditions_);
     }
     return bound;
   }
@@ -126,8 +129,9 @@ class Hoist {
   void move(Ref ref) {
     Ref first = bound(ref);
     Ref place = first == 0 ? 0 : next_place_[first];
-    if (place >= ref) return;
-    if (has_effect(trace_.insts[ref], kGuard)) trace_.insts[ref].snapshot = place == 0 ? 0 : place_snapshot_[place];
+    if (place > ref) return;
+    // At its own place it leads the ones that move there: they may rely on it.
+    if (place < ref && has_effect(trace_.insts[ref], kGuard)) trace_.insts[ref].snapshot = place == 0 ? 0 : place_snapshot_[place];
     for (uint32_t k = 0; k < trace_.insts[ref].count; ++k) bring(trace_.arg(ref, k), place);
     put(ref, place);
   }

@@ -56,6 +56,19 @@ PyObject* make_function(PyObject** parts, int64_t count) {
   return reinterpret_cast<PyObject*>(function);
 }
 
+PyObject* make_generator(PyObject** function_and_arguments, int64_t count) {
+  return PyObject_Vectorcall(function_and_arguments[0], function_and_arguments + 1, static_cast<size_t>(count - 1), nullptr);
+}
+
+PyObject* iter_at(PyObject* list, PyObject* index) {
+  PyObject* iterator = PyObject_GetIter(list);
+  if (iterator == nullptr) return nullptr;
+  PyObject* none = PyObject_CallMethod(iterator, "__setstate__", "O", index);
+  if (none == nullptr) Py_CLEAR(iterator);
+  Py_XDECREF(none);
+  return iterator;
+}
+
 PyObject* dict_get(PyObject* dict, PyObject* key) {
   PyObject* value = PyDict_GetItemWithError(dict, key);  // a str key raises nothing
   return Py_XNewRef(value);

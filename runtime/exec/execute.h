@@ -1,7 +1,7 @@
 // Carries out one operation of ir/ops.def through the helper that compiled traces call.
 //
 // Purpose: the recorder executes an instruction and records it as one thing; exits make what was not made.
-// Tests: tests/exec/helpers_test.cpp.
+// Tests: tests/exec/test_objects.py.
 #pragma once
 
 #include <Python.h>

@@ -2,7 +2,7 @@
 //
 // Inputs: borrowed operands. Outputs: new references. Semantics and error texts are those of the bytecode instruction that the op stands
 // for. Null or -1 with a Python exception, unless said otherwise.
-// Tests: tests/exec/helpers_test.cpp.
+// Tests: tests/exec/test_objects.py.
 #pragma once
 
 #include <Python.h>
@@ -48,6 +48,8 @@ PyObject* build_cell(PyObject* content);
 PyObject* bind_method(PyObject* function, PyObject* self);
 // code, globals, defaults, kwdefaults, annotations, closure; the last four may be null or missing.
 PyObject* make_function(PyObject** parts, int64_t count);
+PyObject* make_generator(PyObject** function_and_arguments, int64_t count);
+PyObject* iter_at(PyObject* list, PyObject* index);
 PyObject* dict_get(PyObject* dict, PyObject* key);                // null: missing, no exception
 int dict_set(PyObject* dict, PyObject* key, PyObject* value);
 int dict_merge(PyObject* dict, PyObject* other);

@@ -2,7 +2,7 @@
 //
 // Inputs: an activation that stands before (or at) an instruction. Outputs: new references. Invariant: one object per value within one
 // Materialiser, so identity is what it was; instructions that were sunk are carried out now, operands first, through the same helpers.
-// Tests: tests/exec/exit_test.cpp.
+// Tests: tests/exec/test_exits.py.
 #pragma once
 
 #include <utility>

@@ -2,7 +2,7 @@
 //
 // Inputs: an optimised trace, its storage plan. Outputs: a bridge::ProgramSpec and a codegen::TensorPlan whose indexes agree.
 // Invariants: every tensor value has an index; only calls that do something at run time, or that a wrap may run again, are in the program.
-// Tests: tests/exec/tensor_test.cpp.
+// Tests: tests/exec/test_tensors.py, test_torch.py.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// See fake_bridge.h.
 #include "tests/exec/fake_bridge.h"
 
 #include <cstring>

@@ -51,6 +51,12 @@ class Guards(TraceCase):
         line = '%c:o = const_obj @0 "int"\nguard_type %s0, %c !snap0'
         self.assertTrue(self.guard(line, 5))
         self.assertFalse(self.guard(line, True))
+        self.assertFalse(self.guard(line, NULL))
+
+    def test_null_is_no_object(self):
+        self.assertFalse(self.guard("guard_dict_version %s0 #5 !snap0", NULL))
+        self.assertFalse(self.guard("guard_type_version %s0 #5 !snap0", NULL))
+        self.assertFalse(self.guard("guard_list_items %s0 !snap0", NULL))
 
     def test_type_version(self):
         class C:

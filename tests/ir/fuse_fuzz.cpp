@@ -98,7 +98,7 @@ TEST(FuseFuzz, MeansTheSame) {
   options.only = {"fuse", "clean"};
   options.verify = true;
   int kernels = 0, fused = 0;
-  for (uint64_t seed = 1; seed <= 1500 && !HasFatalFailure(); ++seed) check(seed, options, &kernels, &fused);
+  for (uint64_t seed = 1; seed <= 3000 && !HasFatalFailure(); ++seed) check(seed, options, &kernels, &fused);
   EXPECT_GT(fused, kernels * 3 / 2) << kernels << " kernels for " << fused << " operations";
 }
 

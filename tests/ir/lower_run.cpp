@@ -1,8 +1,9 @@
 // Runs one-operation traces through lowering, as interpreted and as compiled kernels; test_against_torch.py compares with PyTorch.
 //
-// lower_run CASES OUT: CASES is text, traces separated by lines `=== case`; CASES.memory holds, for each case and storage, an int64 byte
+// lower_run CASES OUT [whole]: CASES is text, traces separated by lines `=== case`; CASES.memory holds, for each case and storage, an int64 byte
 // count and the bytes. OUT gets, for each case, a byte (0 lowered, 1 not lowered, 2 broken), then an int64 length and a message, and where
-// lowered the memory afterwards twice (interpreted, compiled), as in CASES.memory.
+// lowered the memory afterwards twice (interpreted, compiled), as in CASES.memory. `whole`: the traces are programs; all passes run, then
+// the evaluator does what is left around the kernels, and the message is the optimised trace.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -85,12 +86,52 @@ void run_case(const std::string& text, const codegen::CpuFeatures& features) {
   put_memory(compiled);
 }
 
+base::Status evaluate_with(const Trace& trace, const codegen::CpuFeatures* features, Memory* memory) {
+  Evaluation evaluation;
+  evaluation.memory = *memory;
+  if (features) {
+    evaluation.run_kernel = [&](const Kernel& kernel, void* const* pointers, const int64_t* scalars) {
+      std::unique_ptr<codegen::CompiledKernel> code;
+      base::Status status = codegen::compile_kernel(kernel, *features, {}, &code);
+      if (status.ok()) code->run(pointers, scalars);
+      return status.in(print_kernel(kernel));
+    };
+  }
+  base::Status status = evaluate(trace, &evaluation);
+  *memory = std::move(evaluation.memory);
+  return status;
+}
+
+void run_whole(const std::string& text, const codegen::CpuFeatures& features) {
+  Trace trace;
+  base::Status status = parse_trace(text, &trace);
+  Memory memory(trace.num_storages);
+  for (auto& storage : memory) {
+    int64_t size = 0;
+    memory_in.read(reinterpret_cast<char*>(&size), sizeof size);
+    storage.resize(size);
+    memory_in.read(reinterpret_cast<char*>(storage.data()), size);
+  }
+  if (status.ok()) status = verify_trace(trace);
+  PassOptions options;
+  options.verify = true;
+  if (status.ok()) status = run_passes(trace, options);
+  Memory compiled = memory;
+  if (status.ok()) status = evaluate_with(trace, nullptr, &memory);
+  if (status.ok()) status = evaluate_with(trace, &features, &compiled);
+  if (!status.ok()) return verdict(2, status.message() + "\n" + print_trace(trace));
+  verdict(0, print_trace(trace));
+  put_memory(memory);
+  put_memory(compiled);
+}
+
 }  // namespace
 }  // namespace dynvm::ir
 
 int main(int argc, char** argv) {
   using namespace dynvm;
-  if (argc != 3) return 2;
+  bool whole = argc == 4 && std::string(argv[3]) == "whole";
+  if (argc != 3 && !whole) return 2;
   std::ifstream cases(argv[1]);
   ir::memory_in.open(std::string(argv[1]) + ".memory", std::ios::binary);
   ir::out.open(argv[2], std::ios::binary);
@@ -101,7 +142,7 @@ int main(int argc, char** argv) {
       text += line + "\n";
       continue;
     }
-    ir::run_case(text, features);
+    whole ? ir::run_whole(text, features) : ir::run_case(text, features);
     text.clear();
   }
   return 0;

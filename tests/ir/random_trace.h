@@ -390,6 +390,17 @@ class RandomTrace {
 
   void copy() {
     Ref a = recent();
+    if (chance(30)) {
+      Builder fill;
+      fill.name(chance(50) ? "zeros_like" : "ones_like").tensor(a);
+      return value(fill, fresh(meta(a).dtype, meta(a).sizes));
+    }
+    if (chance(10) && writable(a)) {
+      Builder zero;
+      zero.name("zero_").tensor(a);
+      zero.call.mutates = {0};
+      return value(zero, meta(a), 0);
+    }
     static const DType kTypes[] = {DType::kF32, DType::kF64, DType::kBF16, DType::kF32};
     Builder call;
     call.name("_to_copy").tensor(a);

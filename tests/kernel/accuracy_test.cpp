@@ -1,6 +1,7 @@
 // The error of the vectorised functions in units in the last place against the correctly rounded result: f32 over the whole range of bit
 // patterns in steps (every pattern with DYNVM_KERNEL_EXHAUSTIVE=1), f64 on random values of all magnitudes.
 //
+// What is asserted is the distance from the correctly rounded result, a whole number; what is printed, the error against the exact one.
 // Results in the denormal range count in units of the smallest normal number.
 #include <gtest/gtest.h>
 
@@ -30,16 +31,16 @@ long double sigmoid(long double x) { return 1 / (1 + std::exp(-x)); }
 double sigmoid_single(double x) { return 1 / (1 + std::exp(-x)); }
 
 const Function kFunctions[] = {
-    {"exp", KOp::k_exp, std::exp, std::exp, 2, 2},
-    {"exp2", KOp::k_exp2, std::exp2, std::exp2, 2, 2},
-    {"expm1", KOp::k_expm1, std::expm1, std::expm1, 4, 2},
-    {"log", KOp::k_log, std::log, std::log, 2, 3},
-    {"log2", KOp::k_log2, std::log2, std::log2, 4, 4},
-    {"log10", KOp::k_log10, std::log10, std::log10, 4, 4},
-    {"log1p", KOp::k_log1p, std::log1p, std::log1p, 3, 3},
-    {"tanh", KOp::k_tanh, std::tanh, std::tanh, 4, 4},
-    {"sigmoid", KOp::k_sigmoid, sigmoid_single, sigmoid, 3, 3, 1},
-    {"erf", KOp::k_erf, std::erf, std::erf, 4, 4},
+    {"exp", KOp::k_exp, std::exp, std::exp, 1, 1},
+    {"exp2", KOp::k_exp2, std::exp2, std::exp2, 1, 1},
+    {"expm1", KOp::k_expm1, std::expm1, std::expm1, 1, 1},
+    {"log", KOp::k_log, std::log, std::log, 1, 1},
+    {"log2", KOp::k_log2, std::log2, std::log2, 1, 1},
+    {"log10", KOp::k_log10, std::log10, std::log10, 1, 1},
+    {"log1p", KOp::k_log1p, std::log1p, std::log1p, 1, 1},
+    {"tanh", KOp::k_tanh, std::tanh, std::tanh, 3, 2},
+    {"sigmoid", KOp::k_sigmoid, sigmoid_single, sigmoid, 2, 2, 1},
+    {"erf", KOp::k_erf, std::erf, std::erf, 4, 1},
     {"sin", KOp::k_sin, std::sin, std::sin, 2, 2},
     {"cos", KOp::k_cos, std::cos, std::cos, 2, 2},
 };
@@ -93,7 +94,8 @@ TEST_P(AccuracyTest, Single) {
       if (error > worst) worst = error, worst_at = in[i];
     }
   }
-  EXPECT_LE(worst, f.limit32) << f.name << " at " << worst_at;
+  // An error below n + 1/2 is a distance of at most n.
+  EXPECT_LT(worst, f.limit32 + 0.5) << f.name << " at " << worst_at;
   std::printf("    %s f32: largest error %.3f ulp at %g\n", f.name, worst, static_cast<double>(worst_at));
 }
 
@@ -115,7 +117,7 @@ TEST_P(AccuracyTest, Double) {
         case 2: in[i] = (static_cast<double>(bits >> 11) / 0x1p52 - 1) * 4; break;
         case 3: in[i] = 1 + (static_cast<double>(bits >> 11) / 0x1p52 - 1) * 0.3; break;
         case 4: in[i] = std::ldexp(static_cast<double>(bits >> 11) / 0x1p52 - 1, -static_cast<int>(bits % 40)); break;
-        default: in[i] = std::bit_cast<double>((bits & 0x8007ffffffffffff) | (uint64_t{1023 - 20} << 52) + ((bits & 31) << 52));
+        default: in[i] = std::bit_cast<double>((bits & 0x800fffffffffffff) | ((uint64_t{1003} + (bits >> 52 & 31)) << 52));
       }
     }
     void* pointers[] = {in.data(), out.data()};
@@ -134,7 +136,7 @@ TEST_P(AccuracyTest, Double) {
       if (error > worst) worst = error, worst_at = in[i];
     }
   }
-  EXPECT_LE(worst, f.limit64) << f.name << " at " << worst_at;
+  EXPECT_LT(worst, f.limit64 + 0.5) << f.name << " at " << worst_at;
   std::printf("    %s f64: largest error %.3f ulp at %.17g\n", f.name, worst, worst_at);
 }
 

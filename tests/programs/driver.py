@@ -11,6 +11,7 @@ Invariants: a script sees a fresh __main__, its own sys.argv, and ends as script
 Tests:   the suites that use it: tests/programs/run.py, tests/traces/run.py.
 """
 
+import gc
 import json
 import os
 import signal
@@ -82,6 +83,9 @@ import torch._dynamo  # noqa: E402,F401  torch.optim imports it at its first use
 import torch.utils.checkpoint  # noqa: E402,F401
 import torch.utils.data  # noqa: E402,F401
 
+# Children would copy most of the heap when they collect garbage at their end: a second each.
+gc.collect()
+gc.freeze()
 work = main()
 if work is not None:
     exec(*work)

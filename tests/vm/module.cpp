@@ -2,7 +2,7 @@
 //
 // Purpose: lets `python` switch the evaluator on without the launcher, and drives the recording interface without a tracer.
 // Inputs, outputs: as vm.h. Invariants: what runs under stress() or trace() behaves as it would without.
-// Tests: used by tests/vm/run_scripts.py, tests/vm/cpython_suite.py, tests/vm/recording.py.
+// Tests: used by tests/vm/test_scripts.py, tests/vm/test_cpython.py, tests/vm/test_recording.py.
 #include "vm/vm.h"
 
 #include <string>
@@ -175,6 +175,29 @@ PyObject* loop_of(PyObject*, PyObject* arguments) {
   return PyLong_FromLong(enclosing_loop(reinterpret_cast<PyCodeObject*>(code), unit));
 }
 
+PyObject* decode_(PyObject*, PyObject* arguments) {
+  PyObject* object;
+  int plain;
+  if (!PyArg_ParseTuple(arguments, "O!i", &PyCode_Type, &object, &plain)) return nullptr;
+  auto* code = reinterpret_cast<PyCodeObject*>(object);
+  PyObject* list = PyList_New(0);
+  const Inst* first = first_inst(code, plain != 0);
+  for (int i = 0; list != nullptr && i < inst_count(code); ++i) {
+    const Inst* inst = first + i;
+    const Inst* target = jump_target(inst);
+    PyObject* row = Py_BuildValue("(isiiiOO)", unit_of(code, inst), op_name(opcode(inst)).data(), oparg(inst), lasti_of(code, inst),
+                                  target != nullptr ? unit_of(code, target) : -1,
+                                  kwnames(inst) != nullptr ? kwnames(inst) : Py_None,
+                                  inst == inst_at(code, unit_of(code, inst), plain != 0) && index_of(code, inst) == i &&
+                                          as_fast(code, as_plain(code, inst)) == as_fast(code, inst)
+                                      ? Py_True
+                                      : Py_False);
+    if (row == nullptr || PyList_Append(list, row) < 0) Py_CLEAR(list);
+    Py_XDECREF(row);
+  }
+  return list;
+}
+
 PyMethodDef kMethods[] = {
     {"install", install_, METH_NOARGS, "Makes dynvm's evaluator the interpreter's."},
     {"uninstall", uninstall_, METH_NOARGS, "Gives frames back to CPython's evaluator."},
@@ -183,6 +206,7 @@ PyMethodDef kMethods[] = {
     {"stress_stats", stress_stats, METH_NOARGS, "What stress() has done."},
     {"trace", trace_, METH_VARARGS, "trace(loop_limit, call_limit, length): record what gets hot next."},
     {"take_trace", take_trace, METH_NOARGS, "Ends trace(); list of lines."},
+    {"decode", decode_, METH_VARARGS, "decode(code, plain): (unit, name, arg, lasti, target unit, kwnames, maps agree) of each instruction."},
     {"enclosing_loop", loop_of, METH_VARARGS, "enclosing_loop(code, unit)."},
     {nullptr, nullptr, 0, nullptr}};
 PyModuleDef kModule = {PyModuleDef_HEAD_INIT, "_dynvm_vm", nullptr, -1, kMethods, nullptr, nullptr, nullptr, nullptr};

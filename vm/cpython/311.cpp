@@ -148,6 +148,19 @@ void pop_words_slow(PyThreadState* tstate, PyObject**) {
   arena.free(arena.ctx, chunk, chunk->size);
 }
 
+bool set_code_extra(PyCodeObject* code, Py_ssize_t index, void* value) {
+  if (code->co_extra != nullptr) return _PyCode_SetExtra(reinterpret_cast<PyObject*>(code), index, value) == 0;
+  auto* extra = static_cast<CodeExtra*>(PyMem_Calloc(1, sizeof(CodeExtra) + sizeof(void*) * static_cast<size_t>(index)));
+  if (extra == nullptr) {
+    PyErr_NoMemory();
+    return false;
+  }
+  extra->size = index + 1;
+  extra->entries[index] = value;
+  code->co_extra = extra;
+  return true;
+}
+
 uint32_t stamp_keys(PyDictKeysObject* keys) {
   static uint32_t next = 0xfffffff0u;
   if (keys->dk_version != 0) return keys->dk_version;

@@ -3,7 +3,7 @@
 // Purpose: everything that another CPython version would do differently and that is needed inline. Layouts are those of the 3.11
 //   headers (equal over all 3.11.x). Inputs, outputs: CPython objects; nothing here keeps state.
 // Invariants: functions that return PyObject* or bool-with-exception say so. All need the GIL.
-// Tests: tests/vm/ (decode_test.cpp checks the opcode table against the headers' numbers).
+// Tests: tests/vm/ (test_decode.py checks the opcode table against the headers' numbers).
 #pragma once
 
 #ifdef HAVE_STD_ATOMIC
@@ -57,6 +57,9 @@ struct CodeExtra {
   Py_ssize_t size;
   void* entries[1];
 };
+// As _PyCode_SetExtra, but makes room for our entry only: CPython calls the free functions of all entries there is room for, with
+// nullptr too, and other users do not expect that. false with an exception.
+[[nodiscard]] bool set_code_extra(PyCodeObject* code, Py_ssize_t index, void* value);
 
 inline _Py_CODEUNIT* code_units(PyCodeObject* code) { return _PyCode_CODE(code); }
 
@@ -101,6 +104,20 @@ inline PyObject* new_int(long value) {
   return object;
 }
 
+// Value of an int of at most two digits (60 bits), so that sums, differences and comparisons of two stay within a long.
+inline bool short_int(PyObject* object, long* value) {
+  const auto* number = reinterpret_cast<PyLongObject*>(object);
+  const Py_ssize_t size = Py_SIZE(object);
+  if (static_cast<size_t>(size + 1) < 3) [[likely]] {
+    *value = static_cast<long>(size) * static_cast<long>(number->ob_digit[0]);
+    return true;
+  }
+  if (size != 2 && size != -2) return false;
+  const long magnitude = static_cast<long>(number->ob_digit[1]) << PyLong_SHIFT | static_cast<long>(number->ob_digit[0]);
+  *value = size < 0 ? -magnitude : magnitude;
+  return true;
+}
+
 inline _Py_float_state* float_state(PyThreadState* tstate) { return &tstate->interp->float_state; }
 
 inline PyObject* new_float(_Py_float_state* state, double value) {
@@ -134,6 +151,20 @@ uint32_t stamp_keys(PyDictKeysObject* keys);
 inline uint32_t type_version(PyTypeObject* type, PyObject* name) {
   _PyType_Lookup(type, name);  // gives the type a version when it can have one
   return (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+}
+
+// Appends without the call where there is room; takes the reference. false with an exception (then the reference is gone).
+inline bool append_taking(PyObject* object, PyObject* value) {
+  auto* list = reinterpret_cast<PyListObject*>(object);
+  const Py_ssize_t size = Py_SIZE(list);
+  if (size < list->allocated) [[likely]] {
+    list->ob_item[size] = value;
+    Py_SET_SIZE(list, size + 1);
+    return true;
+  }
+  const int status = PyList_Append(object, value);
+  Py_DECREF(value);
+  return status == 0;
 }
 
 // ---- dicts and instances

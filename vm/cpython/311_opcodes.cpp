@@ -1,7 +1,7 @@
 // CPython 3.11's opcode numbers and exception table.
 //
 // Purpose: maps CPython's encoding to dynvm's instruction table. Inputs: an opcode, a code object. Outputs: OpcodeInfo, handler
-// rows. Invariants: every opcode that 3.11's compiler emits has a row. Tests: tests/vm/decode_test.cpp.
+// rows. Invariants: every opcode that 3.11's compiler emits has a row. Tests: tests/vm/test_decode.py.
 #include "vm/cpython/cpython.h"
 #include "vm/vm.h"
 

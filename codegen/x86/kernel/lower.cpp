@@ -52,8 +52,8 @@ class Lowerer {
     values_.resize(kernel_.nodes.size());
     find_stages();
     choose_unroll();
-    kept_level(0);
-    open_kept(0, 0);
+    kept_level(0, 1, false);
+    open_kept(0, 0, 1, false);
     return error_.empty() ? base::Status() : base::Status::failure("kernel \"" + kernel_.name + "\": " + error_);
   }
 
@@ -264,11 +264,11 @@ class Lowerer {
   }
 
   // Kept values of stage 0 that depend on no more than the dims in `available`.
-  void kept_level(uint32_t available) {
+  void kept_level(uint32_t available, int copies, bool tail) {
     for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
       int32_t i = static_cast<int32_t>(n);
       if (!nest_.needed[n] || computed(i) || stage_[n] != 0 || ir::is_reduce(node(i).op)) continue;
-      if ((nest_.node_dims[n] & ~available) == 0) emit_node(i, 1, false);
+      if ((nest_.node_dims[n] & ~available) == 0) emit_node(i, copies, tail);
     }
   }
 
@@ -283,16 +283,24 @@ class Lowerer {
 
   // --- loops over kept points -----------------------------------------------------------------------------------------------------
 
-  void open_kept(int32_t dim, uint32_t available) {
-    if (dim < nest_.num_kept && dim != nest_.vector_dim) {
-      loop(VLoop::kScalar, dim, 1, nest_.dims[dim].size, [&] {
-        kept_level(available | 1u << dim);
-        open_kept(dim + 1, available | 1u << dim);
+  // Usually the vector loop is the innermost of them; a transposed dim's loop may be inside it.
+  void open_kept(int32_t dim, uint32_t available, int copies, bool tail) {
+    if (dim == nest_.num_kept) {
+      scoped([&] { kept_block(copies, tail); });
+      return;
+    }
+    uint32_t with_dim = available | 1u << dim;
+    if (dim == nest_.vector_dim) {
+      vector_loops([&](int vector_copies, bool vector_tail) {
+        if (dim + 1 < nest_.num_kept) kept_level(with_dim, vector_copies, vector_tail);
+        open_kept(dim + 1, with_dim, vector_copies, vector_tail);
       });
       return;
     }
-    if (nest_.vector_dim >= 0 && !nest_.horizontal()) vector_loops([&](int copies, bool tail) { kept_block(copies, tail); });
-    else scoped([&] { kept_block(1, false); });
+    loop(VLoop::kScalar, dim, 1, nest_.dims[dim].size, [&] {
+      kept_level(with_dim, copies, tail);
+      open_kept(dim + 1, with_dim, copies, tail);
+    });
   }
 
   void kept_block(int copies, bool tail) {

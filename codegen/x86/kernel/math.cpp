@@ -6,8 +6,10 @@
 //    denormal range and near overflow come out right.
 //  - expm1 and what is made of it (tanh in f64, sinh): 2^n p(r) + (2^n - 1), where p approximates expm1.
 //  - log: x = 2^k m with m in [sqrt(1/2), sqrt 2), polynomial in m - 1 (f32) or in ((m - 1) / (m + 1))^2 (f64).
-//  - tanh and erf in f32: odd rationals on the interval outside of which the result rounds to +-1. All coefficients are positive, so the
-//    evaluation loses no more than a few ulps.
+//  - tanh and erf in f32: y = 2 t / (1 + t^2), the double-angle formula of tanh, with an odd rational t(x) fitted for it (any odd function
+//    that saturates at 1 can be written so). Errors of t count less and less the nearer y is to 1, where a rational for y itself would
+//    lose several ulps. All coefficients are positive; p and q are
+//    scaled together so that they begin high in a binade, where a rounding is relatively small.
 #include "codegen/x86/kernel/math.h"
 
 #include <iterator>
@@ -31,10 +33,10 @@ constexpr double kExpm132[] = {0.5, 0.166666359, 0.0416664891, 0.00834017433, 0.
 constexpr double kLog32[] = {0.333333135, -0.250001669, 0.200022236, -0.166593686, 0.142095253, -0.125510454, 0.121171921, -0.108326547, 0.0508994237};
 constexpr double kSin32[] = {-0.166666672, 0.00833338033, -0.000198535054, 2.83739496e-6};
 constexpr double kCos32[] = {0.0416666679, -0.00138889824, 2.48229771e-5, -2.89759043e-7};
-constexpr double kTanh32P[] = {0.999999979, 0.133797091, 0.00349402423, 2.05833172e-5, 1.33188569e-8};
-constexpr double kTanh32Q[] = {1.0, 0.467130244, 0.0258710336, 0.00032830762, 7.76192877e-7};
-constexpr double kErf32P[] = {1.12837915, 0.19078292, 0.0527901651, 0.00377957057, 0.000284807813, 2.04197852e-6};
-constexpr double kErf32Q[] = {1.0, 0.50240968, 0.114257146, 0.0149973592, 0.00116520353, 3.80041144e-5};
+constexpr double kTanh32P[] = {0.911249757, 0.0271272771, 0.000104033184};
+constexpr double kTanh32Q[] = {1.82249951, 0.206129447, 0.00219809986, 2.23686925e-06};
+constexpr double kErf32P[] = {0.937965214, 0.247186288, 0.0268318728, 0.00211174297};
+constexpr double kErf32Q[] = {1.66250002, 0.463104755, 0.0805525407, 0.0100549087, 0.000164438199};
 constexpr double kExp64[] = {0.50000000000000111, 0.16666666666666952, 0.041666666666546032, 0.0083333333333812272, 0.0013888888937769685, 0.0001984126959869995, 2.4801499272568911e-5, 2.7557498994995694e-6, 2.7628263035378527e-7, 2.5050277102761083e-8};
 constexpr double kLog64[] = {0.66666666666666663, 0.40000000000004926, 0.28571428569409762, 0.22222222607242975, 0.18181778329416173, 0.15386990111111815, 0.13252117786655776, 0.1323506255442235};
 
@@ -186,17 +188,19 @@ class Expander {
     return div(real(1), fma(p, power_of_two(shifted), real(1)));
   }
 
-  // x R(x^2), where R is limited with its argument, so that beyond the interval the product grows until it is limited itself.
+  // 2 t / (1 + t^2) with t = x P(x^2) / Q(x^2), as 2 n d / (d^2 + n^2). Beyond the limit the result is 1.
   template <size_t m, size_t n>
-  Value odd_rational(Value x, const double (&p)[m], const double (&q)[n], double limit) {
-    // A NaN may get lost here: x brings it back.
-    Value z = b_.min(t_, mul(x, x), real(limit));
-    Value ratio = div(horner(p, z), horner(q, z));
-    return clamp(mul(x, ratio), -1, 1);
+  Value half_angle(Value x, const double (&p)[m], const double (&q)[n], double limit) {
+    Value limited = clamp(x, -limit, limit);
+    Value z = mul(limited, limited);
+    Value numerator = mul(limited, horner(p, z)), denominator = horner(q, z);
+    // The smaller one is squared apart: its rounding counts less.
+    Value sum = fma(denominator, denominator, mul(numerator, numerator));
+    return clamp(div(mul(add(numerator, numerator), denominator), sum), -1, 1);
   }
 
-  Value tanh32(Value x) { return odd_rational(x, kTanh32P, kTanh32Q, 9.02 * 9.02); }
-  Value erf32(Value x) { return odd_rational(x, kErf32P, kErf32Q, 3.93 * 3.93); }
+  Value tanh32(Value x) { return half_angle(x, kTanh32P, kTanh32Q, 9.02); }
+  Value erf32(Value x) { return half_angle(x, kErf32P, kErf32Q, 3.93); }
 
   enum Base { kNatural, kBase2, kBase10 };
 

@@ -26,6 +26,7 @@ class NestMaker {
     order();
     merge();
     choose_vector_dim();
+    block_transposed();
     finish(split);
     return std::move(nest_);
   }
@@ -133,6 +134,37 @@ class NestMaker {
     nest_.vector_dim = last;
   }
 
+  // Moves the dim along which a transposed operand is contiguous, or a stretch of it, into the vector loop.
+  void block_transposed() {
+    int v = nest_.vector_dim;
+    if (v < 0 || v >= nest_.num_kept || nest_.num_kept != static_cast<int>(nest_.dims.size()) || nest_.dims[v].size < nest_.lanes) return;
+    int along = -1;
+    for (size_t o = 0; o < kernel_.operands.size(); ++o) {
+      if (!used_[o] || std::llabs(nest_.dims[v].strides[o]) < 8) continue;
+      for (int d = 0; d < nest_.num_kept; ++d)
+        if (d != v && nest_.dims[d].strides[o] == 1 && nest_.dims[d].size >= 8) along = d;
+    }
+    if (along < 0) return;
+    NestDim inner = nest_.dims[along];
+    bool indexed = false;
+    for (int32_t k : inner.sources) indexed |= index_dims_ >> k & 1;
+    int64_t stretch = 0;
+    for (int64_t candidate : {32, 16, 24, 8, 64})
+      if (!indexed && !stretch && inner.size > candidate && inner.size % candidate == 0) stretch = candidate;
+    if (stretch) {
+      NestDim& outer = nest_.dims[along];
+      outer.size /= stretch;
+      for (int64_t& stride : outer.strides) stride *= stretch;
+      inner.size = stretch;
+      nest_.dims.push_back(std::move(inner));
+      ++nest_.num_kept;
+    } else {
+      nest_.dims.erase(nest_.dims.begin() + along);
+      nest_.dims.push_back(std::move(inner));
+      if (along < v) --nest_.vector_dim;
+    }
+  }
+
   void finish(bool split) {
     nest_.dim_of.assign(kernel_.sizes.size(), -1);
     for (size_t i = 0; i < nest_.dims.size(); ++i)
@@ -140,7 +172,8 @@ class NestMaker {
     for (uint32_t mask : ir::node_dims(kernel_)) {
       uint32_t nest_mask = 0;
       for (size_t k = 0; k < kernel_.sizes.size(); ++k)
-        if (mask >> k & 1 && nest_.dim_of[k] >= 0) nest_mask |= 1u << nest_.dim_of[k];
+        for (size_t i = 0; mask >> k & 1 && i < nest_.dims.size(); ++i)
+          if (std::count(nest_.dims[i].sources.begin(), nest_.dims[i].sources.end(), static_cast<int32_t>(k))) nest_mask |= 1u << i;
       nest_.node_dims.push_back(nest_mask);
     }
     if (!split || nest_.num_kept == 0) return;

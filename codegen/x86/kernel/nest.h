@@ -7,6 +7,9 @@
 //     vertical    a kept dim: each lane is another kept point; loops over reduced dims are inside the vector loop
 //     horizontal  a reduced dim: lanes are accumulators of one kept point, combined at the end
 //
+// Where an operand runs along another dim than the vector dim (a transposition), a stretch of that dim becomes a loop inside the vector
+// loop, so that each cache line of the operand is used up while it is near.
+//
 // Tests: tests/kernel/compile_test.cpp.
 #pragma once
 
@@ -25,8 +28,9 @@ struct NestDim {
 };
 
 struct Nest {
-  std::vector<NestDim> dims;     // loop order, outer first: kept, then reduced; the vector dim is the last of its kind
-  std::vector<int32_t> dim_of;   // kernel dim -> nest dim, -1 where its size is 1
+  std::vector<NestDim> dims;     // loop order, outer first: kept, then reduced; the vector dim is the last of its kind but for a stretch
+                                 // of a transposed dim
+  std::vector<int32_t> dim_of;   // kernel dim -> nest dim, -1 where its size is 1 (of two parts of a dim: either)
   int32_t num_kept = 0;
   int32_t vector_dim = -1;       // -1: all sizes are 1
   int32_t split_dim = -1;        // the dim that threads divide: the outermost or the vector dim, kept; -1: none

@@ -1,0 +1,94 @@
+"""Decoded instructions against dis, for every function of a part of the standard library and of the test scripts."""
+import dis
+import glob
+import importlib
+import os
+import sys
+import types
+import unittest
+
+import vm_case
+
+sys.path.insert(0, vm_case.MODULE)
+if vm_case.available():
+    import _dynvm_vm as vm
+FOLDED = {"EXTENDED_ARG", "KW_NAMES", "PRECALL", "CACHE"}
+RENAMED = {"JUMP_BACKWARD_NO_INTERRUPT": "JumpBackwardNoInterrupt"}
+
+
+def name_of(instruction):
+    name = instruction.opname
+    if name.startswith("POP_JUMP_"):
+        name = name.replace("_FORWARD", "").replace("_BACKWARD", "")
+    return RENAMED.get(name) or "".join(word.capitalize() for word in name.split("_"))
+
+
+def all_codes(code):
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from all_codes(constant)
+
+
+@unittest.skipUnless(vm_case.available(), "the test module of the evaluator is not built")
+class Decode(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        vm.install()
+
+    def check(self, code):
+        expected, starts, start, names = [], {}, None, None
+        for instruction in dis.get_instructions(code, adaptive=False):
+            if start is None:
+                start = instruction.offset // 2
+            if instruction.opname == "KW_NAMES":
+                names = code.co_consts[instruction.arg]
+            if instruction.opname in FOLDED:
+                continue
+            target = instruction.argval // 2 if instruction.opcode in dis.hasjrel else -1
+            starts[instruction.offset // 2] = start
+            for unit in range(start, instruction.offset // 2):
+                starts[unit] = start
+            is_call = instruction.opname == "CALL"
+            expected.append((start, name_of(instruction), instruction.arg or 0, instruction.offset // 2, target,
+                             names if is_call else None, True))
+            if is_call:
+                names = None
+            start = None
+        expected = [row[:4] + (starts.get(row[4], -1),) + row[5:] for row in expected]
+        for plain in (0, 1):
+            got = vm.decode(code, plain)
+            self.assertEqual([row[1].lower() for row in got], [row[1].lower() for row in expected], code)
+            self.assertEqual([row[:1] + row[2:] for row in got], [row[:1] + row[2:] for row in expected], code)
+
+    def test_standard_library(self):
+        for name in ("argparse", "asyncio.base_events", "collections", "dataclasses", "inspect", "typing", "unittest.mock",
+                     "contextlib", "re._parser", "tarfile", "_pydecimal"):
+            with open(importlib.import_module(name).__file__) as file:
+                for code in all_codes(compile(file.read(), name, "exec")):
+                    self.check(code)
+
+    def test_scripts(self):
+        for path in glob.glob(os.path.join(vm_case.FOLDER, "scripts", "*.py")):
+            with open(path) as file:
+                for code in all_codes(compile(file.read(), path, "exec")):
+                    self.check(code)
+
+    def test_extended_arguments(self):
+        source = "def f(n):\n" + "".join(f"  v{i} = {i}\n" for i in range(300)) + "  while n:\n" + \
+                 "".join(f"    v{i} += n\n" for i in range(300)) + "    n -= 1\n"
+        for code in all_codes(compile(source, "extended", "exec")):
+            self.check(code)
+
+    def test_loops(self):
+        def f(n):
+            for i in range(n):
+                while i:
+                    i -= 1
+                    if i == 3:
+                        continue
+            return n
+        code = f.__code__
+        headers = {row[4] for row in vm.decode(code, 0) if row[1].startswith(("JumpBackward", "PopJump")) and row[4] <= row[0] and row[4] >= 0}
+        found = {vm.enclosing_loop(code, row[0]) for row in vm.decode(code, 0)}
+        self.assertEqual(found, headers | {-1})
