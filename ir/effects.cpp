@@ -92,8 +92,13 @@ TensorEffects tensor_effects(const Trace& trace, Ref ref) {
   const Inst& inst = trace.insts[ref];
   switch (inst.op) {
     case Op::k_aten: {
-      if (inst.sunk || is_view_call(trace, inst)) return out;
+      if (inst.sunk) return out;
       const AtenCall& call = trace.calls[inst.imm];
+      if (is_view_call(trace, inst)) {
+        // A view whose place is a run-time number leaves the trace when it is another one than the recorded.
+        out.may_raise = std::any_of(call.args.begin(), call.args.end(), [](const AtenArg& arg) { return arg.kind == AtenArg::kScalar; });
+        return out;
+      }
       for (uint32_t k = 0; k < inst.count; ++k)
         if (trace.insts[trace.arg(inst, k)].type == Type::kTensor) add_once(&out.reads, storage_of(trace, trace.arg(inst, k)));
       for (int32_t argument : call.mutates)

@@ -42,6 +42,10 @@ V Recorder::instance_item(V object_value, PyObject* name, bool* hidden) {
   if (field != fields_.end()) return field->second;
   if (!vm::may_have_dict(o)) return kNoValue;
   if (at(object_value).fresh && !at(object_value).escaped) return kNoValue;
+  if (is_tensor(o) && !is_const(object_value)) {  // a tensor's own attribute never hides one of its class: docs/ARCHITECTURE.md, "Limits"
+    PyObject* d = _PyType_Lookup(Py_TYPE(o), name);
+    if (d != nullptr) return kNoValue;
+  }
   if (!is_const(object_value)) {
     *hidden = true;
     return kNoValue;
@@ -352,8 +356,13 @@ HookResult Recorder::load_attribute(vm::ThreadView& view, PyObject* name, bool m
     case Attribute::kPython: {
       // The object stays on the stack for the continuation.
       V function = constant(a.function);
-      if (enter_function(view, function, a.args, nullptr, 0, method ? vm::Continuation::kMethodAttribute : vm::Continuation::kAttribute))
-        return HookResult::kReload;
+      // A getter's AttributeError makes CPython try __getattr__, where there is one; __getattr__'s own is final.
+      PyObject* fallback = _PyType_Lookup(Py_TYPE(concrete(v)), interned("__getattr__"));
+      bool retries = fallback != nullptr && fallback != a.function;
+      vm::Continuation k = retries ? (method ? vm::Continuation::kMethodAttribute : vm::Continuation::kAttribute)
+                                   : (method ? vm::Continuation::kReplaceMethod : vm::Continuation::kReplace);
+      if (enter_function(view, function, a.args, nullptr, 0, k)) return HookResult::kReload;
+      if (entered_error_) return HookResult::kError;
       if (done_) return HookResult::kContinue;
       break;
     }

@@ -485,11 +485,13 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
         case vm::Continuation::kDiscard:
         case vm::Continuation::kInit: break;
         case vm::Continuation::kAttribute:
+        case vm::Continuation::kReplace:
         case vm::Continuation::kIter:
           shadow_pop(1);
           shadow_push(result);
           break;
         case vm::Continuation::kMethodAttribute:
+        case vm::Continuation::kReplaceMethod:
           shadow_pop(1);
           shadow_push(null_);
           shadow_push(result);

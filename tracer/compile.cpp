@@ -51,7 +51,7 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   int ops = 0;
   for (const ir::Inst& inst : final.insts) {
     trace->ops_before.push_back(ops);
-    if (inst.op == ir::Op::k_aten) ops += final.calls[inst.imm].count;
+    if (inst.op == ir::Op::k_aten && !inst.sunk) ops += final.calls[inst.imm].count;
     if (inst.op == ir::Op::k_kernel) ops += final.kernel_op_counts[inst.imm];
     if (inst.op == ir::Op::k_read_scalar) ops++;
   }

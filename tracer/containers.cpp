@@ -252,7 +252,8 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
         if (done_) return HookResult::kContinue;
       }
       devirtualise(dict);
-      if (!PyDict_CheckExact(concrete(source)) || !know_type(source)) {
+      // A residual merge of keyword arguments would not notice duplicates.
+      if (op == Op::kDictMerge || !PyDict_CheckExact(concrete(source)) || !know_type(source)) {
         give_up(Abort::k_opcode, "DictMerge from another mapping");
         return HookResult::kContinue;
       }

@@ -38,11 +38,14 @@ LeaveResult run_and_leave(vm::ThreadView& view, LoopTrace& trace, void*) {
   uint64_t before = trace.compiled->iterations();
   PyObject** base = vm::FrameView::locals(view.frame);
   RunResult run = trace.compiled->run(base, vm::eval_breaker(view.tstate));
-  result.iterations = trace.compiled->iterations() - before;
   result.inst = run.inst;
   base::Report& report = base::report();
-  trace.entry->runs += result.iterations;
-  report.tensor_ops_compiled += result.iterations * static_cast<uint64_t>(trace.entry->tensor_ops);
+  auto count = [&]() {  // iterations are known when the activation is over
+    result.iterations = trace.compiled->iterations() - before;
+    trace.entry->runs += result.iterations;
+    report.tensor_ops_compiled += result.iterations * static_cast<uint64_t>(trace.entry->tensor_ops);
+  };
+  if (run.kind == RunResult::kLoopBreak) count();
   if (run.kind == RunResult::kLoopBreak) {
     result.kind = LeaveResult::kBreak;
     return result;
@@ -63,10 +66,12 @@ LeaveResult run_and_leave(vm::ThreadView& view, LoopTrace& trace, void*) {
     for (runtime::FrameState& state : trace.compiled->take_exit_state(run))  // ends the activation; the state is the header's
       for (PyObject* object : state.slots)
         if (object != runtime::slot_unchanged()) Py_XDECREF(object);
+    count();
     result.kind = LeaveResult::kNotEntered;
     return result;
   }
   std::vector<runtime::FrameState> frames = trace.compiled->take_exit_state(run);
+  count();
   for (size_t i = 0; i < frames.size(); i++) {
     runtime::FrameState& state = frames[i];
     if (i == 0) {

@@ -47,8 +47,9 @@ struct LoopState {
   uint64_t probe_start = 0;
 };
 
-std::map<std::pair<PyCodeObject*, int>, std::unique_ptr<LoopState>> loops;
-std::unique_ptr<Recorder> recorder;
+// Never destroyed: traces own Python objects, and static destructors run after Python has gone.
+auto& loops = *new std::map<std::pair<PyCodeObject*, int>, std::unique_ptr<LoopState>>;
+Recorder* recorder = nullptr;
 LoopState* recording_loop = nullptr;
 bridge::Bridge* torch_bridge = nullptr;
 bool bridge_failed = false;
@@ -139,14 +140,16 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
 }
 
 void forget_recorder() {
-  recorder.reset();
+  delete recorder;
+  recorder = nullptr;
   recording_loop = nullptr;
 }
 
 // Compiles what has been recorded; true when the loop has a new trace.
 bool finish_recording() {
   LoopState& loop = *recording_loop;
-  std::unique_ptr<Recorder> done = std::move(recorder);
+  std::unique_ptr<Recorder> done(recorder);
+  recorder = nullptr;
   recording_loop = nullptr;
   if (done->abort_reason() != Abort::kNone) {
     penalise(loop, done->abort_reason(), done->abort_detail());
@@ -318,7 +321,7 @@ HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
   }
   if (!vm::start_recording(view)) return HookResult::kContinue;
   recording_loop = &loop;
-  recorder = std::make_unique<Recorder>(view, bridge, loop.lessons, next_trace_id++);
+  recorder = new Recorder(view, bridge, loop.lessons, next_trace_id++);
   recorder->has_trace = has_trace;
   DYNVM_LOG(kTrace, "recording {}:{}", PyUnicode_AsUTF8(loop.code->co_filename), PyCode_Addr2Line(loop.code, loop.unit * 2));
   return HookResult::kReload;

@@ -323,6 +323,7 @@ class Recorder {
   int32_t current_snapshot_ = -1;
   bool effect_done_ = false;
   bool done_ = false;
+  std::set<int32_t> moving_storages_;                    // storages that a view with a changing offset looks at, and its own
   std::set<ir::Ref> requires_graph_;                     // tensor values that autograd tracks
   ir::Ref last_number_ = ir::kNoRef;
   PyObject* raw_result_ = nullptr;

@@ -387,7 +387,9 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
 }
 
 // Operations whose int argument may change from run to run without changing the shape of the result.
-bool Recorder::is_index(const ir::AtenCall& call) { return call.name == "aten::select" && call.overload == "int"; }
+bool Recorder::is_index(const ir::AtenCall& call) {
+  return (call.name == "aten::select" && call.overload == "int") || (call.name == "aten::slice" && call.overload == "Tensor");
+}
 
 bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size_t, V>>& scalars, bool backward) {
   ir::AtenCall call = record.call;
@@ -428,6 +430,7 @@ bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size
       give_up(Abort::k_shadow_mismatch, "number");
       return false;
     }
+    if (arg.kind != AtenArg::kNumberTensor) arg.dtype = wants_float ? ir::DType::kF64 : ir::DType::kI64;
     arg.kind = arg.kind == AtenArg::kNumberTensor ? AtenArg::kScalarTensor : AtenArg::kScalar;
     arg.operands = {static_cast<int32_t>(compact.size())};
     compact.push_back(ref);
@@ -442,6 +445,22 @@ bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size
   std::vector<int32_t> ids = call.results;
   for (int32_t& result : call.results) result = result < 0 ? -1 : meta_of(result);
   std::vector<int32_t> mutates = call.mutates;
+  if (!scalars.empty() && is_index(call)) {
+    // A view whose offset is known only when it runs: to the trace it is memory of its own, which nobody may write meanwhile.
+    moving_storages_.insert(trace_.metas[call.results[0]].storage);
+    ir::TensorMeta meta = trace_.metas[call.results[0]];
+    meta.storage = trace_.num_storages++;
+    moving_storages_.insert(meta.storage);
+    trace_.metas.push_back(meta);
+    call.results[0] = static_cast<int32_t>(trace_.metas.size()) - 1;
+    metas_[ids[0]] = call.results[0];
+  }
+  for (int32_t argument : mutates)
+    for (int32_t operand : call.args[argument].operands)
+      if (operand >= 0 && trace_.insts[compact[operand]].meta >= 0 && moving_storages_.count(trace_.metas[trace_.insts[compact[operand]].meta].storage)) {
+        give_up(Abort::k_unsupported_operation, call.name + ": write to memory that a view with a changing offset looks at");
+        return false;
+      }
   trace_.calls.push_back(call);
   tensor_ops_++;
   Ref ref = emit(IrOp::k_aten, Type::kVoid, compact, static_cast<int64_t>(trace_.calls.size()) - 1, true);

@@ -55,7 +55,8 @@ bool TraceEmitter::emit_tensor() {
       }
       call(helpers_.call);
       a_.test(eax, eax);
-      a_.jnz(error_exit());
+      a_.js(error_exit());
+      if (scalars > 0) a_.jnz(guard_exit());  // a view with run-time numbers of another geometry
       return true;
     }
     case Op::k_kernel: {

@@ -250,7 +250,8 @@ std::string print_kernel(const Kernel& kernel) {
   out += " {\n";
   for (size_t o = 0; o < kernel.operands.size(); ++o) {
     const KernelOperand& operand = kernel.operands[o];
-    out += "  o" + std::to_string(o) + " = " + std::string(dtype_name(operand.dtype)) + " p" + std::to_string(operand.pointer) + " + " + std::to_string(operand.offset) + " {";
+    out += "  o" + std::to_string(o) + " = " + std::string(dtype_name(operand.dtype)) + " p" + std::to_string(operand.pointer) + " + " +
+           std::to_string(operand.offset) + " {";
     append_list(&out, operand.strides);
     out += "}\n";
   }

@@ -46,12 +46,18 @@ namespace {
 
 constexpr size_t kTries = 4;  // groups over the same space that an independent operation is offered to
 
+// A part of an operation, in the order of the trace: one operation can be several kernels.
+struct Place {
+  Ref ref;
+  int part;
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+
 struct Open {
   FusionGroup group;
   std::set<int> before;             // groups that must be emitted before this one
-  std::set<Ref> members;
   std::set<int32_t> reads, writes;  // storages
-  std::map<int32_t, Ref> first_writer;  // by storage: the first member that writes it
+  std::map<int32_t, Place> first_write;  // by storage: where the group first writes it
   int count = 0;                    // eager operations
   bool emitted = false;
   int joined_to = -1;
@@ -68,6 +74,7 @@ class Fuse {
         shared_(trace.num_storages, false),
         readers_(trace.num_storages),
         writers_(trace.num_storages, 0),
+        part_readers_(trace.num_storages),
         open_writers_(trace.num_storages),
         open_readers_(trace.num_storages),
         needs_(trace.snapshots.size()),
@@ -76,9 +83,17 @@ class Fuse {
   void run() {
     look();
     auto count = static_cast<Ref>(trace_.insts.size());
-    for (Ref ref = 0; ref < count; ++ref) {
-      visit(ref);
-      order_.push_back(ref);
+    std::vector<bool> placed(count, false);
+    for (at_ = 0; at_ < count; ++at_) {
+      if (placed[at_]) continue;
+      visit(at_);
+      order_.push_back(at_);
+      // Results follow their call at once: a kernel may be emitted before the trace would have named the last of them.
+      for (Ref result : results_[at_]) {
+        if (result == kNoRef) continue;
+        order_.push_back(result);
+        placed[result] = true;
+      }
     }
     Replacements none(trace_.insts.size());
     rebuild(&trace_, order_, &none);
@@ -136,7 +151,7 @@ class Fuse {
 
   // --- the walk
   void visit(Ref ref) {
-    Inst& inst = trace_.insts[ref];
+    const Inst inst = trace_.insts[ref];  // a copy: emitting kernels adds instructions
     if (inst.sunk) return;
     switch (inst.op) {
       case Op::k_aten: return visit_call(ref);
@@ -194,13 +209,16 @@ class Fuse {
   }
 
   void visit_call(Ref ref) {
-    Inst& inst = trace_.insts[ref];
-    if (is_view_call(trace_, inst)) return;
+    const Inst inst = trace_.insts[ref];
+    if (is_view_call(trace_, inst)) {
+      if (tensor_effects(trace_, ref).may_raise) close_for_exit(inst);
+      return;
+    }
     std::vector<Lowered> lowered;
     std::string why;
     if (wanted(inst) && lower_call(trace_, ref, results_[ref], &lowered, &why)) {
-      inst.sunk = true;
-      inst.snapshot = kNoSnapshot;
+      trace_.insts[ref].sunk = true;
+      trace_.insts[ref].snapshot = kNoSnapshot;
       int count = trace_.calls[inst.imm].count;
       for (const Lowered& part : lowered) {
         place(ref, part, count);
@@ -255,22 +273,13 @@ class Fuse {
   }
 
   // Memory that one fill wrote and nothing else has written since is a constant to all who read it, in whatever shape.
-  void use_constants(Ref ref, Lowered* part) {
-    bool reads_left = false;
+  void use_constants(Lowered* part) const {
     for (KernelNode& node : part->kernel.nodes) {
       if (node.op != KOp::k_load) continue;
       const KernelOperand& operand = part->kernel.operands[node.operand];
       auto constant = constants_.find(operand.pointer);
-      if (constant == constants_.end() || constant->second.dtype != operand.dtype) {
-        reads_left = true;
-        continue;
-      }
-      needless_reads_.insert({ref, operand.pointer});
-      node = constant->second;
+      if (constant != constants_.end() && constant->second.dtype == operand.dtype) node = constant->second;
     }
-    if (reads_left)
-      for (const KernelNode& node : part->kernel.nodes)
-        if (node.op == KOp::k_load) needless_reads_.erase({ref, part->kernel.operands[node.operand].pointer});
   }
 
   void note_writes(const Lowered& part) {
@@ -286,7 +295,7 @@ class Fuse {
   }
 
   void place(Ref ref, Lowered part, int count) {
-    use_constants(ref, &part);
+    use_constants(&part);
     note_writes(part);
     std::set<int32_t> reads, writes;
     for (const KernelNode& node : part.kernel.nodes)
@@ -315,17 +324,18 @@ class Fuse {
     }
     if (home < 0) {
       home = static_cast<int>(open_.size());
-      open_.push_back(std::make_unique<Open>(Open{FusionGroup(part), {}, {}, {}, {}, {}, 0, false, -1}));
+      open_.push_back(std::make_unique<Open>(Open{FusionGroup(part), {}, {}, {}, {}, 0, false, -1}));
       recent_[part.kernel.sizes].push_back(home);
     }
     Open& open = *open_[home];
     for (int g : depends_on)
       if (find(g) != home) open.before.insert(find(g));
-    open.members.insert(ref);
     open.count += count;
     open.reads.insert(reads.begin(), reads.end());
     open.writes.insert(writes.begin(), writes.end());
-    for (int32_t storage : writes) open.first_writer.emplace(storage, ref);
+    Place here{ref, parts_++};
+    for (int32_t storage : writes) open.first_write.emplace(storage, here);
+    for (int32_t storage : reads) part_readers_[storage].push_back({here, home});
     for (int32_t storage : reads) open_readers_[storage].push_back(home);
     for (int32_t storage : writes) open_writers_[storage].push_back(home);
   }
@@ -358,12 +368,11 @@ class Fuse {
     Open& from = *open_[other];
     from.joined_to = g;
     into.before.insert(from.before.begin(), from.before.end());
-    into.members.insert(from.members.begin(), from.members.end());
     into.reads.insert(from.reads.begin(), from.reads.end());
     into.writes.insert(from.writes.begin(), from.writes.end());
-    for (auto [storage, writer] : from.first_writer) {
-      Ref& first = into.first_writer.emplace(storage, writer).first->second;
-      first = std::min(first, writer);
+    for (auto [storage, place] : from.first_write) {
+      Place& first = into.first_write.emplace(storage, place).first->second;
+      first = std::min(first, place);
     }
     into.count += from.count;
     for (int32_t storage : from.reads) open_readers_[storage].push_back(g);
@@ -399,19 +408,22 @@ class Fuse {
     Open& open = *open_[g];
     open.emitted = true;  // first, so that the recursion ends
     for (int before : open.before) close(find(before));
-    emit(open);
+    emit(g);
   }
 
-  bool needed_outside(int32_t storage, const Open& open) const {
+  bool needed_outside(int32_t storage, int g) const {
     if (visible_[storage] || shared_[storage]) return true;
-    Ref first = open.first_writer.at(storage);
+    Place first = open_[g]->first_write.at(storage);
     for (Ref reader : readers_[storage])
-      if (reader > first && !open.members.count(reader) && !needless_reads_.count({reader, storage})) return true;
+      if (reader > at_ || (reader > first.ref && !trace_.insts[reader].sunk)) return true;  // still to come, or no kernel's
+    for (const auto& [place, group] : part_readers_[storage])
+      if (place > first && find(group) != g) return true;
     return false;
   }
 
-  void emit(Open& open) {
-    if (!open.group.prune([&](int32_t storage) { return needed_outside(storage, open); })) return;
+  void emit(int g) {
+    Open& open = *open_[g];
+    if (!open.group.prune([&](int32_t storage) { return needed_outside(storage, g); })) return;
     const Lowered& body = open.group.body();
     base::Status status = verify_kernel(body.kernel);
     DYNVM_CHECK(status.ok(), "fuse made a kernel that does not verify: {}", status.message());
@@ -431,10 +443,12 @@ class Fuse {
   std::vector<bool> visible_;              // by storage: memory that outlives the trace, as far as the walk has come
   std::vector<bool> shared_;               // by storage: a tensor object of the trace, sunk or not, looks at it
   std::vector<std::vector<Ref>> readers_;  // by storage
-  std::vector<int64_t> bytes_;             // by storage: as much as its tensors show
-  std::unordered_map<int32_t, KernelNode> constants_;    // by storage: the constant that all of it is, now
-  std::set<std::pair<Ref, int32_t>> needless_reads_;     // (operation, storage): reads that a constant has replaced
   std::vector<int> writers_;               // by storage: how many instructions write it
+  std::vector<std::vector<std::pair<Place, int>>> part_readers_;  // by storage: parts that load from it, and their groups
+  std::vector<int64_t> bytes_;             // by storage: as much as its tensors show
+  std::unordered_map<int32_t, KernelNode> constants_;  // by storage: the constant that all of it is, now
+  int parts_ = 0;
+  Ref at_ = 0;                             // the instruction of the walk
   std::vector<std::vector<int>> open_writers_, open_readers_;  // by storage: groups, perhaps joined or emitted since
   std::unordered_map<Ref, std::vector<int32_t>> wrap_storages_;
   std::vector<std::set<int32_t>> needs_;   // by snapshot

@@ -127,7 +127,7 @@ struct SessionFunctions {
   int (*bind_input)(Session*, int32_t tensor, PyObject* object);
   int (*check_state)(Session*, int32_t state);                       // 1: torch's modes differ from states[state]
   int (*allocate)(Session*, int32_t storage);                        // kFresh; -1: out of memory
-  int (*call)(Session*, int32_t call, const int64_t* scalars);       // -1: raised. Scalars are bit patterns (int64, double, bool 0/1).
+  int (*call)(Session*, int32_t call, const int64_t* scalars);       // -1: raised. 1: a view with run-time numbers has another geometry than recorded, nothing has happened. Scalars are bit patterns (int64, double, bool 0/1).
   int (*read_scalar)(Session*, int32_t tensor, int64_t* value);      // value: bits of int64, double or 0/1
   int (*bump_version)(Session*, int32_t tensor, int32_t by);         // on the real tensor behind an input or fresh storage
   PyObject* (*wrap)(Session*, int32_t wrap);                         // new reference or null (raised)

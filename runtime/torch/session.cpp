@@ -295,8 +295,7 @@ int SessionImpl::run_boxed(const CallPlan& plan, CallState& state) {
     }
     stack = state.arguments;
     if (plan.how == CallHow::kMovedView) {
-      move_view(plan, state);
-      return 0;
+      return move_view(plan, state) ? 0 : 1;
     }
     plan.op.callBoxed(&stack);
     if (plan.how == CallHow::kInPlace) return 0;
@@ -337,15 +336,15 @@ void SessionImpl::adopt(int32_t number, const at::Tensor& result, const CallPlan
   shadows_[static_cast<size_t>(number)].copy_(result);
 }
 
-void SessionImpl::move_view(const CallPlan& plan, CallState& state) {
+// False: the view has another geometry than recorded, so the trace must be left.
+bool SessionImpl::move_view(const CallPlan& plan, CallState& state) {
   torch::jit::Stack stack = state.arguments;
   plan.op.callBoxed(&stack);
   const at::Tensor& view = stack.at(0).toTensor();
   const TensorPlan& tensor = program_.tensors[static_cast<size_t>(plan.results[0])];
   const size_t s = static_cast<size_t>(tensor.meta.storage);
   TORCH_CHECK(program_.storages[s].spec.kind == Kind::kResult, plan.call.name, " with run-time numbers needs a result storage");
-  TORCH_CHECK(view.sizes() == tensor.meta.sizes && view.strides() == tensor.meta.strides && view.scalar_type() == tensor.type, plan.call.name,
-              " gave a view of another geometry than recorded");
+  if (view.sizes() != tensor.meta.sizes || view.strides() != tensor.meta.strides || view.scalar_type() != tensor.type) return false;
   // The view's own storage is the viewed memory, moved so that the recorded offset is where the view begins: whatever reads the view, or a
   // view of it, keeps its constant offsets.
   const int64_t shift = (view.storage_offset() - tensor.meta.offset) * ir::dtype_size(tensor.meta.dtype);
@@ -356,6 +355,7 @@ void SessionImpl::move_view(const CallPlan& plan, CallState& state) {
     storages_[s].shift = storages_[base].shift + shift;
     point(s, static_cast<char*>(storage_data_[base]) + shift);
   }
+  return true;
 }
 
 int SessionImpl::read_scalar(int32_t number, int64_t* value) {

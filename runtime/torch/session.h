@@ -66,7 +66,7 @@ class SessionImpl {
   void put_scalars(const CallPlan& plan, CallState& state, const int64_t* scalars);
   int run_boxed(const CallPlan& plan, CallState& state);
   void adopt(int32_t tensor, const at::Tensor& result, const CallPlan& plan);
-  void move_view(const CallPlan& plan, CallState& state);
+  bool move_view(const CallPlan& plan, CallState& state);
 
   // --- real_tensors.cpp
   at::Tensor tensor_over(const c10::Storage& storage, const TensorPlan& plan, int64_t shift_bytes);

@@ -116,9 +116,11 @@ class KernelMaker {
   }
 
   void make_node() {
-    static const KOp kFloatBinary[] = {KOp::k_add, KOp::k_sub, KOp::k_mul, KOp::k_div, KOp::k_truncdiv, KOp::k_floordiv, KOp::k_mod, KOp::k_fmod, KOp::k_min, KOp::k_max, KOp::k_copysign};
+    static const KOp kFloatBinary[] = {KOp::k_add, KOp::k_sub, KOp::k_mul, KOp::k_div, KOp::k_truncdiv, KOp::k_floordiv,
+                                       KOp::k_mod, KOp::k_fmod, KOp::k_min, KOp::k_max, KOp::k_copysign};
     static const KOp kFloatUnary[] = {KOp::k_neg, KOp::k_abs, KOp::k_sign, KOp::k_sqrt, KOp::k_reciprocal, KOp::k_floor, KOp::k_ceil, KOp::k_round, KOp::k_trunc};
-    static const KOp kIntBinary[] = {KOp::k_add, KOp::k_sub, KOp::k_mul, KOp::k_truncdiv, KOp::k_floordiv, KOp::k_mod, KOp::k_fmod, KOp::k_min, KOp::k_max, KOp::k_pow, KOp::k_and, KOp::k_or, KOp::k_xor, KOp::k_shl, KOp::k_shr};
+    static const KOp kIntBinary[] = {KOp::k_add, KOp::k_sub, KOp::k_mul, KOp::k_truncdiv, KOp::k_floordiv, KOp::k_mod, KOp::k_fmod,
+                                     KOp::k_min, KOp::k_max, KOp::k_pow, KOp::k_and, KOp::k_or, KOp::k_xor, KOp::k_shl, KOp::k_shr};
     static const KOp kIntUnary[] = {KOp::k_neg, KOp::k_abs, KOp::k_sign, KOp::k_not};
     static const KOp kCompare[] = {KOp::k_eq, KOp::k_ne, KOp::k_lt, KOp::k_le, KOp::k_gt, KOp::k_ge};
     static const KOp kBool[] = {KOp::k_and, KOp::k_or, KOp::k_xor, KOp::k_min, KOp::k_max};
@@ -154,7 +156,8 @@ class KernelMaker {
   }
 
   void make_reduction(DType type) {
-    static const KOp kOps[] = {KOp::k_reduce_sum, KOp::k_reduce_sum, KOp::k_reduce_prod, KOp::k_reduce_max, KOp::k_reduce_min, KOp::k_reduce_any, KOp::k_reduce_all, KOp::k_reduce_argmax, KOp::k_reduce_argmin};
+    static const KOp kOps[] = {KOp::k_reduce_sum, KOp::k_reduce_sum, KOp::k_reduce_prod, KOp::k_reduce_max, KOp::k_reduce_min,
+                               KOp::k_reduce_any, KOp::k_reduce_all, KOp::k_reduce_argmax, KOp::k_reduce_argmin};
     KOp op = kOps[pick(9)];
     char typing = ir::kop_info(op).typing;
     if (typing == 'Q') type = DType::kBool;

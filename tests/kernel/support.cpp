@@ -102,7 +102,8 @@ void write_number(DType dtype, void* at, double value) {
 void fill(Buffer* buffer, std::mt19937_64& random, bool special) {
   DType dtype = buffer->dtype;
   int size = ir::dtype_size(dtype);
-  static const double kFloats[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1e-40, -1e-40, 1e-310, 1e30, -1e30, 1e300, 0.5, -0.5, 1.5, 2.5, -2.5, 1, -1, 65504, 88.5, 710, -104, 0.70710678};
+  static const double kFloats[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1e-40, -1e-40, 1e-310, 1e30, -1e30, 1e300, 0.5, -0.5,
+                                   1.5, 2.5, -2.5, 1, -1, 65504, 88.5, 710, -104, 0.70710678};
   for (size_t k = 0; k < buffer->count(); ++k) {
     uint8_t* at = &buffer->bytes[k * static_cast<size_t>(size)];
     uint64_t r = random();
@@ -129,7 +130,8 @@ std::vector<int64_t> row_major(const std::vector<int64_t>& sizes) {
   return strides;
 }
 
-std::string compare(const ir::Kernel& kernel, const std::vector<Buffer>& buffers, const std::vector<int64_t>& scalars, Tolerance tolerance, const codegen::KernelOptions& options) {
+std::string compare(const ir::Kernel& kernel, const std::vector<Buffer>& buffers, const std::vector<int64_t>& scalars, Tolerance tolerance,
+                    const codegen::KernelOptions& options) {
   std::unique_ptr<codegen::CompiledKernel> compiled;
   base::Status status = codegen::compile_kernel(kernel, codegen::cpu_features(), options, &compiled);
   if (!status.ok()) return status.message();
@@ -159,8 +161,12 @@ std::string compare(const ir::Kernel& kernel, const std::vector<Buffer>& buffers
       const uint8_t *x = &expected[k][e * size], *y = found[k].data() + e * size;
       if (close(dtype, x, y, tolerance)) continue;
       char text[200];
-      if (ir::is_floating(dtype)) std::snprintf(text, sizeof text, "pointer %zu element %zu: expected %.17g, found %.17g, was %.17g", k, e, read_float(dtype, x), read_float(dtype, y), read_float(dtype, &buffers[k].bytes[e * size]));
-      else std::snprintf(text, sizeof text, "pointer %zu element %zu: expected %lld, found %lld", k, e, static_cast<long long>(read_int(dtype, x)), static_cast<long long>(read_int(dtype, y)));
+      if (ir::is_floating(dtype))
+        std::snprintf(text, sizeof text, "pointer %zu element %zu: expected %.17g, found %.17g, was %.17g", k, e, read_float(dtype, x),
+                      read_float(dtype, y), read_float(dtype, &buffers[k].bytes[e * size]));
+      else
+        std::snprintf(text, sizeof text, "pointer %zu element %zu: expected %lld, found %lld", k, e,
+                      static_cast<long long>(read_int(dtype, x)), static_cast<long long>(read_int(dtype, y)));
       return std::string(text) + "\nkernel " + ir::print_kernel(kernel);
     }
   }

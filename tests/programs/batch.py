@@ -2,7 +2,7 @@
 
 Inputs: programs' paths. Outputs: on standard output a line MARK + path before each program, then what it prints, its
   traceback with it, and a line END when it came to its end.
-Invariants: each program has its own globals with __name__ "__main__"; an exception ends only its program. What programs
+Invariants: each program has its own globals with __name__ "__main__" and starts with the same random state; an exception ends only its program. What programs
   leave behind (modules, default dtype) they share: generate.py changes no such state.
 Tests: run.py.
 """
@@ -34,9 +34,11 @@ context = Noise()
 _PLAIN = "import contextlib\ncontext = contextlib.nullcontext()\n"
 _LOOP = '''
 import sys, traceback
+import torch
 def run_one(path):
     with open(path) as file:
         code = compile(file.read(), path, "exec", dont_inherit=True)
+    torch.manual_seed(0)
     try:
         with context:
             exec(code, {"__name__": "__main__", "__file__": path})

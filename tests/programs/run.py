@@ -124,9 +124,9 @@ def main():
         raised = sum("Traceback" in results[path][1] for path in paths)
         for seed, path in failed:
             print(f"FAILED seed {seed}: {results[path][0]}")
-        for seed, path in failed[:3]:
+        for number, (seed, path) in enumerate(failed[:3]):
             text = generate(seed)
-            if arguments.shrink:
+            if arguments.shrink and number == 0:
                 def failing(texts):
                     tried = write_programs(enumerate(texts), folder, "candidate_")
                     shown = differences(tried)

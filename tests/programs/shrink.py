@@ -1,65 +1,75 @@
 """Makes a failing program smaller: removes statements as long as it still fails.
 
 Inputs: the program's text; a function that tells which of several candidate texts still fail. Outputs: a smaller text.
-Method: each round tries all programs with one statement less (largest statements first), together in one batch, and goes on
-  from the smallest that fails; it ends when none does. Each round removes a statement, so it terminates.
+Method: a round tries each statement's removal by itself (and each block's replacement by its body), in one batch, then
+  several of those that work together, and goes on from the smallest text that fails. It ends when no removal works. Each
+  round makes the text shorter, so it terminates.
 Tests: test_shrink.py.
 """
 
 import ast
 
-HEADER = ("show", "digits")  # functions of generate.py's header
+HEADER = ("show", "digits")  # functions of generate.py's header: they stay as they are
 
 
 def _bodies(tree):
-    """All lists of statements, but those of the header's functions."""
+    """All lists of statements, in a fixed order."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name in HEADER:
-            continue
         for field in ("body", "orelse", "finalbody"):
             body = getattr(node, field, None)
             if isinstance(body, list) and body and isinstance(body[0], ast.stmt):
                 yield body
 
 
-def candidates(text):
-    """Texts with one statement less, or a block replaced by its body; smallest first."""
-    count = sum(len(body) for body in _bodies(ast.parse(text)))
-    texts = set()
-    for position in range(count):
-        for hoist in (False, True):
-            tree = ast.parse(text)
-            places = [(body, k) for body in _bodies(tree) for k in range(len(body))]
-            body, k = places[position]
-            statement = body[k]
-            if isinstance(statement, (ast.Import, ast.ImportFrom)) or getattr(statement, "name", "") in HEADER:
-                continue
-            if hoist:
-                if not isinstance(statement, (ast.If, ast.Try)):
-                    continue
-                body[k:k + 1] = statement.body
-            else:
-                del body[k]
-                if not body:
-                    body.append(ast.Pass())
-            new = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
-            if len(new) < len(text):
-                texts.add(new)
-    return sorted(texts, key=lambda t: (len(t), t))
+def _removable(tree):
+    """The statements that may go, in a fixed order."""
+    kept = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)) or getattr(node, "name", None) in HEADER:
+            kept.update(id(inner) for inner in ast.walk(node))
+    return [s for body in _bodies(tree) for s in body if id(s) not in kept and not isinstance(s, ast.Pass)]
 
 
-def shrink(text, failing, rounds=40):
+def without(text, removed, hoisted=()):
+    """The program without the statements of these positions, blocks of the hoisted positions replaced by their bodies."""
+    tree = ast.parse(text)
+    statements = _removable(tree)
+    gone = {id(statements[position]) for position in removed}
+    replaced = {id(statements[position]) for position in hoisted}
+    for body in list(_bodies(tree)):
+        new = []
+        for statement in body:
+            if id(statement) in replaced:
+                new += statement.body
+            elif id(statement) not in gone:
+                new.append(statement)
+        body[:] = new or [ast.Pass()]
+    return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+
+
+def _rounds_candidates(text):
+    """[(removed positions, hoisted positions)] of one change each."""
+    statements = _removable(ast.parse(text))
+    changes = [((k,), ()) for k in range(len(statements))]
+    changes += [((), (k,)) for k, s in enumerate(statements) if isinstance(s, (ast.If, ast.Try, ast.For))]
+    return changes
+
+
+def shrink(text, failing, rounds=20):
     """The smallest text found. failing(texts) -> list of bool: whether each still fails as the first one did."""
     text = ast.unparse(ast.parse(text)) + "\n"
     for _ in range(rounds):
-        found = None
-        tried = candidates(text)
-        for start in range(0, len(tried), 30):
-            part = tried[start:start + 30]
-            found = next((t for t, fails in zip(part, failing(part)) if fails), None)
-            if found is not None:
-                break
-        if found is None:
+        changes = _rounds_candidates(text)
+        texts = [without(text, *change) for change in changes]
+        works = [k for k, fails in enumerate(failing(texts)) if fails and len(texts[k]) < len(text)]
+        if not works:
             return text
-        text = found
+        best = min((texts[k] for k in works), key=len)
+        removals = [changes[k][0][0] for k in works if changes[k][0]]
+        together, size = [], len(removals)
+        while size > 1:
+            together += [without(text, removals[start:start + size]) for start in range(0, len(removals), size)]
+            size //= 2
+        best = min([best] + [t for t, fails in zip(together, failing(together) if together else []) if fails], key=len)
+        text = best
     return text

@@ -146,7 +146,8 @@ void CompiledKernel::run_parallel(void* const* pointers, const int64_t* scalars)
 }
 
 std::string CompiledKernel::dump() const {
-  std::string out = "kernel " + ir::print_kernel(kernel_) + "\n# " + std::to_string(code_size_) + " bytes, estimated " + std::to_string(static_cast<int64_t>(cost_)) + " ns";
+  std::string out = "kernel " + ir::print_kernel(kernel_) + "\n# " + std::to_string(code_size_) + " bytes, estimated " +
+                    std::to_string(static_cast<int64_t>(cost_)) + " ns";
   const uint8_t* bytes = static_cast<const uint8_t*>(code_);
   constexpr char kDigits[] = "0123456789abcdef";
   for (size_t i = 0; i < code_size_; ++i) {

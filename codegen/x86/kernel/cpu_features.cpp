@@ -8,7 +8,8 @@ const CpuFeatures& cpu_features() {
     CpuFeatures f;
     __builtin_cpu_init();
     f.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    f.avx512 = f.avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    f.avx512 = f.avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     return f;
   }();
   return features;

@@ -117,7 +117,8 @@ void Emitter::assign_places() {
   // The innermost counter, then the pointers by use, then the other counters.
   int innermost = -1;
   for (size_t d = 0; d < code_.sizes.size(); ++d)
-    if (static_cast<int>(d) != code_.vector_dim && counter_depth[d] > 0 && (innermost < 0 || counter_depth[d] > counter_depth[innermost])) innermost = static_cast<int>(d);
+    if (static_cast<int>(d) != code_.vector_dim && counter_depth[d] > (innermost < 0 ? 0 : counter_depth[innermost]))
+      innermost = static_cast<int>(d);
   if (innermost >= 0) take(&counters_[innermost]);
   std::vector<int> order(code_.addresses.size());
   for (size_t a = 0; a < order.size(); ++a) order[a] = static_cast<int>(a);

@@ -179,7 +179,7 @@ class Lowerer {
       address.strides.push_back(in_vector ? 0 : nest_.dims[i].strides[o] * bytes);
     }
     size_t a = 0;
-    while (a < code_.addresses.size() && !(code_.addresses[a].pointer == address.pointer && code_.addresses[a].offset == address.offset && code_.addresses[a].strides == address.strides)) ++a;
+    while (a < code_.addresses.size() && !(code_.addresses[a] == address)) ++a;
     if (a == code_.addresses.size()) code_.addresses.push_back(std::move(address));
     VAccess result{VAccess::kBroadcast, operand.dtype, static_cast<int32_t>(a), 0, 0, false, false};
     if (along_vector) {
@@ -348,7 +348,8 @@ class Lowerer {
     }
   }
 
-  void open_reduced(int32_t dim, uint32_t available, const std::vector<bool>& wanted, std::vector<Accumulator>& accumulators, bool stores, int copies, bool tail) {
+  void open_reduced(int32_t dim, uint32_t available, const std::vector<bool>& wanted, std::vector<Accumulator>& accumulators,
+                    bool stores, int copies, bool tail) {
     int32_t count = static_cast<int32_t>(nest_.dims.size());
     if (dim < count && dim != nest_.vector_dim) {
       loop(VLoop::kScalar, dim, 1, nest_.dims[dim].size, [&] {

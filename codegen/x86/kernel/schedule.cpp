@@ -44,7 +44,9 @@ bool is_barrier(VOp op) { return op == VOp::k_loop || op == VOp::k_endloop || op
 
 class Scheduler {
  public:
-  Scheduler(VCode* code, int num_registers) : code_(*code), num_registers_(num_registers), last_writer_(code->register_bytes.size(), -1), readers_(code->register_bytes.size()), uses_left_(code->register_bytes.size(), 0) {}
+  Scheduler(VCode* code, int num_registers)
+      : code_(*code), num_registers_(num_registers), last_writer_(code->register_bytes.size(), -1),
+        readers_(code->register_bytes.size()), uses_left_(code->register_bytes.size(), 0) {}
 
   void run() {
     for (const VInst& i : code_.insts)

@@ -79,6 +79,7 @@ struct VAddress {
   int32_t pointer;
   int64_t offset;                  // bytes
   std::vector<int64_t> strides;    // bytes per dim of the nest
+  friend bool operator==(const VAddress&, const VAddress&) = default;
 };
 
 struct VLoop {
