@@ -29,7 +29,7 @@ bool is_builtin_value(PyObject* o) {
 
 enum class Builtin {
   kNone, kIsinstance, kIssubclass, kLen, kHasattr, kGetattr, kCallable, kId, kAbs, kMin, kMax, kSqrt, kListAppend, kDictGet, kDictKeys, kDictValues,
-  kDictItems, kIter, kGlobals, kSetattr, kObjectGetattribute, kTypeOf, kInt, kFloat, kBool, kTuple, kList, kDict, kRange, kEnumerate, kZip, kReversed, kChain,
+  kDictItems, kIter, kGlobals, kSetattr, kObjectGetattribute, kTypeOf, kInt, kFloat, kBool, kTuple, kList, kDict, kRange, kEnumerate, kZip, kReversed, kChain, kNext,
   kObjectInit, kIsFinite,
 };
 
@@ -41,7 +41,7 @@ Builtin builtin_of(PyObject* callee, const std::string& name) {
       {"math.sqrt", Builtin::kSqrt}, {"list.append", Builtin::kListAppend}, {"dict.get", Builtin::kDictGet}, {"dict.keys", Builtin::kDictKeys},
       {"dict.values", Builtin::kDictValues}, {"dict.items", Builtin::kDictItems}, {"builtins.iter", Builtin::kIter},
       {"builtins.globals", Builtin::kGlobals}, {"object.__getattribute__", Builtin::kObjectGetattribute},
-      {"object.__init__", Builtin::kObjectInit}};
+      {"builtins.next", Builtin::kNext}, {"object.__init__", Builtin::kObjectInit}};
   if (PyType_Check(callee)) {
     auto* type = reinterpret_cast<PyTypeObject*>(callee);
     if (type == &PyType_Type) return Builtin::kTypeOf;
@@ -253,6 +253,19 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
         return true;
       }
       return false;
+    }
+    case Builtin::kNext: {
+      if (n != 1 || at(args[0]).kind != Value::kIterator || at(args[0]).position >= at(args[0]).items.size()) return false;
+      PyObject* it = concrete(args[0]);
+      PyObject* object = Py_TYPE(it)->tp_iternext(it);
+      if (object == nullptr) return false;
+      V item = at(args[0]).items[at(args[0]).position];
+      if (!same_item(item, object)) give_up(Abort::k_shadow_mismatch, "next");
+      *result = renew(item, object);
+      at(args[0]).position++;
+      at(args[0]).snap = kNoRef;
+      Py_DECREF(object);
+      return true;
     }
     case Builtin::kGlobals: *result = constant(vm::FrameView::globals(top().frame)); return true;
     case Builtin::kObjectInit:

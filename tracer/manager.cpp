@@ -45,6 +45,7 @@ struct LoopState {
   bool probing = false;
   bool tensors = false;
   uint64_t probe_start = 0;
+  int64_t ops = 0;                       // tensor operations of one iteration
 };
 
 // Never destroyed: traces own Python objects, and static destructors run after Python has gone.
@@ -69,9 +70,13 @@ LoopState& state_of(vm::HotCounter& counter) {
   return *static_cast<LoopState*>(counter.client[0]);
 }
 
+// A loop that runs long in a trace of its own: an outer trace should not unroll it.
 bool has_trace(PyCodeObject* code, int unit) {
   auto found = loops.find({code, unit});
-  return found != loops.end() && !found->second->roots.empty();
+  if (found == loops.end()) return false;
+  for (auto& root : found->second->roots)
+    if (root->compiled->runs() > 0 && root->compiled->iterations() / root->compiled->runs() >= static_cast<uint64_t>(heuristics().long_inner)) return true;
+  return false;
 }
 
 // The bridge, loaded once torch has been imported completely.
@@ -134,7 +139,7 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
     bool going_round = outer != loops.end() && outer->second->frame == frame && outer->second->consecutive > 0;
     if (outer != loops.end() && outer->second->waits > 0) continue;  // it has been tried
     int limit = going_round ? heuristics().hot_defer_long : heuristics().hot_defer;
-    if (loop.consecutive < limit) return true;
+    if (static_cast<int64_t>(loop.consecutive) * loop.ops < limit) return true;
   }
   return false;
 }
@@ -306,7 +311,8 @@ HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
     loop.probing = false;
     bool counting_stays = !options().report.empty() || options().stats;
     if (!counting_stays) bridge->set_counting(false);
-    if (bridge->ops_counted() - loop.probe_start < static_cast<uint64_t>(heuristics().min_tensor_ops)) {
+    loop.ops = static_cast<int64_t>(bridge->ops_counted() - loop.probe_start);
+    if (loop.ops < heuristics().min_tensor_ops) {
       loop.penalty = loop.penalty == 0 ? 64 : std::min(loop.penalty * 2, 65536);
       counter.count = loop.penalty;  // look again later: what the loop does may change
       return HookResult::kContinue;

@@ -687,6 +687,7 @@ V Recorder::run_residual(IrOp op, const std::vector<V>& args, int64_t imm, bool*
     refs.push_back(as_object(v));
     bool own_attribute = (op == IrOp::k_set_attr_known || op == IrOp::k_get_attr_known) && v == args[0];
     if (!own_attribute) escape(v);
+    if (op != IrOp::k_iter_next_known) iterators_.erase(v);
     concretes.push_back(at(v).concrete);
   }
   Type type = info.result == 'o' ? Type::kObject : info.result == 'b' ? Type::kBool : Type::kVoid;
