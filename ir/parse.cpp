@@ -446,6 +446,11 @@ class Parser {
     snapshot.elsewhere = accept_word("elsewhere");
     if (token().kind != Token::kLine) {
       do {
+        if (accept_word("store")) {
+          SnapshotStore& store = snapshot.stores.emplace_back();
+          if (!value(&store.dict) || !value(&store.key) || !value(&store.value)) return false;
+          continue;
+        }
         if (!frame(&snapshot.frames.emplace_back())) return false;
       } while (accept_punct("|"));
     }

@@ -269,6 +269,14 @@ class Printer {
       }
       out_ += "]";
     }
+    for (const SnapshotStore& store : snapshot.stores) {
+      out_ += " | store ";
+      value(store.dict);
+      out_ += " ";
+      value(store.key);
+      out_ += " ";
+      value(store.value);
+    }
     out_ += "\n";
   }
 

@@ -149,9 +149,14 @@ struct SnapshotFrame {
   Ref continuation_value = kNoRef;
   std::vector<Ref> slots;
 };
+// An item that the trace has yet to store in a dict (a module's namespace): the exit does it.
+struct SnapshotStore {
+  Ref dict = kNoRef, key = kNoRef, value = kNoRef;
+};
 struct Snapshot {
   bool elsewhere = false;             // the state on the other side of a branch, not before the guard's own instruction: only its guard may use it
   std::vector<SnapshotFrame> frames;  // outermost (root) first
+  std::vector<SnapshotStore> stores;  // in the order in which they are due
 };
 
 struct Trace {

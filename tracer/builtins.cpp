@@ -233,7 +233,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
         *result = a.value;
         return true;
       }
-      if (a.kind == Attribute::kKnown && !is_tensor(concrete(args[0]))) {
+      if (a.kind == Attribute::kKnown && n == 2 && !is_tensor(concrete(args[0]))) {
         bool ok = true;
         *result = run_residual(IrOp::k_get_attr_known, {args[0], args[1]}, 0, &ok);
         if (!ok) *result = kNoValue;

@@ -54,6 +54,14 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
       if (!dict_written(dict)) return HookResult::kContinue;
       V value = peek(1);
       bool ok = true;
+      pending_.erase({dict, name});
+      if (at(value).kind == Value::kTensor && at(value).object == kNoRef && at(value).wrap.requires_grad && !at(value).wrap.is_leaf) {
+        if (PyDict_SetItem(dict, name, concrete(value)) < 0) return raised(view);
+        pending_[{dict, name}] = value;
+        items_[{dict, name}] = value;
+        pop(view, 1);
+        return next(view);
+      }
       run_residual(IrOp::k_dict_set, {constant(dict), constant(name), value}, 0, &ok);
       if (!ok) return raised(view);
       items_[{dict, name}] = value;

@@ -1,5 +1,6 @@
 // Recording of operators and subscripts: numbers unboxed, tensors through torch_calls.cpp, the rest residual. See recorder.h.
 #include <cmath>
+#include <cstring>
 
 #include "tracer/recorder.h"
 #include "vm/objects.h"
@@ -36,6 +37,16 @@ PyObject* apply_binary(int arg, PyObject* a, PyObject* b) {
                                PyNumber_Multiply, PyNumber_Remainder, PyNumber_Or, nullptr, PyNumber_Rshift, PyNumber_Subtract,
                                PyNumber_TrueDivide, PyNumber_Xor};
   return arg == kPower ? PyNumber_Power(a, b, Py_None) : table[arg](a, b);
+}
+
+// Objects of type annotations (classes, tuple[int], Optional[X], A | B): immutable, so what `[]` and `|` make of constant ones is constant.
+bool typing_form(PyObject* o) {
+  if (PyType_Check(o) || o == Py_None || strcmp(Py_TYPE(o)->tp_name, "types.GenericAlias") == 0 || strcmp(Py_TYPE(o)->tp_name, "types.UnionType") == 0) return true;
+  PyObject* module = PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(o)), "__module__");
+  bool typing = module != nullptr && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "typing") == 0;
+  Py_XDECREF(module);
+  PyErr_Clear();
+  return typing;
 }
 
 }  // namespace
@@ -113,14 +124,48 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
       V left = peek(2), right = peek(1);
       int nb = arg % 13;
       V result = number_operator(nb, left, right);
-      if (result == kNoValue && (is_tensor(concrete(left)) || is_tensor(concrete(right))))
+      if (result == kNoValue && (is_tensor(concrete(left)) || is_tensor(concrete(right)))) {
+        // Some of a tensor's operators are Python functions around the C ones (`**`, reflected and floor division).
+        static const char* names[] = {"add", "and", "floordiv", "lshift", "matmul", "mul", "mod", "or", "pow", "rshift", "sub", "truediv", "xor"};
+        bool on_left = is_tensor(concrete(left));
+        V self = on_left ? left : right, other = on_left ? right : left;
+        std::string name = std::string(arg >= 13 && on_left ? "__i" : on_left ? "__" : "__r") + names[nb] + "__";
+        PyObject* method = PyUnicode_FromString(name.c_str());
+        PyObject* found = _PyType_Lookup(Py_TYPE(concrete(self)), method);
+        Py_DECREF(method);
+        if (found == nullptr && arg >= 13) {
+          method = PyUnicode_FromString((std::string("__") + names[nb] + "__").c_str());
+          found = _PyType_Lookup(Py_TYPE(concrete(self)), method);
+          Py_DECREF(method);
+        }
+        if (found != nullptr && PyFunction_Check(found)) {
+          if (at(self).kind == Value::kObject) know_type(self);
+          guard_type_unchanged(Py_TYPE(concrete(self)));
+          if (done_) return HookResult::kContinue;
+          if (enter_function(view, constant(found), {self, other}, nullptr, 0, vm::Continuation::kBinary)) return HookResult::kReload;
+          if (entered_error_) return HookResult::kError;
+          if (done_) return HookResult::kContinue;
+        }
         return torch_operator(view, IrOp::k_binary, {left, right}, arg, 2, "binary operator");
+      }
       PyObject *a = concrete(left), *b = concrete(right);
       if (result == kNoValue && is_const(left) && is_const(right) && PyUnicode_CheckExact(a) && PyUnicode_CheckExact(b) && nb == kAdd) {
         PyObject* text = PyUnicode_Concat(a, b);
         if (text == nullptr) return raised(view);
         result = constant(text);
         Py_DECREF(text);
+      }
+      if (result == kNoValue && nb == kOr && is_const(left) && is_const(right) && typing_form(a) && typing_form(b)) {
+        PyObject* form = PyNumber_Or(a, b);
+        if (form == nullptr) return raised(view);
+        result = constant(form);
+        Py_DECREF(form);
+      }
+      if (result == kNoValue && is_const(left) && is_const(right) && is_immutable(a) && is_immutable(b)) {
+        PyObject* folded = apply_binary(nb, a, b);  // (None,) * 3, "%s" % name
+        if (folded == nullptr) PyErr_Clear();
+        else result = constant(folded);
+        Py_XDECREF(folded);
       }
       if (result == kNoValue && nb == kAdd && at(left).kind == Value::kTuple && at(right).kind == Value::kTuple) {
         std::vector<V> items = at(left).items;
@@ -369,6 +414,17 @@ V Recorder::item_of(V container, V key) {
     for (size_t i = 0; i < at(container).keys.size(); i++)
       if (PyUnicode_Compare(at(container).keys[i], k) == 0) return at(container).items[i];
     return kNoValue;
+  }
+  bool annotation = PyType_CheckExact(c) ? !(reinterpret_cast<PyTypeObject*>(c)->tp_flags & Py_TPFLAGS_HEAPTYPE) : typing_form(c) && !PyType_Check(c) && c != Py_None;
+  if (annotation && promote(container) && (typing_form(k) || PyTuple_CheckExact(k) || PyUnicode_CheckExact(k)) && promote_deeply(key)) {
+    PyObject* alias = PyObject_GetItem(c, k);  // tuple[int], Optional[X]: new but immutable
+    if (alias == nullptr) {
+      PyErr_Clear();
+      return kNoValue;
+    }
+    V v = constant(alias);
+    Py_DECREF(alias);
+    return v;
   }
   bool dict = PyDict_CheckExact(c) || Py_TYPE(c) == &PyODict_Type;
   bool hashes_plainly = PyUnicode_CheckExact(k) || PyLong_CheckExact(k) || PyType_CheckExact(k) || is_tensor(k);

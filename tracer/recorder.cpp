@@ -328,6 +328,7 @@ int32_t Recorder::snapshot() {
     }
     snapshot.frames.push_back(std::move(out));
   }
+  for (auto& [place, v] : pending_) snapshot.stores.push_back({const_ref(place.first), const_ref(place.second), as_snapshot(v)});
   trace_.snapshots.push_back(std::move(snapshot));
   current_snapshot_ = static_cast<int32_t>(trace_.snapshots.size()) - 1;
   return current_snapshot_;
@@ -622,6 +623,9 @@ void Recorder::on_event(vm::ThreadView&, const vm::EventInfo& info) {
 }
 
 void Recorder::finish(IrOp end) {
+  flush_pending();
+  effect_done_ = false;  // the end's snapshot is the state behind them
+  current_snapshot_ = -1;
   // What is written back is needed for good, so it is made now, before the snapshot.
   for (size_t i = 0; i < frames_[0].slots.size(); i++) {
     V v = frames_[0].slots[i];
@@ -679,8 +683,23 @@ HookResult Recorder::residual(vm::ThreadView& view, IrOp op, std::vector<V> args
   return next(view);
 }
 
+// Stores that were put off are due before anything that could look.
+void Recorder::flush_pending() {
+  if (pending_.empty()) return;
+  snapshot();
+  auto due = std::move(pending_);
+  pending_.clear();
+  for (auto& [place, v] : due) {
+    std::vector<Ref> args{const_ref(place.first), const_ref(place.second), as_object(v)};
+    escape(v);
+    emit(IrOp::k_dict_set, Type::kVoid, args, 0, true);
+    effect();
+  }
+}
+
 V Recorder::run_residual(IrOp op, const std::vector<V>& args, int64_t imm, bool* ok) {
   const ir::OpInfo& info = ir::op_info(op);
+  if (info.effects & ir::kBarrier) flush_pending();
   std::vector<Ref> refs;
   std::vector<PyObject*> concretes;
   for (V v : args) {

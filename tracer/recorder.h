@@ -172,6 +172,7 @@ class Recorder {
 
   // residual: emits op, carries it out, pops `pops`, pushes the result. extra snapshot rules as for every effect.
   Handler residual(vm::ThreadView& view, ir::Op op, std::vector<V> args, int64_t imm, int pops, bool pushes = true);
+  void flush_pending();
   V run_residual(ir::Op op, const std::vector<V>& args, int64_t imm, bool* ok);
   void effect() {
     effect_done_ = true;
@@ -299,6 +300,7 @@ class Recorder {
   std::set<std::tuple<uint64_t, const void*, uint64_t>> known_;
   std::map<std::pair<V, PyObject*>, V> fields_;          // attributes of instances written or read since the last barrier
   std::map<std::pair<PyObject*, PyObject*>, V> items_;   // (dict, key) read or written key by key since the last barrier
+  std::map<std::pair<PyObject*, PyObject*>, V> pending_; // module variables to be stored: tensors whose graph backward() may free first
   std::map<V, V> cells_;                                 // cell -> content
   std::map<V, V> grads_;                                 // tensor object -> .grad
   std::unordered_map<PyObject*, V> leaf_objects_;        // tensor objects seen, by identity

@@ -163,6 +163,7 @@ Ref Recorder::tensor_of_id(int32_t id) {
   std::vector<std::pair<PyObject*, V>> leaves(leaf_objects_.begin(), leaf_objects_.end());
   for (auto& [o, v] : leaves) {
     auto known_grad = grads_.find(v);
+    if (!bridge_->describe(o).is_leaf) continue;
     PyObject* grad = bridge_->get_grad(o);
     bool is_it = grad != nullptr && grad != Py_None && aten_->tensor_id(grad) == id;
     Py_XDECREF(grad);
@@ -238,6 +239,7 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
       escape(v);
     }
     bool known_call = runs_no_python(o, args);
+    if (!known_call) flush_pending();
     int64_t names = nkw > 0 ? object_index(kwnames) : -1;
     Ref ref = emit(known_call ? IrOp::k_call_known : IrOp::k_call, Type::kObject, refs, names, true);
     effect();
@@ -265,6 +267,7 @@ HookResult Recorder::torch_operator(vm::ThreadView& view, IrOp op, std::vector<V
   if (!fine) {
     result = object(kNoRef, raw_result_, true);
   } else if (result == kNoValue) {
+    flush_pending();
     std::vector<Ref> refs;
     for (V v : args) refs.push_back(as_object(v));
     const ir::OpInfo& info = ir::op_info(op);
@@ -646,6 +649,11 @@ Recorder::Attribute Recorder::look_up_tensor(V v, PyObject* name) {
       result.value = constant(value);
     }
     Py_DECREF(value);
+    return result;
+  }
+  if (strcmp(text, "grad") == 0 && !bridge_->describe(o).is_leaf) {
+    give_up(Abort::k_unsupported_operation, "gradient of a tensor that is no leaf");
+    result.kind = Attribute::kAborted;
     return result;
   }
   if (strcmp(text, "grad") == 0) {

@@ -109,6 +109,8 @@ class Planner {
         use(frame.continuation_value, last_exit[k]);
         for (Ref slot : frame.slots) use(slot, last_exit[k]);
       }
+      for (const ir::SnapshotStore& store : trace_.snapshots[k].stores)
+        for (Ref part : {store.dict, store.key, store.value}) use(part, last_exit[k]);
     }
   }
 

@@ -41,6 +41,11 @@ void for_each_value(SnapshotType& snapshot, Visit visit) {
     for (auto& slot : frame.slots)
       if (slot != kSlotNull && slot != kSlotUnchanged) visit(slot);
   }
+  for (auto& store : snapshot.stores) {
+    visit(store.dict);
+    visit(store.key);
+    visit(store.value);
+  }
 }
 
 }  // namespace dynvm::ir

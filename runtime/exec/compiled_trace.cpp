@@ -290,6 +290,13 @@ std::vector<FrameState> CompiledTrace::take_exit_state(const RunResult& result) 
       for (Ref slot : from.slots)
         frame.slots.push_back(slot == ir::kSlotUnchanged ? slot_unchanged() : slot == ir::kSlotNull ? nullptr : get(slot));
     }
+    for (const ir::SnapshotStore& store : trace_.snapshots[result.snapshot].stores) {
+      PyObject *dict = nullptr, *key = nullptr, *item = nullptr;
+      if (materialiser.get(store.dict, &dict) && materialiser.get(store.key, &key) && materialiser.get(store.value, &item)) PyDict_SetItem(dict, key, item);
+      Py_XDECREF(dict);
+      Py_XDECREF(key);
+      Py_XDECREF(item);
+    }
   }
   end(activation, result.inst);
   if (type != nullptr) PyErr_Restore(type, value, traceback);  // the trace's own exception comes first
