@@ -291,6 +291,10 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
     give_up(Abort::k_no_bridge);
     return false;
   }
+  if (bridge_->torch_state().inference_mode) {  // its results are tensors of another kind
+    give_up(Abort::k_torch_state, "inference mode");
+    return false;
+  }
   std::vector<V> tensors, numbers;
   for (V v : inputs) collect(v, &tensors, &numbers);
   if (done_) return false;
@@ -377,6 +381,10 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
   for (size_t r = 0; r < records.size(); r++) {
     OpRecord& record = records[r];
     if (record.raised) continue;
+    if (record.number != OpRecord::kNoNumber && r + 1 < records.size()) {  // it may be an argument of the next, e.g. a tensor as `alpha`
+      give_up(Abort::k_unsupported_operation, "a number read in the middle of a call");
+      return false;
+    }
     if (!record.unsupported.empty()) {
       give_up(Abort::k_unsupported_operation, record.call.name + ": " + record.unsupported);
       return false;
@@ -602,6 +610,10 @@ V Recorder::tensor_result(PyObject* result, const std::vector<V>& inputs, const 
     at(v).items_known = true;
     at(v).type_known = true;
     return v;
+  }
+  if (!is_immutable(result)) {  // an array, a storage: the call itself would have to be repeated
+    *ok = false;
+    return kNoValue;
   }
   return constant(result);  // None, a shape, a dtype: decided by metadata
 }

@@ -1,5 +1,4 @@
 # Random tensors made in the loop, the seed set again in the middle, and a generator of its own.
-# expect: compiled>=0.5
 import torch
 
 torch.manual_seed(5)

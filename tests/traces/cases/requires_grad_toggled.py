@@ -1,5 +1,5 @@
 # A layer is frozen at iteration 20 and thawed at iteration 40.
-# expect: compiled>=0.4
+# expect: compiled>=0.24
 import torch
 from torch import nn
 

@@ -1,6 +1,5 @@
 # A training step of an MLP with plain SGD.
 # expect: compiled>=0.9
-# expect-abort: none
 import torch
 from torch import nn
 

