@@ -11,6 +11,8 @@ using vm::Op;
 V Recorder::make_generator(V function, const std::vector<V>& args, PyObject* kwnames) {
   auto* f = reinterpret_cast<PyFunctionObject*>(concrete(function));
   auto* code = reinterpret_cast<PyCodeObject*>(f->func_code);
+  // Generator functions proper run on as generators; only expressions are consumed in one go.
+  if (PyUnicode_CompareWithASCIIString(code->co_name, "<genexpr>") != 0) return kNoValue;
   if (!(code->co_flags & CO_GENERATOR) || (kwnames != nullptr && PyTuple_GET_SIZE(kwnames) > 0)) return kNoValue;
   if (functions_.count(function) == 0 && !promote(function)) return kNoValue;
   std::vector<V> locals;

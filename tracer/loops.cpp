@@ -127,6 +127,10 @@ bool Recorder::truth_value(vm::ThreadView& view, V v, V* truth) {
       int result = PyObject_IsTrue(o);
       return result < 0 ? nullptr : Py_NewRef(result ? Py_True : Py_False);
     }, {v}, "truth of a tensor", truth, &error);
+    if (done && *truth == kNoValue) {
+      give_up(Abort::k_unsupported_operation, "truth of a tensor");
+      return false;
+    }
     return done;
   }
   *truth = fold_truth(v);

@@ -268,6 +268,7 @@ class Recorder {
   // Runs `fn` with the ATen recorder on and turns what it recorded into IR. executed_: it ran, and raw_result_ owns its result. Returns true
   // with the result's Value in *out (kNoValue: no tensor operation, no tensor result); false: given up, or raised (*error).
   bool with_torch(const std::function<PyObject*()>& fn, const std::vector<V>& inputs, const char* what, V* out, bool* error, PyObject* callee = nullptr);
+  std::string not_repeatable(const std::vector<bridge::OpRecord>& records, PyObject* result);
   bool convert_records(std::vector<bridge::OpRecord>& records, const std::vector<V>& inputs, bool backward);
   bool convert_record(bridge::OpRecord& record, const std::vector<std::pair<size_t, V>>& scalars, bool backward);
   static bool is_index(const ir::AtenCall& call);

@@ -335,6 +335,18 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
     give_up(Abort::k_python_in_torch_call, what);
     return false;
   }
+  std::string why = not_repeatable(records, result);
+  if (!why.empty()) {
+    // Not to be repeated as operations: the call itself is, unless it writes memory that the trace has a picture of.
+    bool writes = backward;
+    for (OpRecord& record : records) writes = writes || !record.call.mutates.empty();
+    if (writes) {
+      give_up(Abort::k_unsupported_operation, std::string(what) + ": " + why);
+      return false;
+    }
+    *out = kNoValue;
+    return true;
+  }
   if (!convert_records(records, inputs, backward)) {
     if (!done_) give_up(Abort::k_unknown_tensor, what);
     return false;
@@ -345,6 +357,32 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   *out = tensor_result(result, inputs, records, &ok);
   if (!ok && !done_) give_up(Abort::k_tensor_result, what);
   return ok && !done_;
+}
+
+// Why the recorded operations do not say all that the call did; empty when they do.
+std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObject* result) {
+  std::set<int32_t> made;
+  for (size_t r = 0; r < records.size(); r++) {
+    const OpRecord& record = records[r];
+    if (!record.unsupported.empty()) return record.call.name + ": " + record.unsupported;
+    // It may be an argument of the next operation, e.g. a tensor as `alpha`.
+    if (record.number != OpRecord::kNoNumber && r + 1 < records.size()) return "a number read in the middle of a call";
+    made.insert(record.call.results.begin(), record.call.results.end());
+  }
+  bool reads_number = !records.empty() && records.back().number != OpRecord::kNoNumber;
+  std::function<bool(PyObject*)> explained = [&](PyObject* o) {
+    if (is_tensor(o)) {
+      int32_t id = aten_->tensor_id(o);
+      return made.count(id) != 0 || tensors_.count(id) != 0;
+    }
+    if (PyTuple_Check(o) || PyList_CheckExact(o)) {
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++)
+        if (!explained(PySequence_Fast_GET_ITEM(o, i))) return false;
+      return true;
+    }
+    return is_immutable(o) || reads_number;
+  };
+  return explained(result) ? "" : "its result is not made by recorded operations";
 }
 
 bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector<V>& inputs, bool backward) {
@@ -381,10 +419,6 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
   for (size_t r = 0; r < records.size(); r++) {
     OpRecord& record = records[r];
     if (record.raised) continue;
-    if (record.number != OpRecord::kNoNumber && r + 1 < records.size()) {  // it may be an argument of the next, e.g. a tensor as `alpha`
-      give_up(Abort::k_unsupported_operation, "a number read in the middle of a call");
-      return false;
-    }
     if (!record.unsupported.empty()) {
       give_up(Abort::k_unsupported_operation, record.call.name + ": " + record.unsupported);
       return false;

@@ -126,7 +126,7 @@ snap1: root unit 6 [%4]
         self.assertEqual(events, ["gone", "called"])
 
     def test_nullable_values_are_released(self):
-        trace = self.leave_with("%a:o = iter_next_known %s0\n%n:o = get_iter %s1 !snap0\nguard_bound %a !snap0", "_", 2)
+        trace = self.leave_with("%a:o = iter_next_known %s0 !snap0\n%n:o = get_iter %s1 !snap0\nguard_bound %a !snap0", "_", 2)
         o = object()
         self.assertEqual(trace.run([iter([o]), []])[0], "leave")
         self.assertEqual(trace.run([iter([]), []])[0], "guard")

@@ -232,7 +232,7 @@ class Residual(TraceCase):
             self.both("get_iter", [Weird()])
         with self.assertRaisesRegex(TypeError, "'int' object is not iterable"):
             self.both("get_iter", [5])
-        for op in ("iter_next %s0 !snap0", "iter_next_known %s0"):
+        for op in ("iter_next %s0 !snap0", "iter_next_known %s0 !snap0"):
             trace = self.leave_with(f"%r:o = {op}", "%r")
             it = iter([7])
             self.assertEqual(self.result_of(trace, [it]), 7)

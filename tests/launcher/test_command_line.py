@@ -205,8 +205,8 @@ class Ends(CompareCase):
 
     def test_ctrl_c_in_a_busy_loop(self):
         outcome = self.same_script("""
-            print("ready", flush=True)
             try:
+                print("ready", flush=True)
                 while True: pass
             except KeyboardInterrupt:
                 print("caught")

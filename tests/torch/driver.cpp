@@ -346,7 +346,9 @@ bool run_calls(Running& running, const std::vector<int64_t>& bits, int32_t first
     }
   }
   for (int32_t c = first; c < last; ++c) {
-    if (f.call(running.session, c, bits.data()) < 0) return false;
+    const int status = f.call(running.session, c, bits.data());
+    if (status > 0) PyErr_SetString(PyExc_RuntimeError, "a view of another geometry than recorded: the trace would be left");
+    if (status != 0) return false;
   }
   return true;
 }

@@ -1,0 +1,363 @@
+// The recorder's values and how they become instructions: constants, unboxed numbers, virtual objects, snapshots. Purpose and invariants:
+// recorder.h and value.h.
+#include "runtime/base/log.h"
+#include "tracer/heuristics.h"
+#include "tracer/recorder.h"
+
+namespace dynvm::tracer {
+
+using ir::kNoRef;
+using ir::Ref;
+using ir::Type;
+using IrOp = ir::Op;
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Values
+
+V Recorder::add_value(Value value) {
+  values_.push_back(std::move(value));
+  return static_cast<V>(values_.size() - 1);
+}
+
+V Recorder::constant(PyObject* object) {
+  auto found = constants_.find(object);
+  if (found != constants_.end()) return found->second;
+  Value value;
+  value.kind = Value::kConst;
+  value.concrete = Py_NewRef(object);
+  V v = add_value(std::move(value));
+  constants_.emplace(object, v);
+  return v;
+}
+
+V Recorder::object(Ref ref, PyObject* concrete, bool result) {
+  Value value;
+  value.kind = Value::kObject;
+  value.ref = value.object = ref;
+  value.concrete = Py_XNewRef(concrete);
+  value.is_result = result;
+  return add_value(std::move(value));
+}
+
+V Recorder::scalar(Type type, Ref ref, PyObject* concrete) {
+  Value value;
+  value.kind = Value::kScalar;
+  value.scalar = type;
+  value.ref = ref;
+  value.concrete = Py_NewRef(concrete);
+  return add_value(std::move(value));
+}
+
+V Recorder::virtual_object(Value::Kind kind, std::vector<V> items, PyObject* concrete) {
+  Value value;
+  value.kind = kind;
+  value.items = std::move(items);
+  value.items_known = true;
+  value.concrete = Py_NewRef(concrete);
+  return add_value(std::move(value));
+}
+
+void Recorder::became_stable(V v, int32_t site) {
+  at(v).stable = true;
+  at(v).site = site;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// IR
+
+Ref Recorder::emit(IrOp op, Type type, std::vector<Ref> args, int64_t imm, bool snap) {
+  int32_t snapshot_index = snap ? snapshot() : ir::kNoSnapshot;
+  if (static_cast<int>(trace_.insts.size()) > heuristics().max_insts) give_up(Abort::k_trace_too_long);
+  return trace_.add(op, type, args, imm, snapshot_index);
+}
+
+void Recorder::guard(IrOp op, std::vector<Ref> args, int64_t imm) {
+  emit(op, Type::kVoid, std::move(args), imm, true);
+}
+
+int32_t Recorder::object_index(PyObject* object) {
+  auto found = object_index_.find(object);
+  if (found != object_index_.end()) return found->second;
+  ir::Object entry;
+  entry.pointer = object;
+  if (object == nullptr) {
+    entry.text = "null";
+  } else {
+    owned_.push_back(Py_NewRef(object));
+    if (PyUnicode_CheckExact(object) && PyUnicode_GetLength(object) < 40) {
+      const char* text = PyUnicode_AsUTF8(object);
+      entry.text = text ? std::string("'") + text + "'" : "str";
+    } else if (PyType_Check(object)) {
+      entry.text = reinterpret_cast<PyTypeObject*>(object)->tp_name;
+    } else if (PyFunction_Check(object)) {
+      const char* text = PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(object)->func_qualname);
+      entry.text = text ? text : "function";
+    } else if (PyCFunction_Check(object)) {
+      entry.text = reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name;
+    } else if (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object) || object == Py_None) {
+      PyObject* repr = PyObject_Repr(object);
+      const char* text = repr ? PyUnicode_AsUTF8(repr) : nullptr;
+      entry.text = text ? std::string(text).substr(0, 30) : "number";
+      Py_XDECREF(repr);
+    } else {
+      entry.text = Py_TYPE(object)->tp_name;
+    }
+    PyErr_Clear();
+  }
+  trace_.objects.push_back(std::move(entry));
+  int32_t index = static_cast<int32_t>(trace_.objects.size()) - 1;
+  object_index_.emplace(object, index);
+  return index;
+}
+
+Ref Recorder::const_ref(PyObject* object) {
+  auto found = const_refs_.find(object);
+  if (found != const_refs_.end()) return found->second;
+  Ref ref = emit(IrOp::k_const_obj, Type::kObject, {}, object_index(object));
+  const_refs_.emplace(object, ref);
+  return ref;
+}
+
+// The instruction that makes a virtual value's object.
+Ref Recorder::make(V v, bool for_snapshot) {
+  Value value = at(v);  // a copy: making the items may grow values_
+  auto item = [&](V x) {
+    if (!for_snapshot) escape(x);
+    return for_snapshot ? as_snapshot(x) : as_object(x);
+  };
+  auto object_item = [&](V x) {  // snapshots may name scalars directly, operands of sunk instructions too
+    Ref ref = item(x);
+    return ref == ir::kSlotNull ? const_ref(nullptr) : ref;
+  };
+  std::vector<Ref> refs;
+  switch (value.kind) {
+    case Value::kScalar:
+      if (value.scalar == Type::kInt) return emit(IrOp::k_box_int, Type::kObject, {value.ref});
+      if (value.scalar == Type::kFloat) return emit(IrOp::k_box_float, Type::kObject, {value.ref});
+      return emit(IrOp::k_box_bool, Type::kObject, {value.ref});
+    case Value::kTensor: {
+      trace_.wraps.push_back(value.wrap);
+      return emit(IrOp::k_wrap, Type::kObject, {value.ref}, static_cast<int64_t>(trace_.wraps.size()) - 1);
+    }
+    case Value::kTuple:
+      for (V x : value.items) refs.push_back(object_item(x));
+      return emit(IrOp::k_build_tuple, Type::kObject, refs);
+    case Value::kList:
+      for (V x : value.items) refs.push_back(object_item(x));
+      return emit(IrOp::k_build_list, Type::kObject, refs);
+    case Value::kSlice:
+      for (V x : value.items) refs.push_back(object_item(x));
+      return emit(IrOp::k_build_slice, Type::kObject, refs);
+    case Value::kMethod:
+      for (V x : value.items) refs.push_back(object_item(x));
+      return emit(IrOp::k_bind_method, Type::kObject, refs);
+    case Value::kCell: return emit(IrOp::k_build_cell, Type::kObject, {object_item(value.items[0])});
+    case Value::kGenerator:
+      for (V x : value.items) refs.push_back(object_item(x));
+      return emit(IrOp::k_make_generator, Type::kObject, refs, 0, false);
+    case Value::kIterator: {
+      if (value.source != kNoValue) {
+        PyObject* position = PyLong_FromSize_t(value.position);
+        Ref at_index = const_ref(position);
+        Py_DECREF(position);
+        return emit(IrOp::k_iter_at, Type::kObject, {object_item(value.source), at_index});
+      }
+      for (size_t i = value.position; i < value.items.size(); i++) refs.push_back(object_item(value.items[i]));
+      Ref rest = emit(IrOp::k_build_tuple, Type::kObject, refs);
+      trace_.insts[rest].sunk = for_snapshot;
+      return emit(IrOp::k_get_iter_known, Type::kObject, {rest}, 0, !for_snapshot);
+    }
+    case Value::kDict:
+      for (size_t i = 0; i < value.items.size(); i++) {
+        refs.push_back(const_ref(value.keys[i]));
+        refs.push_back(object_item(value.items[i]));
+      }
+      return emit(IrOp::k_build_map, Type::kObject, refs, 0, !for_snapshot);
+    default: break;
+  }
+  give_up(Abort::k_shadow_mismatch, "make");
+  return const_ref(Py_None);
+}
+
+Ref Recorder::as_object(V v) {
+  switch (at(v).kind) {
+    case Value::kNull: return const_ref(nullptr);
+    case Value::kConst: return const_ref(at(v).concrete);
+    case Value::kObject: return at(v).ref;
+    default: break;
+  }
+  if (at(v).object == kNoRef) {
+    Ref ref = make(v, false);
+    at(v).object = ref;
+    if (at(v).kind == Value::kCell || at(v).kind == Value::kIterator || at(v).kind == Value::kGenerator) {
+      Value& value = at(v);
+      if (value.kind == Value::kCell) cells_[v] = value.items[0];
+      if (value.kind == Value::kIterator) iterators_[v] = {value.items, value.position};
+      value.kind = Value::kObject;
+      value.ref = ref;
+      value.type_known = value.is_result = true;
+      value.items_known = false;
+      value.items.clear();
+    }
+    if (at(v).kind == Value::kTensor && at(v).wrap.requires_grad && !at(v).wrap.is_leaf) live_graph_.push_back(v);
+  }
+  return at(v).object;
+}
+
+Ref Recorder::as_snapshot(V v) {
+  switch (at(v).kind) {
+    case Value::kNull: return ir::kSlotNull;
+    case Value::kConst: return const_ref(at(v).concrete);
+    case Value::kObject: return at(v).concrete == nullptr ? ir::kSlotNull : at(v).ref;
+    case Value::kScalar: return at(v).object != kNoRef ? at(v).object : at(v).ref;
+    default: break;
+  }
+  if (at(v).object != kNoRef) return at(v).object;
+  if (at(v).snap == kNoRef) {
+    Ref ref = make(v, true);
+    trace_.insts[ref].sunk = true;
+    at(v).snap = ref;
+  }
+  return at(v).snap;
+}
+
+int32_t Recorder::snapshot() {
+  if (!consumers_.empty()) {
+    if (consumers_.front().effect) give_up(Abort::k_generator_effect);
+    return consumers_.front().snapshot;
+  }
+  if (current_snapshot_ >= 0) return current_snapshot_;
+  if (effect_done_) give_up(Abort::k_shadow_mismatch, "guard after an effect");
+  ir::Snapshot snapshot;
+  for (size_t i = 0; i < frames_.size(); i++) {
+    ShadowFrame& frame = frames_[i];
+    ir::SnapshotFrame out;
+    out.code = frame.code;
+    if (i > 0) {
+      if (frame.function_ref == kNoRef) frame.function_ref = as_object(frame.function_value);
+      out.function = frame.function_ref;
+      out.continuation = static_cast<uint8_t>(frame.continuation);
+    }
+    out.unit = i + 1 < frames_.size() ? frames_[i + 1].call_unit : current_unit_;
+    out.slots.reserve(frame.slots.size());
+    for (size_t k = 0; k < frame.slots.size(); k++) {
+      V v = frame.slots[k];
+      bool unchanged = i == 0 && k < root_initial_.size() && v == root_initial_[k];
+      out.slots.push_back(unchanged ? ir::kSlotUnchanged : as_snapshot(v));
+    }
+    snapshot.frames.push_back(std::move(out));
+  }
+  for (auto& [place, v] : pending_) snapshot.stores.push_back({const_ref(place.first), const_ref(place.second), as_snapshot(v)});
+  trace_.snapshots.push_back(std::move(snapshot));
+  current_snapshot_ = static_cast<int32_t>(trace_.snapshots.size()) - 1;
+  return current_snapshot_;
+}
+
+Ref Recorder::as_int(V v) {
+  Value& value = at(v);
+  switch (value.kind) {
+    case Value::kConst: {
+      int overflow = 0;
+      long long number = PyLong_AsLongLongAndOverflow(value.concrete, &overflow);
+      if (overflow != 0) return kNoRef;
+      auto found = int_refs_.find(number);
+      if (found != int_refs_.end()) return found->second;
+      return int_refs_[number] = emit(IrOp::k_const_int, Type::kInt, {}, number);
+    }
+    case Value::kScalar:
+      if (value.scalar == Type::kInt) return value.ref;
+      if (value.scalar == Type::kBool) return emit(IrOp::k_bool_to_int, Type::kInt, {value.ref});
+      return kNoRef;
+    case Value::kObject: {
+      if (!PyLong_CheckExact(value.concrete)) return kNoRef;
+      int overflow = 0;
+      PyLong_AsLongLongAndOverflow(value.concrete, &overflow);
+      if (overflow != 0) return kNoRef;
+      Ref ref = emit(IrOp::k_unbox_int, Type::kInt, {value.ref}, 0, true);
+      Value& now = at(v);
+      now.kind = Value::kScalar;
+      now.scalar = Type::kInt;
+      now.object = now.ref;
+      now.ref = ref;
+      return ref;
+    }
+    default: return kNoRef;
+  }
+}
+
+Ref Recorder::as_float(V v) {
+  Value& value = at(v);
+  PyObject* concrete = value.concrete;
+  if (value.kind == Value::kConst && PyFloat_CheckExact(concrete)) {
+    int64_t bits;
+    double number = PyFloat_AS_DOUBLE(concrete);
+    memcpy(&bits, &number, 8);
+    auto found = float_refs_.find(bits);
+    if (found != float_refs_.end()) return found->second;
+    return float_refs_[bits] = emit(IrOp::k_const_float, Type::kFloat, {}, bits);
+  }
+  if (value.kind == Value::kScalar && value.scalar == Type::kFloat) return value.ref;
+  if (value.kind == Value::kObject && PyFloat_CheckExact(concrete)) {
+    Ref ref = emit(IrOp::k_unbox_float, Type::kFloat, {value.ref}, 0, true);
+    Value& now = at(v);
+    now.kind = Value::kScalar;
+    now.scalar = Type::kFloat;
+    now.object = now.ref;
+    now.ref = ref;
+    return ref;
+  }
+  if (PyLong_CheckExact(concrete) || PyBool_Check(concrete)) {
+    if (value.kind == Value::kConst) {
+      double number = PyLong_AsDouble(concrete);
+      if (PyErr_Occurred()) {
+        PyErr_Clear();
+        return kNoRef;
+      }
+      PyObject* boxed = PyFloat_FromDouble(number);
+      Ref ref = as_float(constant(boxed));
+      Py_DECREF(boxed);
+      return ref;
+    }
+    Ref number = as_int(v);
+    return number == kNoRef ? kNoRef : emit(IrOp::k_int_to_float, Type::kFloat, {number}, 0, true);
+  }
+  return kNoRef;
+}
+
+Ref Recorder::as_bool(V v) {
+  Value& value = at(v);
+  if (value.kind == Value::kConst && PyBool_Check(value.concrete))
+    return emit(IrOp::k_const_bool, Type::kBool, {}, value.concrete == Py_True);
+  if (value.kind == Value::kScalar && value.scalar == Type::kBool) return value.ref;
+  if (value.kind == Value::kObject && PyBool_Check(value.concrete)) {
+    Ref ref = emit(IrOp::k_unbox_bool, Type::kBool, {value.ref}, 0, true);
+    Value& now = at(v);
+    now.kind = Value::kScalar;
+    now.scalar = Type::kBool;
+    now.object = now.ref;
+    now.ref = ref;
+    return ref;
+  }
+  return kNoRef;
+}
+
+// Arbitrary Python code may have run: nothing that was guarded or remembered holds any more.
+void Recorder::barrier() {
+  known_.clear();
+  for (auto it = fields_.begin(); it != fields_.end();)
+    it = at(it->first.first).fresh && !at(it->first.first).escaped ? std::next(it) : fields_.erase(it);
+  items_.clear();
+  cells_.clear();
+  grads_.clear();
+  for (Value& value : values_) {
+    if ((value.kind == Value::kList || value.kind == Value::kDict) && value.object != kNoRef) {
+      value.kind = Value::kObject;
+      value.ref = value.object;
+      value.items_known = false;
+      value.type_known = true;
+      value.is_result = true;
+    }
+  }
+}
+
+}  // namespace dynvm::tracer
