@@ -321,7 +321,6 @@ HookResult Recorder::step(vm::ThreadView& view) {
     finish(IrOp::k_loop);
     return HookResult::kContinue;
   }
-  vm::set_position(view, view.ip);
   return record(view);
 }
 

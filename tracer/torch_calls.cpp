@@ -727,36 +727,6 @@ Recorder::Attribute Recorder::look_up_tensor(V v, PyObject* name) {
   return result;  // T, mT, real ...: run as operations
 }
 
-bool Recorder::fold_torch(PyObject* callee, const std::vector<V>& args, PyObject* kwnames, const char* kind, V* result) {
-  std::vector<PyObject*> objects;
-  for (V v : args) {
-    PyObject* o = concrete(v);
-    if (is_tensor(o)) {
-      if (at(v).kind != Value::kTensor) as_tensor(v);
-    } else if (!promote_deeply(v)) {
-      return false;
-    }
-    objects.push_back(o);
-  }
-  if (done_) return false;
-  if (strcmp(kind, "state") == 0 && !known('g', this)) {
-    ir::TorchState state = bridge_->torch_state();
-    size_t i = 0;
-    while (i < trace_.torch_states.size() && !(trace_.torch_states[i] == state)) i++;
-    if (i == trace_.torch_states.size()) trace_.torch_states.push_back(state);
-    guard(IrOp::k_guard_torch_state, {}, static_cast<int64_t>(i));
-  }
-  size_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
-  PyObject* value = PyObject_Vectorcall(callee, objects.data(), objects.size() - nkw, kwnames);
-  if (value == nullptr) {
-    PyErr_Clear();
-    return false;
-  }
-  *result = constant(value);
-  Py_DECREF(value);
-  return true;
-}
-
 // For each tensor that becomes a Python object: has its graph been freed where it is made, and if not, what rebuilds it under autograd.
 void Recorder::fill_wraps() {
   size_t count = trace_.insts.size();
