@@ -29,8 +29,8 @@ bool is_builtin_value(PyObject* o) {
 
 enum class Builtin {
   kNone, kIsinstance, kIssubclass, kLen, kHasattr, kGetattr, kCallable, kId, kAbs, kMin, kMax, kSqrt, kListAppend, kDictGet, kDictKeys, kDictValues,
-  kDictItems, kIter, kGlobals, kSetattr, kObjectGetattribute, kTypeOf, kInt, kFloat, kBool, kTuple, kList, kDict, kRange, kEnumerate, kZip, kReversed, kChain, kNext,
-  kObjectInit, kIsFinite,
+  kDictItems, kIter, kGlobals, kObjectGetattribute, kTypeOf, kInt, kFloat, kBool, kTuple, kList, kDict, kRange, kEnumerate, kZip, kReversed, kChain, kNext,
+  kObjectInit,
 };
 
 Builtin builtin_of(PyObject* callee, const std::string& name) {
@@ -167,10 +167,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
 #include "tracer/torch_folds.def"
 #undef F
   Builtin which = builtin_of(callee, name);
-  if (which == Builtin::kNone || keywords) {
-    if (which == Builtin::kEnumerate || which == Builtin::kZip) return false;
-    return false;
-  }
+  if (which == Builtin::kNone || keywords) return false;
   switch (which) {
     case Builtin::kIsinstance:
     case Builtin::kIssubclass: {
@@ -219,9 +216,6 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
     case Builtin::kHasattr:
     case Builtin::kGetattr: {
       if (n < 2 || !PyUnicode_CheckExact(concrete(args[1])) || !promote(args[1])) return false;
-      if (is_tensor(concrete(args[0])) && at(args[0]).kind == Value::kTensor) {
-        // fall through to the class look-up below: tensors made here have no attributes of their own
-      }
       Attribute a = look_up(args[0], concrete(args[1]));
       if (done_) return false;
       if (which == Builtin::kHasattr) {
@@ -421,14 +415,8 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       }
       std::vector<PyObject*> objects;
       for (V v : args) objects.push_back(concrete(v));
-      PyObject* made = PyObject_Vectorcall(callee, objects.data(), n, nullptr);
-      if (made == nullptr) {
-        *result = kNoValue;
-        return true;
-      }
-      *result = virtual_object(Value::kIterator, std::move(items), made);
-      Py_DECREF(made);
-      return true;
+      *result = take_iterator(PyObject_Vectorcall(callee, objects.data(), n, nullptr), std::move(items), kNoValue);
+      return true;  // kNoValue: raised
     }
     case Builtin::kDictKeys:
     case Builtin::kDictValues:
@@ -489,7 +477,8 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       }
       std::vector<V> items;
       if (!(PyList_CheckExact(o) || PyTuple_Check(o) || PyDict_CheckExact(o) || iterables_.count(args[0])) || !iteration_items(args[0], &items)) return false;
-      return take_iterator(PyObject_GetIter(o), std::move(items), PyList_CheckExact(o) ? args[0] : kNoValue, result);
+      *result = take_iterator(PyObject_GetIter(o), std::move(items), PyList_CheckExact(o) ? args[0] : kNoValue);
+      return true;
     }
     default: return false;
   }
@@ -503,15 +492,13 @@ bool Recorder::promote_deeply(V v) {
   return true;
 }
 
-bool Recorder::take_iterator(PyObject* made, std::vector<V> items, V source, V* result) {
-  if (made == nullptr) {
-    PyErr_Clear();
-    return false;
-  }
-  *result = virtual_object(Value::kIterator, std::move(items), made);
-  at(*result).source = source;
+// A virtual iterator for a fresh one (a reference is taken over); kNoValue when making it raised.
+V Recorder::take_iterator(PyObject* made, std::vector<V> items, V source) {
+  if (made == nullptr) return kNoValue;
+  V iterator = virtual_object(Value::kIterator, std::move(items), made);
+  at(iterator).source = source;
   Py_DECREF(made);
-  return true;
+  return iterator;
 }
 
 bool Recorder::fold_torch(PyObject* callee, const std::vector<V>& args, PyObject* kwnames, const char* kind, V* result) {

@@ -114,6 +114,38 @@ bool Recorder::bind_arguments(V function, const std::vector<V>& args, PyObject* 
   return !done_;
 }
 
+// Guards that a constant function still has its code.
+void Recorder::guard_code_unchanged(PyObject* function) {
+  if (known('f', function)) return;
+  Ref ref = emit(IrOp::k_load_field, Type::kObject, {const_ref(function)}, offsetof(PyFunctionObject, func_code));
+  guard(IrOp::k_guard_is, {ref, const_ref(reinterpret_cast<PyFunctionObject*>(function)->func_code)}, -1);
+}
+
+// Pops `pops` values and pushes the function's frame with its shadow. False: the exception is set, entered_error_ says so.
+bool Recorder::push_callee(vm::ThreadView& view, V function, std::vector<V> locals, int pops, vm::Continuation k) {
+  PyObject* o = concrete(function);
+  auto* f = reinterpret_cast<PyFunctionObject*>(o);
+  ShadowFrame frame;
+  frame.code = reinterpret_cast<PyCodeObject*>(f->func_code);
+  frame.function = o;
+  frame.function_value = function;
+  frame.continuation = k;
+  frame.call_unit = current_unit_;
+  frame.nlocals = static_cast<int>(locals.size());
+  pop(view, pops);
+  frame.frame = vm::push_frame(view, f, k);
+  if (frame.frame == nullptr) {
+    give_up(Abort::k_exception, "RecursionError");
+    entered_error_ = true;
+    return false;
+  }
+  PyObject** base = vm::FrameView::locals(frame.frame);
+  for (size_t i = 0; i < locals.size(); i++) base[i] = Py_XNewRef(concrete(locals[i]));
+  frame.slots = std::move(locals);
+  frames_.push_back(std::move(frame));
+  return true;
+}
+
 // Pops `pops` values and enters the function. False: not followed (a generator, an unknown function, wrong arguments).
 bool Recorder::enter_function(vm::ThreadView& view, V function, std::vector<V> args, PyObject* kwnames, int pops, vm::Continuation k) {
   PyObject* o = concrete(function);
@@ -128,35 +160,11 @@ bool Recorder::enter_function(vm::ThreadView& view, V function, std::vector<V> a
     give_up(Abort::k_call_depth);
     return false;
   }
-  if (!made_here && !known('f', f)) {
-    Ref ref = emit(IrOp::k_load_field, Type::kObject, {const_ref(o)}, offsetof(PyFunctionObject, func_code));
-    guard(IrOp::k_guard_is, {ref, const_ref(f->func_code)}, -1);
-  }
+  if (!made_here) guard_code_unchanged(o);
   std::vector<V> locals;
   if (!bind_arguments(function, args, kwnames, &locals) || done_) return false;
 
-  ShadowFrame frame;
-  frame.code = code;
-  frame.function = o;
-  frame.function_value = function;
-  frame.continuation = k;
-  frame.call_unit = current_unit_;
-  frame.nlocals = static_cast<int>(locals.size());
-  Py_INCREF(o);
-  pop(view, pops);
-  _PyInterpreterFrame* pushed = vm::push_frame(view, f, k);
-  Py_DECREF(o);
-  if (pushed == nullptr) {
-    give_up(Abort::k_exception, "RecursionError");
-    entered_error_ = true;
-    return false;
-  }
-  PyObject** base = vm::FrameView::locals(pushed);
-  for (size_t i = 0; i < locals.size(); i++) base[i] = Py_XNewRef(concrete(locals[i]));
-  frame.frame = pushed;
-  frame.slots = std::move(locals);
-  frames_.push_back(std::move(frame));
-  return true;
+  return push_callee(view, function, std::move(locals), pops, k);
 }
 
 HookResult Recorder::call_dunder(vm::ThreadView& view, const char* name, std::vector<V> args, IrOp op, int pops, vm::Continuation k) {
@@ -336,10 +344,7 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
     followed = followed && bind_arguments(init_value, bound, kwnames, &probe);
     if (done_) return HookResult::kContinue;
     if (followed) {
-      if (!known('f', init)) {
-        Ref ref = emit(IrOp::k_load_field, Type::kObject, {const_ref(init)}, offsetof(PyFunctionObject, func_code));
-        guard(IrOp::k_guard_is, {ref, const_ref(reinterpret_cast<PyFunctionObject*>(init)->func_code)}, -1);
-      }
+      guard_code_unchanged(init);
       snapshot();  // frames before the instance exists: an exit re-executes the whole call
       static PyObject* maker = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__new__");
       bool ok = true;
@@ -541,10 +546,7 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
           if (!done_) give_up(Abort::k_opcode, "with on an unusual __enter__");
           return HookResult::kContinue;
         }
-        if (!known('f', enter)) {
-          Ref ref = emit(IrOp::k_load_field, Type::kObject, {const_ref(enter)}, offsetof(PyFunctionObject, func_code));
-          guard(IrOp::k_guard_is, {ref, const_ref(reinterpret_cast<PyObject*>(code))}, -1);
-        }
+        guard_code_unchanged(enter);
         snapshot();
         pop(view, 1);
         push(view, exit_value);

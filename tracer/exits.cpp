@@ -33,7 +33,7 @@ void fill(vm::ThreadView& view, _PyInterpreterFrame* frame, std::vector<PyObject
 
 }  // namespace
 
-LeaveResult run_and_leave(vm::ThreadView& view, LoopTrace& trace, void*) {
+LeaveResult run_and_leave(vm::ThreadView& view, LoopTrace& trace) {
   LeaveResult result;
   uint64_t before = trace.compiled->iterations();
   PyObject** base = vm::FrameView::locals(view.frame);

@@ -19,6 +19,6 @@ struct LeaveResult {
   uint64_t iterations = 0;
 };
 
-LeaveResult run_and_leave(vm::ThreadView& view, LoopTrace& trace, void* reserved);
+LeaveResult run_and_leave(vm::ThreadView& view, LoopTrace& trace);
 
 }  // namespace dynvm::tracer

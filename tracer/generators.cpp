@@ -34,7 +34,6 @@ V Recorder::make_generator(V function, const std::vector<V>& args, PyObject* kwn
 bool Recorder::consume(vm::ThreadView& view, Consumer::Kind kind, V generator, int pops) {
   V function = at(generator).items[0];
   std::vector<V> args(at(generator).items.begin() + 1, at(generator).items.end());
-  auto* f = reinterpret_cast<PyFunctionObject*>(concrete(function));
   std::vector<V> locals;
   if (static_cast<int>(frames_.size()) > heuristics().max_depth) return false;
   if (!bind_arguments(function, args, nullptr, &locals) || done_) return false;
@@ -42,24 +41,8 @@ bool Recorder::consume(vm::ThreadView& view, Consumer::Kind kind, V generator, i
   consumer.kind = kind;
   consumer.snapshot = snapshot();
   if (done_) return false;
-  ShadowFrame frame;
-  frame.code = reinterpret_cast<PyCodeObject*>(f->func_code);
-  frame.function = concrete(function);
-  frame.function_value = function;
-  frame.call_unit = current_unit_;
-  frame.nlocals = static_cast<int>(locals.size());
-  pop(view, pops);
-  _PyInterpreterFrame* pushed = vm::push_frame(view, f, vm::Continuation::kPush);
-  if (pushed == nullptr) {
-    give_up(Abort::k_exception, "RecursionError");
-    entered_error_ = true;
-    return false;
-  }
-  PyObject** base = vm::FrameView::locals(pushed);
-  for (size_t i = 0; i < locals.size(); i++) base[i] = Py_XNewRef(concrete(locals[i]));
-  frame.frame = consumer.frame = pushed;
-  frame.slots = std::move(locals);
-  frames_.push_back(std::move(frame));
+  if (!push_callee(view, function, std::move(locals), pops, vm::Continuation::kPush)) return false;
+  consumer.frame = view.frame;
   consumers_.push_back(std::move(consumer));
   return true;
 }

@@ -236,11 +236,8 @@ HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
         bool items_known = iteration_items(v, &items);
         if (done_) return HookResult::kContinue;
         if (items_known) {
-          PyObject* made = PyObject_GetIter(o);
-          if (made == nullptr) return raised(view);
-          V iterator = virtual_object(Value::kIterator, std::move(items), made);
-          Py_DECREF(made);
-          if (PyList_CheckExact(o)) at(iterator).source = v;
+          V iterator = take_iterator(PyObject_GetIter(o), std::move(items), PyList_CheckExact(o) ? v : kNoValue);
+          if (iterator == kNoValue) return raised(view);
           pop(view, 1);
           push(view, iterator);
           return next(view);

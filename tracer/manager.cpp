@@ -216,7 +216,6 @@ bool learn(LoopState& loop, const LoopTrace& trace, ir::Ref inst_ref) {
   switch (site.kind) {
     case Site::kSlot: return loop.lessons.changing_slots.insert({reinterpret_cast<PyCodeObject*>(site.a), site.index}).second;
     case Site::kDictItem: return loop.lessons.changing_items.insert({site.a, site.b}).second;
-    case Site::kDict: return loop.lessons.changing_dicts.insert(site.a).second;
     case Site::kList: return loop.lessons.changing_lists.insert(site.a).second;
     case Site::kValue: return loop.lessons.changing_values.insert({reinterpret_cast<PyCodeObject*>(site.a), site.index}).second;
   }
@@ -229,7 +228,7 @@ HookResult run_traces(vm::ThreadView& view, LoopState& loop, bool* entered) {
     bool again = false;
     for (size_t i = 0; i < loop.roots.size(); i++) {
       LoopTrace& trace = *loop.roots[i];
-      LeaveResult left = run_and_leave(view, trace, nullptr);
+      LeaveResult left = run_and_leave(view, trace);
       if (left.iterations > 0) *entered = true;
       switch (left.kind) {
         case LeaveResult::kNotEntered:  // an entry guard failed; nothing has happened

@@ -58,7 +58,7 @@ struct Lessons {
 
 // Where a promotion came from, so that a failing identity guard can teach.
 struct Site {
-  enum Kind : uint8_t { kSlot, kDictItem, kDict, kList, kValue } kind;
+  enum Kind : uint8_t { kSlot, kDictItem, kList, kValue } kind;
   PyObject* a = nullptr;
   PyObject* b = nullptr;
   int index = 0;
@@ -129,6 +129,7 @@ class Recorder {
   int32_t object_index(PyObject* object);
   ir::Ref as_object(V v);
   ir::Ref as_snapshot(V v);
+  ir::Ref unbox(V v, ir::Op op, ir::Type type);
   ir::Ref as_int(V v);
   ir::Ref as_float(V v);
   ir::Ref as_bool(V v);
@@ -251,9 +252,11 @@ class Recorder {
   bool runs_no_python(PyObject* callee, const std::vector<V>& args);
   bool dict_view_items(V v, int which, std::vector<V>* items);
   bool promote_deeply(V v);
-  bool take_iterator(PyObject* made, std::vector<V> items, V source, V* result);
+  V take_iterator(PyObject* made, std::vector<V> items, V source);
   static std::string callable_name(PyObject* callee);
   static PyObject* interned_instancecheck();
+  void guard_code_unchanged(PyObject* function);
+  bool push_callee(vm::ThreadView& view, V function, std::vector<V> locals, int pops, vm::Continuation k);
   bool enter_function(vm::ThreadView& view, V function, std::vector<V> args, PyObject* kwnames, int pops, vm::Continuation k);
   bool bind_arguments(V function, const std::vector<V>& args, PyObject* kwnames, std::vector<V>* locals);
   Handler call_type(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops);
@@ -272,7 +275,6 @@ class Recorder {
   bool convert_records(std::vector<bridge::OpRecord>& records, const std::vector<V>& inputs, bool backward);
   bool convert_record(bridge::OpRecord& record, const std::vector<std::pair<size_t, V>>& scalars, bool backward);
   static bool is_index(const ir::AtenCall& call);
-  static bool written_below_autograd(const ir::AtenCall& call);
   ir::Ref tensor_of_id(int32_t id);
   int32_t meta_of(int32_t id);
   void collect(V v, std::vector<V>* tensors, std::vector<V>* numbers);

@@ -158,19 +158,7 @@ Ref Recorder::as_tensor(V v) {
 
 Ref Recorder::tensor_of_id(int32_t id) {
   auto found = tensors_.find(id);
-  if (found != tensors_.end()) return found->second;
-  // The gradient of a leaf that is known: autograd reads it without Python seeing it.
-  std::vector<std::pair<PyObject*, V>> leaves(leaf_objects_.begin(), leaf_objects_.end());
-  for (auto& [o, v] : leaves) {
-    auto known_grad = grads_.find(v);
-    if (!bridge_->describe(o).is_leaf) continue;
-    PyObject* grad = bridge_->get_grad(o);
-    bool is_it = grad != nullptr && grad != Py_None && aten_->tensor_id(grad) == id;
-    Py_XDECREF(grad);
-    if (!is_it || known_grad != grads_.end()) continue;
-    return kNoRef;  // found, but its load needs a guard before the call: see note_grads
-  }
-  return kNoRef;
+  return found == tensors_.end() ? kNoRef : found->second;
 }
 
 // Gradients that backward() may accumulate into are inputs of the call: load them before it.
@@ -419,10 +407,6 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
   for (size_t r = 0; r < records.size(); r++) {
     OpRecord& record = records[r];
     if (record.raised) continue;
-    if (!record.unsupported.empty()) {
-      give_up(Abort::k_unsupported_operation, record.call.name + ": " + record.unsupported);
-      return false;
-    }
     std::vector<std::pair<size_t, V>> scalars;
     for (auto& [v, place] : bound)
       if (place.record == r) scalars.push_back({place.arg, v});
@@ -519,13 +503,10 @@ bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size
     effect();
     for (int32_t argument : mutates)
       for (int32_t operand : call.args[argument].operands)
-        if (operand >= 0 && !written_below_autograd(call)) emit(IrOp::k_bump_version, Type::kVoid, {compact[operand]}, 1);
+        if (operand >= 0) emit(IrOp::k_bump_version, Type::kVoid, {compact[operand]}, 1);
   }
   return true;
 }
-
-// Batch-norm statistics and the like: written by the kernel without counting as an in-place operation for autograd.
-bool Recorder::written_below_autograd(const ir::AtenCall&) { return false; }
 
 void Recorder::after_backward() {
   std::vector<std::pair<PyObject*, V>> leaves(leaf_objects_.begin(), leaf_objects_.end());

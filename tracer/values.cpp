@@ -253,6 +253,17 @@ int32_t Recorder::snapshot() {
   return current_snapshot_;
 }
 
+// The number in an object, under a guard on its type; the Value stands for the number from now on, its object is kept.
+Ref Recorder::unbox(V v, IrOp op, Type type) {
+  Ref ref = emit(op, type, {at(v).ref}, 0, true);
+  Value& value = at(v);
+  value.kind = Value::kScalar;
+  value.scalar = type;
+  value.object = value.ref;
+  value.ref = ref;
+  return ref;
+}
+
 Ref Recorder::as_int(V v) {
   Value& value = at(v);
   switch (value.kind) {
@@ -273,13 +284,7 @@ Ref Recorder::as_int(V v) {
       int overflow = 0;
       PyLong_AsLongLongAndOverflow(value.concrete, &overflow);
       if (overflow != 0) return kNoRef;
-      Ref ref = emit(IrOp::k_unbox_int, Type::kInt, {value.ref}, 0, true);
-      Value& now = at(v);
-      now.kind = Value::kScalar;
-      now.scalar = Type::kInt;
-      now.object = now.ref;
-      now.ref = ref;
-      return ref;
+      return unbox(v, IrOp::k_unbox_int, Type::kInt);
     }
     default: return kNoRef;
   }
@@ -298,13 +303,7 @@ Ref Recorder::as_float(V v) {
   }
   if (value.kind == Value::kScalar && value.scalar == Type::kFloat) return value.ref;
   if (value.kind == Value::kObject && PyFloat_CheckExact(concrete)) {
-    Ref ref = emit(IrOp::k_unbox_float, Type::kFloat, {value.ref}, 0, true);
-    Value& now = at(v);
-    now.kind = Value::kScalar;
-    now.scalar = Type::kFloat;
-    now.object = now.ref;
-    now.ref = ref;
-    return ref;
+    return unbox(v, IrOp::k_unbox_float, Type::kFloat);
   }
   if (PyLong_CheckExact(concrete) || PyBool_Check(concrete)) {
     if (value.kind == Value::kConst) {
@@ -330,13 +329,7 @@ Ref Recorder::as_bool(V v) {
     return emit(IrOp::k_const_bool, Type::kBool, {}, value.concrete == Py_True);
   if (value.kind == Value::kScalar && value.scalar == Type::kBool) return value.ref;
   if (value.kind == Value::kObject && PyBool_Check(value.concrete)) {
-    Ref ref = emit(IrOp::k_unbox_bool, Type::kBool, {value.ref}, 0, true);
-    Value& now = at(v);
-    now.kind = Value::kScalar;
-    now.scalar = Type::kBool;
-    now.object = now.ref;
-    now.ref = ref;
-    return ref;
+    return unbox(v, IrOp::k_unbox_bool, Type::kBool);
   }
   return kNoRef;
 }
