@@ -501,6 +501,11 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
           shadow_push(null_);
           shadow_push(result);
           break;
+        case vm::Continuation::kForGenerator: shadow_pop(1); break;
+        case vm::Continuation::kSendGenerator:
+          shadow_pop(1);
+          shadow_push(result);
+          break;
         case vm::Continuation::kBinary:
         case vm::Continuation::kCompare:
           shadow_pop(2);
