@@ -113,10 +113,7 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
         Ref ref = emit(IrOp::k_load_field, Type::kObject, {as_object(cell)}, offsetof(PyCellObject, ob_ref));
         guard(IrOp::k_guard_bound, {ref});
         V v = object(ref, content, false);
-        if (!lessons_.changing_values.count({code, current_unit_})) {
-          sites_.push_back({Site::kValue, reinterpret_cast<PyObject*>(code), nullptr, current_unit_});
-          became_stable(v, static_cast<int32_t>(sites_.size()) - 1);
-        }
+        likely_same(v);
         found = cells_.emplace(cell, v).first;
       }
       shadow_push(found->second);

@@ -131,6 +131,13 @@ bool Recorder::promote(V v) {
   }
 }
 
+// The object that this instruction meets is likely to be the same each time (until a guard has shown otherwise), so worth promoting.
+void Recorder::likely_same(V v) {
+  if (at(v).kind != Value::kObject || at(v).stable || lessons_.changing_values.count({top().code, current_unit_})) return;
+  sites_.push_back({Site::kValue, reinterpret_cast<PyObject*>(top().code), nullptr, current_unit_});
+  became_stable(v, static_cast<int32_t>(sites_.size()) - 1);
+}
+
 bool Recorder::know_type(V v) {
   Value& value = at(v);
   PyTypeObject* type = value.concrete ? Py_TYPE(value.concrete) : nullptr;

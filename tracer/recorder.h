@@ -123,6 +123,7 @@ class Recorder {
   PyObject* concrete(V v) { return values_[v].concrete; }
   bool is_const(V v) { return values_[v].kind == Value::kConst; }
   void became_stable(V v, int32_t site);
+  void likely_same(V v);
 
   // --- IR
   ir::Ref emit(ir::Op op, ir::Type type, std::vector<ir::Ref> args, int64_t imm = 0, bool snap = false);
