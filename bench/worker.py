@@ -24,6 +24,7 @@ from time import perf_counter
 COLD_STEPS = 60
 COMPARED_STEP = 20  # few: training steps amplify rounding
 WARM_UP_S = 0.5
+MIN_STEPS = 64  # of a group: a loop must run for a while before it counts as the one to compile
 
 
 def load_case(name):
@@ -79,13 +80,13 @@ def main():
     cold += first_steps(step, batches, kept, COLD_STEPS - COMPARED_STEP)[0]
 
     # Warm-up: until the time is over the count grows, so that the loop of `group` is itself compiled by then.
-    count = 2
+    count = MIN_STEPS
     per_step = group(step, batches, kept, count)
     end = perf_counter() + WARM_UP_S
     while perf_counter() < end:
-        count = max(2, int(0.1e6 / per_step))
+        count = max(MIN_STEPS, int(0.1e6 / per_step))
         per_step = group(step, batches, kept, count)
-    count = max(2, int(arguments.seconds * 1e6 / arguments.groups / per_step))
+    count = max(MIN_STEPS, int(arguments.seconds * 1e6 / arguments.groups / per_step))
     groups = [group(step, batches, kept, count) for _ in range(arguments.groups)]
 
     with open(arguments.output, "w", encoding="utf-8") as file:
