@@ -2,7 +2,9 @@
 
 Usage:   python bench/worker.py CASE OUTPUT.json [--compile MODE] [--seconds S] [--groups N] [--threads N]
          dynvm bench/worker.py ... for dynvm: the script is the same.
-Inputs:  bench/cases/CASE.py, whose make() gives the step, inputs fixed by seed.
+Inputs:  bench/cases/CASE.py, whose make() gives the step and a list of batches, the tuples of arguments that it takes in turn,
+         fixed by seed. Each step sees another batch than the one before and its result is kept for a round, in every mode: a
+         step is never the same work twice, and never work that nobody sees.
 Outputs: JSON with
            import_s   importing torch
            cold_us    time of each of the first COLD_STEPS steps, nothing run before
@@ -22,6 +24,7 @@ from time import perf_counter
 COLD_STEPS = 60
 COMPARED_STEP = 20  # few: training steps amplify rounding
 WARM_UP_S = 0.5
+MIN_STEPS = 64  # of a group: a loop must run for a while before it counts as the one to compile
 
 
 def load_case(name):
@@ -32,22 +35,24 @@ def load_case(name):
     return module
 
 
-def first_steps(step, count):
+def first_steps(step, batches, kept, count):
     """The microseconds of each of `count` steps, and what the last one gave."""
     times = []
     result = None
-    for _ in range(count):
+    for i in range(count):
         start = perf_counter()
-        result = step()
+        turn = i % len(batches)
+        kept[turn] = result = step(*batches[turn])
         times.append((perf_counter() - start) * 1e6)
     return times, result
 
 
-def group(step, count):
+def group(step, batches, kept, count):
     """The microseconds per step over `count` steps."""
     start = perf_counter()
-    for _ in range(count):
-        step()
+    for i in range(count):
+        turn = i % len(batches)
+        kept[turn] = step(*batches[turn])
     return (perf_counter() - start) * 1e6 / count
 
 
@@ -66,22 +71,23 @@ def main():
     torch.set_num_threads(arguments.threads)
     import_s = perf_counter() - start
 
-    step = load_case(arguments.case).make()
+    step, batches = load_case(arguments.case).make()
+    kept = [None] * len(batches)
     if arguments.compile:
         step = torch.compile(step, mode=arguments.compile)
-    cold, result = first_steps(step, COMPARED_STEP)
+    cold, result = first_steps(step, batches, kept, COMPARED_STEP)
     results = [float(x) for x in result.detach().flatten()[:64]]
-    cold += first_steps(step, COLD_STEPS - COMPARED_STEP)[0]
+    cold += first_steps(step, batches, kept, COLD_STEPS - COMPARED_STEP)[0]
 
     # Warm-up: until the time is over the count grows, so that the loop of `group` is itself compiled by then.
-    count = 2
-    per_step = group(step, count)
+    count = MIN_STEPS
+    per_step = group(step, batches, kept, count)
     end = perf_counter() + WARM_UP_S
     while perf_counter() < end:
-        count = max(2, int(0.1e6 / per_step))
-        per_step = group(step, count)
-    count = max(2, int(arguments.seconds * 1e6 / arguments.groups / per_step))
-    groups = [group(step, count) for _ in range(arguments.groups)]
+        count = max(MIN_STEPS, int(0.1e6 / per_step))
+        per_step = group(step, batches, kept, count)
+    count = max(MIN_STEPS, int(arguments.seconds * 1e6 / arguments.groups / per_step))
+    groups = [group(step, batches, kept, count) for _ in range(arguments.groups)]
 
     with open(arguments.output, "w", encoding="utf-8") as file:
         json.dump({"import_s": import_s, "cold_us": cold, "groups_us": groups, "steps_per_group": count,

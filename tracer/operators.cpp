@@ -473,7 +473,8 @@ V Recorder::item_of(V container, V key) {
     PyErr_Clear();
     Py_ssize_t wrapped = index < 0 ? index + size : index;
     if (wrapped < 0 || wrapped >= size) return kNoValue;
-    bool small = size <= kGuardedListItems && !lessons_.changing_lists.count(c);
+    // A computed index is another one in the next iteration.
+    bool small = size <= kGuardedListItems && !lessons_.changing_lists.count(c) && at(key).kind != Value::kScalar;
     if (small && promote(container) && promote(key)) {
       list_guard(container);
       return constant(PyList_GET_ITEM(c, wrapped));

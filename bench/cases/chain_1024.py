@@ -6,11 +6,11 @@ import torch.nn.functional as F
 
 def make():
     torch.manual_seed(0)
-    x = torch.randn(1024, 1024)
     w = torch.randn(1024)
     b = torch.randn(1024)
+    batches = [(torch.randn(1024, 1024),) for _ in range(4)]
 
-    def step():
+    def step(x):
         return F.gelu(x * w + b) * torch.sigmoid(x) - torch.tanh(x)
 
-    return step
+    return step, batches

@@ -6,11 +6,11 @@ import torch.nn.functional as F
 
 def make():
     torch.manual_seed(0)
-    x = torch.randn(64, 64)
     w = torch.randn(64)
     b = torch.randn(64)
+    batches = [(torch.randn(64, 64),) for _ in range(4)]
 
-    def step():
+    def step(x):
         return F.gelu(x * w + b) * torch.sigmoid(x) - torch.tanh(x)
 
-    return step
+    return step, batches

@@ -14,10 +14,10 @@ def make():
     torch.manual_seed(0)
     model = example.CharGpt(vocabulary=96, width=96, heads=4, layers=2)
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.01)
-    tokens = torch.randint(96, (example.BATCH_SIZE, example.CONTEXT + 1))
-    inputs, targets = tokens[:, :-1], tokens[:, 1:]
+    excerpts = [torch.randint(96, (example.BATCH_SIZE, example.CONTEXT + 1)) for _ in range(8)]
+    batches = [(tokens[:, :-1], tokens[:, 1:]) for tokens in excerpts]
 
-    def step():
+    def step(inputs, targets):
         _, loss = model(inputs, targets)
         optimizer.zero_grad()
         loss.backward()
@@ -25,4 +25,4 @@ def make():
         optimizer.step()
         return loss
 
-    return step
+    return step, batches

@@ -9,14 +9,13 @@ def make():
     model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     criterion = nn.CrossEntropyLoss()
-    inputs = torch.randn(64, 64)
-    labels = torch.randint(10, (64,))
+    batches = [(torch.randn(64, 64), torch.randint(10, (64,))) for _ in range(8)]
 
-    def step():
+    def step(inputs, labels):
         optimizer.zero_grad()
         loss = criterion(model(inputs), labels)
         loss.backward()
         optimizer.step()
         return loss
 
-    return step
+    return step, batches

@@ -24,8 +24,9 @@
 // A store is left out when the memory is not visible, no tensor object of the trace shares it, and all who read it afterwards are in the
 // group.
 //
-// Snapshots name values, not kernels, so they stay; what they need in memory is emitted before the instruction that has them. Each
-// operation is visited once and groups only grow up to their limits, so the pass ends.
+// Snapshots name values, not kernels, so they stay; what they need in memory is emitted before the instruction that has them. Those of the
+// calls that become kernels go first, and with them, as dead code, the tensor objects that only they showed. Each operation is visited
+// once and groups only grow up to their limits, so the pass ends.
 //
 // Tests: tests/ir/passes/fuse, tests/ir/fuse_fuzz.cpp.
 #include <algorithm>
@@ -79,6 +80,22 @@ class Fuse {
         open_readers_(trace.num_storages),
         needs_(trace.snapshots.size()),
         needs_known_(trace.snapshots.size(), false) {}
+
+  // A call that becomes a kernel leaves the trace no more, so its snapshot is dropped. True when one was.
+  bool drop_snapshots() {
+    look();
+    bool dropped = false;
+    for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
+      Inst& inst = trace_.insts[ref];
+      if (inst.op != Op::k_aten || inst.sunk || inst.snapshot == kNoSnapshot || is_view_call(trace_, inst) || !wanted(inst)) continue;
+      std::vector<Lowered> lowered;
+      std::string why;
+      if (!lower_call(trace_, ref, results_[ref], &lowered, &why)) continue;
+      inst.snapshot = kNoSnapshot;
+      dropped = true;
+    }
+    return dropped;
+  }
 
   void run() {
     look();
@@ -460,6 +477,9 @@ class Fuse {
 
 }  // namespace
 
-void pass_fuse(Trace& trace, const PassOptions& options) { Fuse(trace, options).run(); }
+void pass_fuse(Trace& trace, const PassOptions& options) {
+  if (Fuse(trace, options).drop_snapshots()) pass_dce(trace, options);
+  Fuse(trace, options).run();
+}
 
 }  // namespace dynvm::ir

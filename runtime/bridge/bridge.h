@@ -85,7 +85,7 @@ struct StorageSpec {
     kFresh,   // escapes: allocated for this iteration by `allocate`
     kResult,  // allocated by the call that defines it (operations without an out form)
   } kind = kInput;
-  int64_t bytes = 0;
+  int64_t bytes = 0;   // kArena: 0 when nothing touches it, so that it needs no memory
   int64_t arena_offset = 0;
 };
 

@@ -114,12 +114,12 @@ class Builder {
     out_.spec.wraps.push_back(std::move(spec));
   }
 
-  // A fresh storage is allocated before the first instruction that works on it.
+  // A fresh storage is allocated before the first instruction that works on it, or hands it out uninitialised (an empty tensor).
   void allocations() {
     std::vector<bool> done(plan_.storages.size(), false);
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
       const Inst& inst = trace_.insts[ref];
-      if (inst.sunk || (inst.op != Op::k_aten && inst.op != Op::k_kernel)) continue;
+      if (inst.sunk || (inst.op != Op::k_aten && inst.op != Op::k_kernel && inst.op != Op::k_wrap)) continue;
       auto touch = [&](int32_t meta) {
         if (meta < 0) return;
         int32_t storage = trace_.metas[meta].storage;

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "runtime/torch/block_pool.h"
 #include "runtime/torch/convert.h"
 #include "runtime/torch/python_tensor.h"
 #include "runtime/torch/torch_state.h"
@@ -54,7 +55,7 @@ SessionImpl::SessionImpl(ProgramImpl& program) : program_(program) {
     storages_[s].shadow = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), static_cast<size_t>(plan.bytes),
                                                                  c10::DataPtr(nullptr, plan.device), nullptr, /*resizable=*/false);
     inputs += plan.spec.kind == Kind::kInput;
-    if (plan.spec.kind == Kind::kArena) point(s, static_cast<char*>(arenas_[static_cast<size_t>(plan.arena)].get()) + plan.spec.arena_offset);
+    if (plan.arena >= 0) point(s, static_cast<char*>(arenas_[static_cast<size_t>(plan.arena)].get()) + plan.spec.arena_offset);
   }
   size_t capacity = 8;
   while (capacity < inputs * 4) capacity *= 2;
@@ -206,7 +207,8 @@ int SessionImpl::allocate(int32_t number) {
       const c10::OptionalDeviceGuard device(plan.device.is_cpu() ? std::nullopt : std::optional(plan.device));
       c10::Allocator* allocator = c10::GetAllocator(plan.device.type());
       const size_t bytes = static_cast<size_t>(plan.bytes);
-      slot.real = c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, allocator->allocate(bytes), allocator, /*resizable=*/true));
+      c10::DataPtr memory = plan.device.is_cpu() && bytes >= kPooledBytes ? allocate_pooled(bytes) : allocator->allocate(bytes);
+      slot.real = c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, std::move(memory), allocator, /*resizable=*/true));
       return 0;
     });
     if (failed) return -1;
