@@ -539,6 +539,7 @@ void Recorder::after_backward() {
   for (auto& [id, ref] : tensors_)
     if (requires_graph_.count(ref)) freed.push_back(ref);
   emit(IrOp::k_graph_freed, Type::kVoid, freed);
+  freed_.insert(freed.begin(), freed.end());
   for (V v : live_graph_)
     if (at(v).object != kNoRef && at(v).escaped) give_up(Abort::k_graph_escaped);
 }
