@@ -144,21 +144,26 @@ void penalise(LoopState& loop, Abort reason, const std::string& detail) {
   wait_longer(loop);
 }
 
-// Should an inner loop wait for a loop in a calling frame?
+// Should an inner loop wait for a loop around it, in its own frame or a calling one?
 bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
   _PyInterpreterFrame* frame = view.frame;
+  auto waits_for = [&](PyCodeObject* code, int header) {
+    auto outer = loops.find({code, header});
+    bool going_round = outer != loops.end() && outer->second->frame == frame && outer->second->consecutive > 0;
+    if (outer != loops.end() && outer->second->waits > 0) return false;  // it has been tried
+    int limit = going_round ? heuristics().hot_defer_long : heuristics().hot_defer;
+    if (options().hot > 0) limit /= 20;
+    return static_cast<int64_t>(loop.consecutive) * loop.ops < limit;
+  };
+  int around = vm::enclosing_loop(loop.code, loop.unit - 1);
+  if (around >= 0 && around != loop.unit && waits_for(loop.code, around)) return true;
   vm::Continuation continuation;
   const vm::Inst* at = nullptr;
   while (vm::caller_of(view, frame, &continuation, &at)) {
     frame = vm::FrameView::previous(frame);
     PyCodeObject* code = vm::FrameView::code(frame);
     int header = vm::enclosing_loop(code, vm::unit_of(code, at));
-    if (header < 0) continue;
-    auto outer = loops.find({code, header});
-    bool going_round = outer != loops.end() && outer->second->frame == frame && outer->second->consecutive > 0;
-    if (outer != loops.end() && outer->second->waits > 0) continue;  // it has been tried
-    int limit = going_round ? heuristics().hot_defer_long : heuristics().hot_defer;
-    if (static_cast<int64_t>(loop.consecutive) * loop.ops < limit) return true;
+    if (header >= 0 && waits_for(code, header)) return true;
   }
   return false;
 }
@@ -353,7 +358,7 @@ HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
     return HookResult::kContinue;
   }
   if (loop.consecutive < threshold()) return HookResult::kContinue;
-  if (options().hot == 0 && outer_loop_first(view, loop)) return HookResult::kContinue;
+  if (outer_loop_first(view, loop)) return HookResult::kContinue;
   if (vm::FrameView::generator(view.frame) != nullptr) {
     penalise(loop, Abort::k_generator_frame, "");
     return HookResult::kContinue;

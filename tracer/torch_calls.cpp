@@ -33,7 +33,7 @@ bool holds(const AtenArg& arg, PyObject* number) {
   if (PyErr_Occurred()) PyErr_Clear();
   switch (arg.kind) {
     case AtenArg::kInt: return !PyFloat_Check(number) && static_cast<double>(arg.i) == value;
-    case AtenArg::kFloat: return arg.f == value;
+    case AtenArg::kFloat: return arg.f == value || (arg.dtype == ir::DType::kF32 && arg.f == static_cast<double>(static_cast<float>(value)));
     case AtenArg::kNumberTensor: return (arg.dtype == ir::DType::kF64 ? arg.f : static_cast<double>(arg.i)) == value;
     default: return false;
   }
@@ -398,7 +398,7 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
     if (!same_constant && !PyBool_Check(number)) {
       if (number_tensors.size() == 1) place = &number_tensors[0];
       else if (places.size() == 1 && records[places[0].record].call.args[places[0].arg].kind != AtenArg::kInt) place = &places[0];
-      else if (places.size() == 1 && is_index(records[places[0].record].call)) place = &places[0];
+      else if (places.size() == 1 && takes_any_int(records[places[0].record].call, places[0].arg)) place = &places[0];
     }
     if (place != nullptr) bound.push_back({v, *place});
     else promote(v);
@@ -415,9 +415,14 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
   return true;
 }
 
-// Operations whose int argument may change from run to run without changing the shape of the result.
+// Views whose int argument may change from run to run without changing the shape of the result.
 bool Recorder::is_index(const ir::AtenCall& call) {
   return (call.name == "aten::select" && call.overload == "int") || (call.name == "aten::slice" && call.overload == "Tensor");
+}
+
+// Does an int argument change nothing but the result's contents, or the memory that it looks at?
+bool Recorder::takes_any_int(const ir::AtenCall& call, size_t argument) {
+  return is_index(call) || (call.name == "aten::full" && argument == 1);
 }
 
 bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size_t, V>>& scalars, bool backward) {

@@ -69,6 +69,7 @@ bool start_recording(ThreadView& view) {
   if (g_recorder != nullptr) return false;
   Activation& activation = activation_of(view);
   activation.recording = true;
+  activation.unseen = true;
   activation.stopped = false;
   g_recorder = &activation;
   view.ip = convert_positions(activation, view.ip, true);
