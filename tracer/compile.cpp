@@ -19,6 +19,7 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   auto trace = std::make_unique<LoopTrace>();
   trace->sites = std::move(recording.sites);
   trace->id = recording.trace.id;
+  trace->cut = recording.cut != Abort::kNone;
   ir::Trace& ir = recording.trace;
   std::string name = ir.name;
   if (base::dump_on(base::DumpStage::kIr)) base::dump(base::DumpStage::kIr, name + " recorded", ir::print_trace(ir));

@@ -1,10 +1,12 @@
 // See exits.h. A snapshot lists the root frame's slots, then the inlined frames', outermost first; the evaluator pushes them again as the
-// calls that made them would have.
+// calls that made them would have. A side trace may begin inside inlined frames: its inputs are the slots of all of them (side.h), and they
+// are dropped before those of the exit are pushed.
 #include "tracer/exits.h"
 
 #include <cstring>
 
 #include "runtime/base/log.h"
+#include "tracer/side.h"
 #include "vm/objects.h"
 
 namespace dynvm::tracer {
@@ -33,10 +35,15 @@ void fill(vm::ThreadView& view, _PyInterpreterFrame* frame, std::vector<PyObject
 
 }  // namespace
 
-LeaveResult run_and_leave(vm::ThreadView& view, LoopTrace& trace) {
+LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopTrace& trace) {
   LeaveResult result;
   uint64_t before = trace.compiled->iterations();
+  std::vector<PyObject*> inputs;
   PyObject** base = vm::FrameView::locals(view.frame);
+  if (view.frame != root) {
+    inputs = entry_objects(live_frames(view, root));
+    base = inputs.data();
+  }
   RunResult run = trace.compiled->run(base, vm::eval_breaker(view.tstate));
   result.inst = run.inst;
   base::Report& report = base::report();
@@ -51,10 +58,15 @@ LeaveResult run_and_leave(vm::ThreadView& view, LoopTrace& trace) {
     return result;
   }
   if (run.inst < trace.ops_before.size()) report.tensor_ops_compiled += static_cast<uint64_t>(trace.ops_before[run.inst]);
-  report.side_exits++;
-  trace.entry->exits++;
-  trace.exit_counts[run.inst]++;
   const ir::Trace& ir = trace.compiled->ir();
+  result.at_end = run.kind == RunResult::kLeave;
+  if (result.at_end) {
+    trace.entry->runs++;
+  } else {
+    report.side_exits++;
+    trace.entry->exits++;
+    trace.exit_counts[run.inst]++;
+  }
   if (run.inst < ir.insts.size())
     DYNVM_LOG(kExit, "trace {} leaves at %{} {} (snapshot {}, {} times)", trace.id, run.inst, ir::op_info(ir.insts[run.inst].op).name, run.snapshot,
               trace.exit_counts[run.inst]);
@@ -62,7 +74,7 @@ LeaveResult run_and_leave(vm::ThreadView& view, LoopTrace& trace) {
   PyObject *type = nullptr, *value = nullptr, *tb = nullptr;
   bool raised = run.kind == RunResult::kErrorExit;
   if (raised) PyErr_Fetch(&type, &value, &tb);
-  if (!raised && run.snapshot == 0) {
+  if (!raised && !result.at_end && run.snapshot == 0) {
     for (runtime::FrameState& state : trace.compiled->take_exit_state(run))  // ends the activation; the state is the header's
       for (PyObject* object : state.slots)
         if (object != runtime::slot_unchanged()) Py_XDECREF(object);
@@ -72,6 +84,7 @@ LeaveResult run_and_leave(vm::ThreadView& view, LoopTrace& trace) {
   }
   std::vector<runtime::FrameState> frames = trace.compiled->take_exit_state(run);
   count();
+  while (view.frame != root) vm::drop_frame(view);
   for (size_t i = 0; i < frames.size(); i++) {
     runtime::FrameState& state = frames[i];
     if (i == 0) {

@@ -17,8 +17,10 @@ struct LeaveResult {
   } kind = kNotEntered;
   ir::Ref inst = ir::kNoRef;
   uint64_t iterations = 0;
+  bool at_end = false;  // kLeft: at the trace's own end, not through a guard
 };
 
-LeaveResult run_and_leave(vm::ThreadView& view, LoopTrace& trace);
+// `root`: the frame of the trace's loop, view.frame or one that it was called from; a root trace runs with view.frame == root only.
+LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopTrace& trace);
 
 }  // namespace dynvm::tracer

@@ -3,11 +3,14 @@
 //    hot_loop iterations in one frame, any other is left to the interpreter;
 //  - the outermost loop is preferred: while a calling frame is inside a loop too, an inner loop waits;
 //  - an abort makes the loop wait, twice as long each time; lessons (tracer/recorder.h) are kept, so the next recording does better;
-//  - an exit that teaches a lesson twice drops its trace; other exits that get hot grow a side trace (side.cpp).
+//  - an exit that teaches a lesson twice drops its trace; a place where traces were left often grows a side trace (side.h);
+//  - a trace that was cut before an instruction leaves that one to the interpreter, with the tracer looking on (Skip); behind it a side
+//    trace begins.
 #include "tracer/manager.h"
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstring>
 #include <map>
@@ -23,6 +26,7 @@
 #include "tracer/exits.h"
 #include "tracer/heuristics.h"
 #include "tracer/recorder.h"
+#include "tracer/side.h"
 #include "vm/objects.h"
 
 namespace dynvm::tracer {
@@ -37,7 +41,9 @@ struct LoopState {
   PyCodeObject* code = nullptr;
   int unit = 0;
   Lessons lessons;
-  std::vector<std::unique_ptr<LoopTrace>> roots;
+  std::vector<std::shared_ptr<LoopTrace>> roots;  // shared: dropped while one runs, it lives until it is left
+  std::map<Place, SidePoint> sides;
+  int num_sides = 0;
   _PyInterpreterFrame* frame = nullptr;  // of the last arrival, to count iterations of one run of the loop
   int consecutive = 0;
   int waits = 0;                         // arrivals still to let pass after an abort
@@ -52,6 +58,19 @@ struct LoopState {
 auto& loops = *new std::map<std::pair<PyCodeObject*, int>, std::unique_ptr<LoopState>>;
 Recorder* recorder = nullptr;
 LoopState* recording_loop = nullptr;
+SidePoint* recording_side = nullptr;         // null: a root trace is recorded
+_PyInterpreterFrame* recording_root = nullptr;
+
+// The interpreter is carrying out what no trace can hold: until it is done, in one of these frames, outside of exception handlers.
+struct Skip {
+  LoopState* loop = nullptr;                 // null: not skipping
+  std::vector<_PyInterpreterFrame*> frames;  // from the loop's on
+  const vm::Inst* at = nullptr;              // still to be begun; null: begun
+  SidePoint* side = nullptr;
+  PyObject* handled = nullptr;               // exception that is being handled, to compare only
+  int steps = 0;
+};
+Skip skip;
 bridge::Bridge* torch_bridge = nullptr;
 bool bridge_failed = false;
 std::string bridge_file;
@@ -125,21 +144,26 @@ void penalise(LoopState& loop, Abort reason, const std::string& detail) {
   wait_longer(loop);
 }
 
-// Should an inner loop wait for a loop in a calling frame?
+// Should an inner loop wait for a loop around it, in its own frame or a calling one?
 bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
   _PyInterpreterFrame* frame = view.frame;
+  auto waits_for = [&](PyCodeObject* code, int header) {
+    auto outer = loops.find({code, header});
+    bool going_round = outer != loops.end() && outer->second->frame == frame && outer->second->consecutive > 0;
+    if (outer != loops.end() && outer->second->waits > 0) return false;  // it has been tried
+    int limit = going_round ? heuristics().hot_defer_long : heuristics().hot_defer;
+    if (options().hot > 0) limit /= 20;
+    return static_cast<int64_t>(loop.consecutive) * loop.ops < limit;
+  };
+  int around = vm::enclosing_loop(loop.code, loop.unit - 1);
+  if (around >= 0 && around != loop.unit && waits_for(loop.code, around)) return true;
   vm::Continuation continuation;
   const vm::Inst* at = nullptr;
   while (vm::caller_of(view, frame, &continuation, &at)) {
     frame = vm::FrameView::previous(frame);
     PyCodeObject* code = vm::FrameView::code(frame);
     int header = vm::enclosing_loop(code, vm::unit_of(code, at));
-    if (header < 0) continue;
-    auto outer = loops.find({code, header});
-    bool going_round = outer != loops.end() && outer->second->frame == frame && outer->second->consecutive > 0;
-    if (outer != loops.end() && outer->second->waits > 0) continue;  // it has been tried
-    int limit = going_round ? heuristics().hot_defer_long : heuristics().hot_defer;
-    if (static_cast<int64_t>(loop.consecutive) * loop.ops < limit) return true;
+    if (header >= 0 && waits_for(code, header)) return true;
   }
   return false;
 }
@@ -148,17 +172,36 @@ void forget_recorder() {
   delete recorder;
   recorder = nullptr;
   recording_loop = nullptr;
+  recording_side = nullptr;
+}
+
+// An abort of a side trace is the place's, not the loop's.
+void penalise_side(SidePoint& side, LoopState& loop, Abort reason, const std::string& detail) {
+  int waits = loop.waits, penalty = loop.penalty;
+  penalise(loop, reason, detail);
+  loop.waits = waits;
+  loop.penalty = penalty;
+  if (reason != Abort::k_dict_changes) side.waits = heuristics().penalty_start << std::min(side.failures++, 8);
 }
 
 // Compiles what has been recorded; true when the loop has a new trace.
 bool finish_recording() {
   LoopState& loop = *recording_loop;
+  SidePoint* side = recording_side;
   std::unique_ptr<Recorder> done(recorder);
   recorder = nullptr;
   recording_loop = nullptr;
-  if (done->abort_reason() != Abort::kNone) {
-    penalise(loop, done->abort_reason(), done->abort_detail());
+  recording_side = nullptr;
+  auto failed = [&](Abort reason, const std::string& detail) {
+    if (side != nullptr) penalise_side(*side, loop, reason, detail);
+    else penalise(loop, reason, detail);
     return false;
+  };
+  if (done->abort_reason() != Abort::kNone) {
+    if (!done->is_cut()) return failed(done->abort_reason(), done->abort_detail());
+    report().aborts[abort_name(done->abort_reason())]++;
+    DYNVM_LOG(kAbort, "{}:{} {} {}", PyUnicode_AsUTF8(loop.code->co_filename), PyCode_Addr2Line(loop.code, loop.unit * 2), abort_name(done->abort_reason()),
+              done->abort_detail());
   }
   codegen::set_num_threads(torch_bridge->num_threads());
   Recording recording = done->take();
@@ -166,37 +209,101 @@ bool finish_recording() {
   report().record_ms += recording.ms;
   std::string error;
   Abort reason = Abort::kNone;
-  std::unique_ptr<LoopTrace> trace = compile(std::move(recording), torch_bridge, loop.code, loop.unit, "loop", &reason, &error);
-  if (trace == nullptr) {
-    penalise(loop, reason, error);
-    return false;
+  std::shared_ptr<LoopTrace> trace = compile(std::move(recording), torch_bridge, loop.code, loop.unit, side ? "side" : "loop", &reason, &error);
+  if (trace == nullptr) return failed(reason, error);
+  if (side != nullptr) {
+    side->failures = 0;
+    side->traces.push_back(std::move(trace));
+    loop.num_sides++;
+  } else {
+    loop.penalty = 0;
+    loop.roots.push_back(std::move(trace));
   }
-  loop.penalty = 0;
-  loop.roots.push_back(std::move(trace));
   return true;
 }
 
-HookResult run_traces(vm::ThreadView& view, LoopState& loop, bool* entered);
+HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, bool cut, bool* entered);
+
+// Lets the interpreter carry out the instruction at view.ip (`begun`: it has been), and comes back behind it.
+bool start_skip(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint* side, bool begun) {
+  std::vector<LiveFrame> frames = live_frames(view, root);
+  if (frames.empty() || (!vm::recording() && !vm::start_recording(view))) return false;
+  skip = Skip{};
+  skip.loop = &loop;
+  for (LiveFrame& live : frames) skip.frames.push_back(live.frame);
+  skip.at = begun ? nullptr : view.ip;
+  skip.side = side;
+  skip.handled = view.tstate->exc_info->exc_value;
+  return true;
+}
+
+void stop_skip() { skip = Skip{}; }
+
+HookResult on_skip(vm::ThreadView& view) {
+  _PyInterpreterFrame* ancestor = view.frame;
+  while (ancestor != skip.frames[0] && ancestor != view.entry_frame) ancestor = vm::FrameView::previous(ancestor);
+  if (ancestor != skip.frames[0]) {  // the loop's frame has been left
+    stop_skip();
+    vm::stop_recording(view);
+    return HookResult::kReload;
+  }
+  bool known_frame = false;
+  for (size_t i = skip.frames.size(); i-- > 0 && !known_frame;)
+    if (skip.frames[i] == view.frame) {
+      known_frame = true;
+      if (skip.at == nullptr) skip.frames.resize(i + 1);
+    }
+  bool ready = known_frame && skip.at == nullptr && !view.entered_handler && view.tstate->exc_info->exc_value == skip.handled;
+  if (!ready) {
+    skip.at = nullptr;
+    if (++skip.steps <= heuristics().max_step_over) return HookResult::kContinue;
+    if (skip.side != nullptr) skip.side->failures = INT_MAX;
+    stop_skip();
+    vm::stop_recording(view);
+    return HookResult::kReload;
+  }
+  LoopState& loop = *skip.loop;
+  _PyInterpreterFrame* root = skip.frames[0];
+  stop_skip();
+  vm::stop_recording(view);
+  bool entered = false;
+  HookResult result = travel(view, loop, root, false, &entered);
+  return result == HookResult::kContinue ? HookResult::kReload : result;
+}
 
 HookResult on_record(vm::ThreadView& view) {
+  if (recorder == nullptr) {
+    if (skip.loop != nullptr) return on_skip(view);
+    vm::stop_recording(view);
+    return HookResult::kReload;
+  }
   HookResult result = recorder->step(view);
   if (!recorder->done()) return result;
-  vm::stop_recording(view);
   LoopState& loop = *recording_loop;
+  SidePoint* side = recording_side;
+  _PyInterpreterFrame* root = recording_root;
+  bool cut = recorder->is_cut();
   bool compiled = finish_recording();
-  if (compiled && result != HookResult::kError) {
+  if (cut && compiled && start_skip(view, loop, root, side, true)) return result;
+  vm::stop_recording(view);
+  if (compiled && !cut && result != HookResult::kError) {
     bool entered = false;
-    return run_traces(view, loop, &entered);
+    result = travel(view, loop, root, false, &entered);
   }
   return result == HookResult::kContinue ? HookResult::kReload : result;
 }
 
 void on_event(vm::ThreadView& view, const vm::EventInfo& info) {
-  if (recorder == nullptr) return;
+  bool over = info.event == vm::Event::kActivationEnd || info.event == vm::Event::kHandover;
+  if (recorder == nullptr) {
+    if (over) stop_skip();
+    return;
+  }
   recorder->on_event(view, info);
-  if (info.event == vm::Event::kActivationEnd || info.event == vm::Event::kHandover) {
+  if (over) {
     LoopState& loop = *recording_loop;
-    penalise(loop, recorder->abort_reason(), recorder->abort_detail());
+    if (recording_side != nullptr) penalise_side(*recording_side, loop, recorder->abort_reason(), recorder->abort_detail());
+    else penalise(loop, recorder->abort_reason(), recorder->abort_detail());
     forget_recorder();
   }
 }
@@ -222,56 +329,151 @@ bool learn(LoopState& loop, const LoopTrace& trace, ir::Ref inst_ref) {
   return false;
 }
 
-// Runs the loop's traces from its header until one leaves with the interpreter's state elsewhere, or none can be entered.
-HookResult run_traces(vm::ThreadView& view, LoopState& loop, bool* entered) {
-  for (int attempt = 0; attempt < 1000; attempt++) {
-    bool again = false;
-    for (size_t i = 0; i < loop.roots.size(); i++) {
-      LoopTrace& trace = *loop.roots[i];
-      LeaveResult left = run_and_leave(view, trace);
-      if (left.iterations > 0) *entered = true;
-      switch (left.kind) {
-        case LeaveResult::kNotEntered:  // an entry guard failed; nothing has happened
-          if (left.iterations > 0) again = true;
-          if (learn(loop, trace, left.inst)) trace.lessons++;
-          if (trace.lessons > 0 && ++trace.entry_failures >= 2) {
-            DYNVM_LOG(kTrace, "trace {} dropped: an assumption changed", trace.id);
-            loop.roots.erase(loop.roots.begin() + static_cast<ptrdiff_t>(i));
-            i--;
-            loop.consecutive = heuristics().hot_loop;  // record again at once
-          }
-          break;
-        case LeaveResult::kBreak:
-          // Signals, the GIL, pending calls: seen to here, so that the trace can go on.
-          *entered = true;
-          if (vm::handle_pending(view.tstate) < 0) return HookResult::kError;
-          again = true;
-          break;
-        case LeaveResult::kLeft:
-          *entered = true;
-          trace.fruitless = left.iterations > 0 ? 0 : trace.fruitless + 1;
-          if (learn(loop, trace, left.inst)) {
-            loop.roots.erase(loop.roots.begin() + static_cast<ptrdiff_t>(i));
-            loop.consecutive = heuristics().hot_loop;
-          } else if (trace.fruitless > heuristics().max_fruitless) {
-            DYNVM_LOG(kTrace, "trace {} dropped: it never completes an iteration", trace.id);
-            loop.roots.erase(loop.roots.begin() + static_cast<ptrdiff_t>(i));
-            wait_longer(loop);
-          }
-          return HookResult::kReload;
-        case LeaveResult::kRaised: *entered = true; return HookResult::kError;
-      }
-      if (again) break;
-    }
-    if (!again) break;
+void drop(std::vector<std::shared_ptr<LoopTrace>>& traces, const std::shared_ptr<LoopTrace>& trace) {
+  traces.erase(std::remove(traces.begin(), traces.end(), trace), traces.end());
+}
+
+int threshold() { return options().hot > 0 ? static_cast<int>(options().hot) : heuristics().hot_loop; }
+
+bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint* side) {
+  std::vector<LiveFrame> frames = live_frames(view, root);
+  if (!can_begin(frames) || !vm::start_recording(view)) return false;
+  frames = live_frames(view, root);  // in plain code now
+  recording_loop = &loop;
+  recording_side = side;
+  recording_root = root;
+  recorder = new Recorder(frames, loop.unit, bridge_now(), loop.lessons, next_trace_id++);
+  recorder->has_trace = has_trace;
+  PyCodeObject* code = vm::FrameView::code(view.frame);
+  DYNVM_LOG(kTrace, "recording {}:{}{}", PyUnicode_AsUTF8(code->co_filename), PyCode_Addr2Line(code, vm::lasti_of(code, view.ip) * 2),
+            side ? " (side trace)" : "");
+  return true;
+}
+
+// The state is the loop header's and no root trace could be entered: is another to be recorded?
+HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
+  if (static_cast<int>(loop.roots.size()) >= heuristics().max_roots) return HookResult::kContinue;
+  if (loop.waits > 0) {
+    loop.waits--;
+    return HookResult::kContinue;
   }
-  return *entered ? HookResult::kReload : HookResult::kContinue;
+  if (loop.consecutive < threshold()) return HookResult::kContinue;
+  if (outer_loop_first(view, loop)) return HookResult::kContinue;
+  if (vm::FrameView::generator(view.frame) != nullptr) {
+    penalise(loop, Abort::k_generator_frame, "");
+    return HookResult::kContinue;
+  }
+  return start_recorder(view, loop, view.frame, nullptr) ? HookResult::kReload : HookResult::kContinue;
+}
+
+// Traces can neither be entered nor recorded at this place for now; or is one to be recorded?
+HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint& side, bool main_path) {
+  side.arrivals++;
+  int hot = main_path ? 1 : options().hot > 0 ? std::min(threshold(), heuristics().hot_exit) : heuristics().hot_exit;
+  if (side.arrivals < hot || side.failures > 4 || loop.num_sides >= heuristics().max_side) return HookResult::kContinue;
+  if (static_cast<int>(side.traces.size()) >= heuristics().max_variants) return HookResult::kContinue;
+  if (side.waits > 0) {
+    side.waits--;
+    return HookResult::kContinue;
+  }
+  return start_recorder(view, loop, root, &side) ? HookResult::kReload : HookResult::kContinue;
+}
+
+enum class Entry { kNone, kMoved, kCut, kRaised };
+
+// Runs the first of these traces that can be entered here. kMoved: the state is another now (also the header's again, after iterations).
+Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, std::vector<std::shared_ptr<LoopTrace>>& traces, SidePoint* side) {
+  for (size_t i = 0; i < traces.size(); i++) {
+    std::shared_ptr<LoopTrace> trace = traces[i];
+    LeaveResult left = run_and_leave(view, root, *trace);
+    auto drop_it = [&]() {
+      drop(traces, trace);
+      if (side != nullptr) loop.num_sides--;
+    };
+    auto record_soon = [&]() {
+      if (side != nullptr) side->arrivals = std::max(side->arrivals, heuristics().hot_exit);
+      else loop.consecutive = std::max(loop.consecutive, heuristics().hot_loop);
+    };
+    switch (left.kind) {
+      case LeaveResult::kNotEntered:  // an entry guard failed; nothing has happened
+        if (learn(loop, *trace, left.inst)) trace->lessons++;
+        if (trace->lessons > 0 && ++trace->entry_failures >= 2) {
+          DYNVM_LOG(kTrace, "trace {} dropped: an assumption changed", trace->id);
+          drop_it();
+          record_soon();
+          i--;
+        }
+        if (left.iterations > 0) return Entry::kMoved;
+        break;
+      case LeaveResult::kBreak:
+        // Signals, the GIL, pending calls: seen to here, so that the trace can go on.
+        return vm::handle_pending(view.tstate) < 0 ? Entry::kRaised : Entry::kMoved;
+      case LeaveResult::kLeft:
+        if (left.at_end) {
+          trace->fruitless = 0;
+          return trace->cut ? Entry::kCut : Entry::kMoved;
+        }
+        trace->fruitless = left.iterations > 0 ? 0 : trace->fruitless + 1;
+        if (learn(loop, *trace, left.inst)) {
+          drop_it();
+          record_soon();
+        }
+        return Entry::kMoved;
+      case LeaveResult::kRaised: return Entry::kRaised;
+    }
+  }
+  return Entry::kNone;
+}
+
+// Runs the loop's traces, root and side, from view on until the interpreter has to go on. `cut`: the state is before an instruction that
+// is the interpreter's.
+HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, bool cut, bool* entered) {
+  SidePoint* side = nullptr;
+  bool main_path = !cut;                 // the loop's way always comes here
+  for (;;) {
+    bool header = view.frame == root && vm::unit_of(loop.code, view.ip) == loop.unit;
+    Entry entry = Entry::kNone;
+    if (cut) {
+      return start_skip(view, loop, root, side, false) ? HookResult::kReload : HookResult::kContinue;
+    } else if (header) {
+      if (*entered) {
+        loop.consecutive++;
+        if (*vm::eval_breaker(view.tstate) && vm::handle_pending(view.tstate) < 0) return HookResult::kError;
+      }
+      side = nullptr;
+      entry = enter(view, loop, root, loop.roots, nullptr);
+      if (entry == Entry::kNone) {
+        if (!*entered) return HookResult::kContinue;
+        consider_root(view, loop);
+        return HookResult::kReload;
+      }
+      main_path = false;
+    } else {
+      std::vector<LiveFrame> frames = live_frames(view, root);
+      if (!can_begin(frames)) return HookResult::kReload;
+      side = &loop.sides[place_of(frames)];
+      entry = enter(view, loop, root, side->traces, side);
+      if (entry == Entry::kNone) {
+        consider_side(view, loop, root, *side, main_path);
+        return HookResult::kReload;
+      }
+      main_path = false;
+    }
+    *entered = true;
+    if (entry == Entry::kRaised) return HookResult::kError;
+    cut = entry == Entry::kCut;
+  }
 }
 
 HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
   if (recorder != nullptr) {
     counter.count = 0;
     return HookResult::kContinue;
+  }
+  if (skip.loop != nullptr) {  // what is skipped has loops of its own
+    if (skip.side != nullptr) skip.side->failures = INT_MAX;
+    stop_skip();
+    vm::stop_recording(view);
   }
   LoopState& loop = state_of(counter);
   counter.count = 0;  // each arrival, until decided otherwise
@@ -284,24 +486,22 @@ HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
   bool entered = false;
   HookResult result = HookResult::kContinue;
   if (!loop.roots.empty()) {
-    result = run_traces(view, loop, &entered);
+    result = travel(view, loop, view.frame, false, &entered);
     if (result == HookResult::kError || entered) return result;
-  }
-  if (static_cast<int>(loop.roots.size()) >= heuristics().max_roots) return HookResult::kContinue;
-  if (loop.waits > 0) {
-    loop.waits--;
-    return HookResult::kContinue;
   }
   bridge::Bridge* bridge = bridge_now();
   if (bridge == nullptr) {
     counter.count = bridge_failed || bridge_file.empty() ? INT_MAX : 300;  // no tensors yet
     return HookResult::kContinue;
   }
-  int threshold = options().hot > 0 ? static_cast<int>(options().hot) : heuristics().hot_loop;
   if (!loop.tensors) {
+    if (loop.waits > 0) {
+      loop.waits--;
+      return HookResult::kContinue;
+    }
     // Does an iteration run tensor operations? Count one.
     if (!loop.probing) {
-      if (loop.consecutive + 1 < threshold) return HookResult::kContinue;
+      if (loop.consecutive + 1 < threshold()) return HookResult::kContinue;
       bridge->set_counting(true);
       loop.probe_start = bridge->ops_counted();
       loop.probing = true;
@@ -318,18 +518,7 @@ HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
     }
     loop.tensors = true;
   }
-  if (loop.consecutive < threshold) return HookResult::kContinue;
-  if (options().hot == 0 && outer_loop_first(view, loop)) return HookResult::kContinue;
-  if (vm::FrameView::generator(view.frame) != nullptr) {
-    penalise(loop, Abort::k_generator_frame, "");
-    return HookResult::kContinue;
-  }
-  if (!vm::start_recording(view)) return HookResult::kContinue;
-  recording_loop = &loop;
-  recorder = new Recorder(view, bridge, loop.lessons, next_trace_id++);
-  recorder->has_trace = has_trace;
-  DYNVM_LOG(kTrace, "recording {}:{}", PyUnicode_AsUTF8(loop.code->co_filename), PyCode_Addr2Line(loop.code, loop.unit * 2));
-  return HookResult::kReload;
+  return consider_root(view, loop);
 }
 
 vm::Hooks hooks;

@@ -6,6 +6,7 @@
 #include "runtime/base/log.h"
 #include "runtime/exec/execute.h"
 #include "tracer/heuristics.h"
+#include "tracer/side.h"
 #include "vm/objects.h"
 
 namespace dynvm::tracer {
@@ -19,7 +20,7 @@ using IrOp = ir::Op;
 const char* abort_name(Abort abort) {
   switch (abort) {
     case Abort::kNone: return "none";
-#define X(name, stage, sentence) \
+#define X(name, stage, cuts, sentence) \
   case Abort::k_##name: return #name;
 #include "tracer/aborts.def"
 #undef X
@@ -27,40 +28,52 @@ const char* abort_name(Abort abort) {
   return "?";
 }
 
-Recorder::Recorder(vm::ThreadView& view, bridge::Bridge* bridge, Lessons& lessons, int trace_id)
+Recorder::Recorder(const std::vector<LiveFrame>& live, int header_unit, bridge::Bridge* bridge, Lessons& lessons, int trace_id)
     : bridge_(bridge), lessons_(lessons), start_(std::chrono::steady_clock::now()) {
   if (bridge_ != nullptr) aten_ = bridge_->recorder();
   trace_.id = trace_id;
-  root_code_ = vm::FrameView::code(view.frame);
-  root_unit_ = vm::unit_of(root_code_, view.ip);
-  PyObject* filename = root_code_->co_filename;
-  const char* path = PyUnicode_AsUTF8(filename);
+  root_code_ = vm::FrameView::code(live[0].frame);
+  root_unit_ = header_unit;
+  PyCodeObject* first = vm::FrameView::code(live.back().frame);
+  const char* path = PyUnicode_AsUTF8(first->co_filename);
   const char* slash = path ? strrchr(path, '/') : nullptr;
+  const char* function = PyUnicode_AsUTF8(first->co_name);
   trace_.name = std::string(slash ? slash + 1 : (path ? path : "?")) + ":" +
-                std::to_string(PyCode_Addr2Line(root_code_, vm::lasti_of(root_code_, view.ip) * 2)) + " " +
-                (PyUnicode_AsUTF8(root_code_->co_name) ? PyUnicode_AsUTF8(root_code_->co_name) : "?");
+                std::to_string(PyCode_Addr2Line(first, vm::lasti_of(first, live.back().at) * 2)) + " " + (function ? function : "?");
   PyErr_Clear();
   Value null;
   null.kind = Value::kNull;
   null_ = add_value(std::move(null));
 
-  ShadowFrame root;
-  root.frame = view.frame;
-  root.code = root_code_;
-  root.function = reinterpret_cast<PyObject*>(vm::FrameView::function(view.frame));
-  root.nlocals = vm::FrameView::local_count(view.frame);
-  PyObject** base = vm::FrameView::locals(view.frame);
-  int count = static_cast<int>(view.sp - base);
-  for (int i = 0; i < count; i++) {
-    Ref ref = trace_.add(IrOp::k_slot, Type::kObject, {}, i);
-    V v = object(ref, base[i], false);
-    if (base[i] != nullptr && !lessons_.changing_slots.count({root_code_, i})) {
-      sites_.push_back({Site::kSlot, reinterpret_cast<PyObject*>(root_code_), nullptr, i});
-      became_stable(v, static_cast<int32_t>(sites_.size()) - 1);
+  side_ = live.size() > 1 || vm::unit_of(root_code_, live[0].at) != header_unit;
+  int input = 0;
+  for (const LiveFrame& from : live) {
+    ShadowFrame frame;
+    frame.frame = from.frame;
+    frame.code = vm::FrameView::code(from.frame);
+    frame.function = reinterpret_cast<PyObject*>(vm::FrameView::function(from.frame));
+    frame.nlocals = vm::FrameView::local_count(from.frame);
+    frame.continuation = from.continuation;
+    if (!frames_.empty()) {
+      const LiveFrame& caller = live[frames_.size() - 1];
+      frame.call_unit = vm::unit_of(frames_.back().code, caller.at);
+      frame.function_value = object(trace_.add(IrOp::k_slot, Type::kObject, {}, input++), frame.function, false);
+      at(frame.function_value).stable = true;
     }
-    root.slots.push_back(v);
+    PyObject** base = vm::FrameView::locals(from.frame);
+    int count = static_cast<int>(from.sp - base);
+    for (int i = 0; i < count; i++) {
+      V v = object(trace_.add(IrOp::k_slot, Type::kObject, {}, input++), base[i], false);
+      // What lies on the stack in the middle of an expression is a result, unless it is going to be called.
+      bool lasting = !side_ || i < frame.nlocals || (base[i] != nullptr && PyCallable_Check(base[i]) && !is_tensor(base[i]));
+      if (base[i] != nullptr && lasting && !lessons_.changing_slots.count({frame.code, i})) {
+        sites_.push_back({Site::kSlot, reinterpret_cast<PyObject*>(frame.code), nullptr, i});
+        became_stable(v, static_cast<int32_t>(sites_.size()) - 1);
+      }
+      frame.slots.push_back(v);
+    }
+    frames_.push_back(std::move(frame));
   }
-  frames_.push_back(std::move(root));
 }
 
 Recorder::~Recorder() {
@@ -71,6 +84,13 @@ Recorder::~Recorder() {
 
 Recording Recorder::take() {
   Recording recording;
+  if (cut_at_ > 0) {
+    trace_.insts.resize(cut_at_);  // what came after belongs to an instruction that the trace does not hold
+    recording.cut = abort_;
+    tensor_ops_ = 0;
+    for (const ir::Inst& inst : trace_.insts) tensor_ops_ += inst.op == IrOp::k_aten || inst.op == IrOp::k_read_scalar;
+    fill_wraps();
+  }
   recording.trace = std::move(trace_);
   recording.sites = std::move(sites_);
   recording.owned = std::move(owned_);
@@ -81,7 +101,7 @@ Recording Recorder::take() {
 }
 
 void Recorder::give_up(Abort reason, std::string detail) {
-  if (done_ && abort_ != Abort::kNone) return;
+  if (done_) return;
   done_ = true;
   abort_ = reason;
   detail_ = std::move(detail);
@@ -92,6 +112,80 @@ void Recorder::give_up(Abort reason, std::string detail) {
     detail_ += std::string(detail_.empty() ? "" : ", ") + (i + 1 == frames_.size() ? "in " : "called by ") + (name ? name : "?") + " line " +
                std::to_string(PyCode_Addr2Line(frames_[i].code, unit * 2));
     if (i + 1 == frames_.size() && previous_ip_) detail_ += " at " + std::string(vm::op_name(vm::opcode(previous_ip_)));
+  }
+  if (!frames_.empty() && cut()) detail_ += "; the trace ends there";
+}
+
+// The trace ends before the current instruction: nothing but guards and makings may be kept of what has been recorded for it.
+bool Recorder::cut() {
+  switch (abort_) {
+#define X(name, stage, cuts, sentence) \
+  case Abort::k_##name: if (!cuts) return false; break;
+#include "tracer/aborts.def"
+#undef X
+    default: return false;
+  }
+  if (abort_ == Abort::k_loop_left && (!side_ || tensor_ops_ == 0)) return false;
+  if (!started_ || step_begin_ == 0 || !consumers_.empty() || frames_.size() != step_depth_ || top().slots.size() != step_slots_) return false;
+  if (graph_alive()) return false;
+  size_t keep = trace_.insts.size();
+  for (size_t i = trace_.insts.size(); i-- > step_begin_;) {
+    uint32_t effects = ir::op_info(trace_.insts[i].op).effects;
+    bool makes = trace_.insts[i].sunk || (effects & ir::kNew);
+    if (!makes && (effects & (ir::kWrite | ir::kBarrier | ir::kTensorMemory))) keep = i;
+  }
+  if (keep == trace_.insts.size()) keep = SIZE_MAX;
+  if (keep != SIZE_MAX && (current_snapshot_ < 0 || keep < snapshot_end_)) return false;
+  Abort reason = abort_;
+  bool effect_done = effect_done_;
+  if (current_snapshot_ < 0) snapshot();
+  if (current_snapshot_ < 0 || abort_ != reason) return false;
+  if (keep != SIZE_MAX) trace_.insts.resize(keep);
+  effect_done_ = effect_done;
+  trace_.add(IrOp::k_leave, Type::kVoid, {}, 0, current_snapshot_);
+  cut_at_ = trace_.insts.size();
+  return true;
+}
+
+// Is there a tensor whose graph a coming backward() may need? A trace that ends here would have to build it.
+bool Recorder::graph_alive() {
+  auto alive = [&](V v) {
+    const Value& value = at(v);
+    return value.kind == Value::kTensor && value.wrap.requires_grad && !value.wrap.is_leaf && freed_.count(value.ref) == 0;
+  };
+  std::set<V> seen;
+  std::function<bool(V)> any = [&](V v) {
+    if (!seen.insert(v).second) return false;
+    if (alive(v)) return true;
+    for (V item : std::vector<V>(at(v).items))
+      if (any(item)) return true;
+    return false;
+  };
+  for (ShadowFrame& frame : frames_)
+    for (V v : frame.slots)
+      if (any(v)) return true;
+  for (auto& [place, v] : pending_)
+    if (any(v)) return true;
+  return false;
+}
+
+// What a side trace finds: in inlined frames the same functions, and in these, as on each stack, objects and nulls in the same places. The
+// slots of inlined frames are needed whole, because the frames are made anew when the trace is left.
+void Recorder::guard_frames() {
+  for (size_t i = 0; i < frames_.size(); i++) {
+    if (i > 0) {
+      promote(frames_[i].function_value);
+      guard_code_unchanged(frames_[i].function);
+    }
+    for (size_t k = i > 0 ? 0 : static_cast<size_t>(frames_[0].nlocals); k < frames_[i].slots.size(); k++) {
+      V v = frames_[i].slots[k];
+      if (concrete(v) != nullptr) {
+        guard(IrOp::k_guard_bound, {at(v).ref});
+      } else {
+        guard(IrOp::k_guard_is, {at(v).ref, const_ref(nullptr)}, -1);
+        frames_[i].slots[k] = null_;
+      }
+    }
   }
 }
 
@@ -283,17 +377,18 @@ void Recorder::on_event(vm::ThreadView&, const vm::EventInfo& info) {
   }
 }
 
-void Recorder::finish(IrOp end) {
+// The loop's header has been reached.
+void Recorder::finish() {
   flush_pending();
   effect_done_ = false;  // the end's snapshot is the state behind them
   current_snapshot_ = -1;
-  // What is written back is needed for good, so it is made now, before the snapshot.
-  for (size_t i = 0; i < frames_[0].slots.size(); i++) {
+  // What a loop writes back is needed for good, so it is made now, before the snapshot.
+  for (size_t i = 0; i < frames_[0].slots.size() && !side_; i++) {
     V v = frames_[0].slots[i];
     if (i < root_initial_.size() && v == root_initial_[i]) continue;
     if (at(v).kind != Value::kNull) as_object(v);
   }
-  emit(end, Type::kVoid, {}, 0, true);
+  emit(side_ ? IrOp::k_leave : IrOp::k_loop, Type::kVoid, {}, 0, true);
   fill_wraps();
   if (tensor_ops_ < heuristics().min_tensor_ops) give_up(Abort::k_no_tensor_work);
   done_ = true;
@@ -303,6 +398,9 @@ HookResult Recorder::step(vm::ThreadView& view) {
   if (done_) return drain(view);
   current_snapshot_ = -1;
   effect_done_ = false;
+  step_begin_ = trace_.insts.size();
+  step_depth_ = frames_.size();
+  step_slots_ = top().slots.size();
   if (view.entered_handler) {
     give_up(Abort::k_exception);
     return HookResult::kContinue;
@@ -327,8 +425,10 @@ HookResult Recorder::step(vm::ThreadView& view) {
       trace_.torch_states.push_back(state);
       guard(IrOp::k_guard_torch_state, {}, 0);
     }
+    if (side_) guard_frames();
+    root_initial_ = frames_[0].slots;
   } else if (frames_.size() == 1 && current_unit_ == root_unit_) {
-    finish(IrOp::k_loop);
+    finish();
     return HookResult::kContinue;
   }
   return record(view);

@@ -1,6 +1,7 @@
-// Records one iteration of a hot loop as a Trace.
+// Records one iteration of a hot loop as a Trace, or the rest of one from inside it (side.h).
 //
-// Inputs: the live state before each plain instruction (vm::Hooks::record). Output: a Trace, or an abort reason.
+// Inputs: the live state before each plain instruction (vm::Hooks::record). Output: a Trace, or an abort reason. A trace that reaches an
+// instruction that it cannot hold is cut: it ends before it, and the reason is kept beside it.
 //
 // How. Beside each frame of the recorded activation stands a ShadowFrame with one Value per slot. An instruction is either left to the
 // evaluator (pure stack work, control flow) with its effect mirrored, or carried out here through the C API, so that what is recorded and
@@ -41,7 +42,7 @@ namespace dynvm::tracer {
 
 enum class Abort : uint8_t {
   kNone,
-#define X(name, stage, sentence) k_##name,
+#define X(name, stage, cuts, sentence) k_##name,
 #include "tracer/aborts.def"
 #undef X
 };
@@ -83,13 +84,17 @@ struct Recording {
   ir::Trace trace;
   std::vector<Site> sites;
   std::vector<PyObject*> owned;     // objects that trace.objects borrows: the compiled trace takes them over
+  Abort cut = Abort::kNone;         // why the trace ends before the loop's header
   int tensor_ops = 0;
   double ms = 0;
 };
 
+struct LiveFrame;
+
 class Recorder {
  public:
-  Recorder(vm::ThreadView& view, bridge::Bridge* bridge, Lessons& lessons, int trace_id);
+  // `frames`: from the loop's frame to the one to begin in. header_unit: of the loop.
+  Recorder(const std::vector<LiveFrame>& frames, int header_unit, bridge::Bridge* bridge, Lessons& lessons, int trace_id);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -99,6 +104,7 @@ class Recorder {
   void on_event(vm::ThreadView& view, const vm::EventInfo& info);
   bool done() const { return done_ && consumers_.empty(); }
   Abort abort_reason() const { return abort_; }
+  bool is_cut() const { return cut_at_ > 0; }
   const std::string& abort_detail() const { return detail_; }
   Recording take();
 
@@ -110,7 +116,10 @@ class Recorder {
 
   // --- ending
   void give_up(Abort reason, std::string detail = {});
-  void finish(ir::Op end);
+  void finish();
+  bool cut();                        // ends the trace before the current instruction; false: not possible
+  bool graph_alive();
+  void guard_frames();               // of a side trace: what its inlined frames are
 
   // --- values
   V add_value(Value value);
@@ -292,6 +301,9 @@ class Recorder {
   bool convert_records(std::vector<bridge::OpRecord>& records, const std::vector<V>& inputs, bool backward);
   bool convert_record(bridge::OpRecord& record, const std::vector<std::pair<size_t, V>>& scalars, bool backward);
   static bool is_index(const ir::AtenCall& call);
+  static bool comes_back_unchanged(const ir::AtenCall& call, PyObject* number);
+  bool bind_graph_numbers(const std::vector<bridge::OpRecord>& records, const std::function<void(size_t, size_t, V)>& bind);
+  static bool takes_any_int(const ir::AtenCall& call, size_t argument);
   ir::Ref tensor_of_id(int32_t id);
   int32_t meta_of(int32_t id);
   void collect(V v, std::vector<V>* tensors, std::vector<V>* numbers);
@@ -329,6 +341,8 @@ class Recorder {
   std::unordered_map<int32_t, int32_t> metas_;
   std::unordered_map<int32_t, int32_t> storages_;
   std::unordered_map<int64_t, ir::Ref> int_refs_, float_refs_;
+  std::map<int32_t, V> number_tensors_;                  // wrapped numbers in the graph, by tensor id
+  std::vector<V> graph_numbers_;                         // number parameters of differentiated operations
   std::vector<V> live_graph_;                            // tensor values with a live autograd graph
   V null_ = kNoValue;
   PyCodeObject* root_code_;
@@ -339,6 +353,11 @@ class Recorder {
   std::map<V, std::pair<V, V>> functions_;               // functions made here: defaults, keyword defaults
   std::set<PyObject*> guarded_dicts_;
   std::vector<V> root_initial_;
+  bool side_ = false;
+  size_t step_begin_ = 0, step_depth_ = 0, step_slots_ = 0;  // of the current instruction: trace length, frames, slots of the innermost
+  size_t snapshot_end_ = 0;                              // length of the trace when the last snapshot was taken
+  size_t cut_at_ = 0;                                    // length of a trace that has been cut
+  std::set<ir::Ref> freed_;                              // tensor values whose graph backward() has freed
   const vm::Inst* previous_ip_ = nullptr;
   int current_unit_ = 0;
   std::string mismatch_;

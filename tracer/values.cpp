@@ -264,6 +264,7 @@ int32_t Recorder::snapshot() {
   for (auto& [place, v] : pending_) snapshot.stores.push_back({const_ref(place.first), const_ref(place.second), as_snapshot(v)});
   trace_.snapshots.push_back(std::move(snapshot));
   current_snapshot_ = static_cast<int32_t>(trace_.snapshots.size()) - 1;
+  snapshot_end_ = trace_.insts.size();
   return current_snapshot_;
 }
 

@@ -216,6 +216,7 @@ PyObject* evaluate_frame(PyThreadState* tstate, Frame* frame, int throwing) {
   act.tstate = tstate;
   act.entry = frame;
   act.recording = false;
+  act.unseen = false;
   act.stopped = false;
   act.entered_handler = false;
   tstate->cframe = &act.cframe;
@@ -279,6 +280,7 @@ record_stub: {
   }
   ThreadView view{tstate, frame, ip, sp, act.entry, nullptr, act.entered_handler, &act};
   act.entered_handler = false;
+  act.unseen = false;
   SYNC();
   const HookResult outcome = g_hooks->record(view);
   if (likely(outcome == HookResult::kContinue && act.recording)) goto* labels[ip->op];
@@ -296,7 +298,7 @@ record_stub: {
   if (outcome == HookResult::kError) goto error_here;
   if (outcome == HookResult::kReturn) goto leave_frame;
   ip = const_cast<Inst*>(act.recording ? as_plain(frame->f_code, ip) : as_fast(frame->f_code, ip));
-  if (act.recording && !moved) goto* labels[ip->op];  // the hook has seen this state already
+  if (act.recording && !moved && !act.unseen) goto* labels[ip->op];  // the hook has seen this state already
   DISPATCH();
 }
 

@@ -30,6 +30,7 @@ struct Activation {
   PyThreadState* tstate;
   cpython::Frame* entry;
   bool recording;             // this activation runs plain code through Hooks::record
+  bool unseen;                // recording has just begun: the hook is to see the present instruction
   bool stopped;               // stop_recording() came from an event: fast code from the next instruction on
   bool entered_handler;
 };

@@ -69,6 +69,7 @@ bool start_recording(ThreadView& view) {
   if (g_recorder != nullptr) return false;
   Activation& activation = activation_of(view);
   activation.recording = true;
+  activation.unseen = true;
   activation.stopped = false;
   g_recorder = &activation;
   view.ip = convert_positions(activation, view.ip, true);
@@ -189,12 +190,13 @@ void drop_frame(ThreadView& view) {
   }
 }
 
-bool caller_of(const ThreadView& view, _PyInterpreterFrame* frame, Continuation* continuation, const Inst** at) {
+bool caller_of(const ThreadView& view, _PyInterpreterFrame* frame, Continuation* continuation, const Inst** at, PyObject*** sp) {
   bool found = false;
   each_link(activation_of(view), [&](Link& link, cpython::Frame* candidate) {
     if (candidate != frame) return;
     *continuation = link.continuation;
     *at = link.ip;
+    if (sp != nullptr) *sp = link.sp;
     found = true;
   });
   return found;

@@ -8,10 +8,12 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <unordered_map>
 
@@ -195,6 +197,7 @@ class RecorderImpl final : public bridge::Recorder {
     if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
       arg.kind = ir::AtenArg::kNumberTensor;
       if (!number_value(tensor, arg)) refuse(record, "complex number");
+      arg.ints = {id_of(tensor)};
       return;
     }
     arg.kind = ir::AtenArg::kTensor;
@@ -325,7 +328,7 @@ class RecorderImpl final : public bridge::Recorder {
   }
 
   // A tensor made from Python values: nothing that torch dispatches has written its data, so the record carries a copy of it. A single number
-  // is recorded as one, for the caller to see where it comes from.
+  // is recorded as a new tensor filled with it, for the caller to see where it comes from.
   void describe_lifted(const at::Tensor& tensor, bridge::OpRecord& record) {
     if (!record.unsupported.empty()) return;
     if (!tensor.defined() || !tensor.device().is_cpu()) {
@@ -337,19 +340,41 @@ class RecorderImpl final : public bridge::Recorder {
       return;
     }
     ir::AtenArg arg;
+    record.tensors.clear();
     if (tensor.dim() == 0 && number_value(tensor, arg)) {
-      arg.kind = ir::AtenArg::kNumberTensor;
-      const bool is_float = c10::isFloatingType(tensor.scalar_type());
-      record.number = is_float ? bridge::OpRecord::kFloatNumber : tensor.scalar_type() == c10::ScalarType::Bool ? bridge::OpRecord::kBoolNumber : bridge::OpRecord::kIntNumber;
-      record.float_value = arg.f;
-      record.int_value = arg.i;
+      const c10::ScalarType type = tensor.scalar_type();
+      arg.kind = c10::isFloatingType(type) ? ir::AtenArg::kFloat : type == c10::ScalarType::Bool ? ir::AtenArg::kBool : ir::AtenArg::kInt;
+      ir::AtenArg no_sizes, dtype, none;
+      no_sizes.kind = ir::AtenArg::kIntList;
+      dtype.kind = ir::AtenArg::kInt;
+      dtype.i = static_cast<int64_t>(type);
+      none.kind = ir::AtenArg::kNone;
+      record.call.name = "aten::full";
+      record.call.overload.clear();
+      record.call.args = {no_sizes, arg, dtype, none, none, none};
+      return;
     } else {
       c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView | DispatchKeySet(kRecordKey));
       arg.kind = ir::AtenArg::kOpaque;
       arg.i = intern_opaque(tensor.clone());
     }
     record.call.args.assign(1, arg);
-    record.tensors.clear();
+  }
+
+  // squeeze_ and the like: to a tensor that the same call has made, and that nobody has seen yet, it is the view of its name.
+  void describe_moved(int32_t old_id, bridge::OpRecord& record) {
+    static const std::set<std::string> views = {"aten::squeeze_", "aten::unsqueeze_", "aten::t_", "aten::transpose_", "aten::swapdims_", "aten::swapaxes_"};
+    bool made_here = false;
+    for (const bridge::OpRecord& earlier : records_) {
+      const auto& results = earlier.call.results;
+      made_here = made_here || (&earlier != &record && std::find(results.begin(), results.end(), old_id) != results.end());
+    }
+    if (!made_here || !views.count(record.call.name)) {
+      refuse(record, "changes a tensor's geometry in place");
+      return;
+    }
+    record.call.name.pop_back();
+    record.call.mutates.clear();
   }
 
   void add_result(const at::Tensor& tensor, int schema_alias, const std::vector<int32_t>& argument_storages, bridge::OpRecord& record,
@@ -374,13 +399,12 @@ class RecorderImpl final : public bridge::Recorder {
           const auto kind = call.args[i].kind;
           if ((kind == ir::AtenArg::kTensor || kind == ir::AtenArg::kTensorList) && shares(i)) alias = static_cast<int32_t>(i);
         }
-        if (alias < 0 && schema_alias >= 0 && call.args[static_cast<size_t>(schema_alias)].kind != ir::AtenArg::kOpaque &&
-            call.args[static_cast<size_t>(schema_alias)].kind != ir::AtenArg::kNumberTensor) {
-          refuse(record, "result should share its argument's storage but does not");
+        if (alias < 0 && schema_alias >= 0) {
+          const auto kind = call.args[static_cast<size_t>(schema_alias)].kind;
+          if (kind == ir::AtenArg::kTensor || kind == ir::AtenArg::kTensorList) refuse(record, "result should share its argument's storage but does not");
         }
-        for (const auto& [impl, old_id] : written) {
-          if (impl == tensor.unsafeGetTensorImpl() && old_id != id) refuse(record, "changes a tensor's geometry in place");
-        }
+        for (const auto& [impl, old_id] : written)
+          if (impl == tensor.unsafeGetTensorImpl() && old_id != id) describe_moved(old_id, record);
       }
     }
     call.results.push_back(id);

@@ -1,0 +1,59 @@
+// Side traces: what they begin with, and where.
+//
+// A side trace begins where another trace was left, or behind an instruction that no trace can hold: at any instruction of any frame of the
+// activation inside the loop. It knows nothing of the trace that was left: the interpreter's frames are complete when it is entered, so
+// one side trace serves all exits to its place. It ends at the loop's header.
+//
+// Its inputs are numbered through all frames, root first: the root frame's slots as in a root trace, then for each inlined frame its function
+// and its slots.
+// Tests: tests/traces, tests/programs.
+#pragma once
+
+#include <Python.h>
+
+#include <compare>
+#include <memory>
+#include <vector>
+
+#include "tracer/compile.h"
+#include "vm/vm.h"
+
+namespace dynvm::tracer {
+
+// One live frame of the activation.
+struct LiveFrame {
+  _PyInterpreterFrame* frame = nullptr;
+  const vm::Inst* at = nullptr;          // the calling instruction; the innermost frame's: about to be executed
+  vm::Continuation continuation = vm::Continuation::kPush;
+  PyObject** sp = nullptr;
+};
+
+// Where a side trace begins: the position in each frame. The depth of each stack follows from it.
+struct Position {
+  PyCodeObject* code = nullptr;
+  int unit = 0;
+  vm::Continuation continuation = vm::Continuation::kPush;
+  auto operator<=>(const Position&) const = default;
+};
+using Place = std::vector<Position>;
+
+struct SidePoint {
+  std::vector<std::shared_ptr<LoopTrace>> traces;  // variants
+  int arrivals = 0;                                // that no trace could be entered at
+  int waits = 0;
+  int failures = 0;                                // recordings given up in a row
+};
+
+// The frames from `root` to view.frame; empty when root is not in the activation.
+std::vector<LiveFrame> live_frames(const vm::ThreadView& view, _PyInterpreterFrame* root);
+
+Place place_of(const std::vector<LiveFrame>& frames);
+
+// Can a trace begin with these frames? They are dropped and pushed again, so nobody may hold them, and their results must go where the
+// recorder knows.
+bool can_begin(const std::vector<LiveFrame>& frames);
+
+// The inputs, borrowed.
+std::vector<PyObject*> entry_objects(const std::vector<LiveFrame>& frames);
+
+}  // namespace dynvm::tracer
