@@ -301,8 +301,6 @@ class Recorder {
   bool convert_records(std::vector<bridge::OpRecord>& records, const std::vector<V>& inputs, bool backward);
   bool convert_record(bridge::OpRecord& record, const std::vector<std::pair<size_t, V>>& scalars, bool backward);
   static bool is_index(const ir::AtenCall& call);
-  static bool comes_back_unchanged(const ir::AtenCall& call, PyObject* number);
-  bool bind_graph_numbers(const std::vector<bridge::OpRecord>& records, const std::function<void(size_t, size_t, V)>& bind);
   static bool takes_any_int(const ir::AtenCall& call, size_t argument);
   ir::Ref tensor_of_id(int32_t id);
   int32_t meta_of(int32_t id);
@@ -341,8 +339,6 @@ class Recorder {
   std::unordered_map<int32_t, int32_t> metas_;
   std::unordered_map<int32_t, int32_t> storages_;
   std::unordered_map<int64_t, ir::Ref> int_refs_, float_refs_;
-  std::map<int32_t, V> number_tensors_;                  // wrapped numbers in the graph, by tensor id
-  std::vector<V> graph_numbers_;                         // number parameters of differentiated operations
   std::vector<V> live_graph_;                            // tensor values with a live autograd graph
   V null_ = kNoValue;
   PyCodeObject* root_code_;

@@ -395,32 +395,15 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
           if (records[r].call.args[a].kind == AtenArg::kNumberTensor) number_tensors.push_back({r, a});
         }
     Place* place = nullptr;
-    auto differentiated = [&](const ir::AtenCall& call) {
-      if (!call.grad_mode) return false;
-      for (const AtenArg& arg : call.args)
-        if ((arg.kind == AtenArg::kTensor || arg.kind == AtenArg::kTensorList) && std::count(arg.ints.begin(), arg.ints.end(), 1) > 0) return true;
-      return false;
-    };
     if (!same_constant && !PyBool_Check(number)) {
       if (number_tensors.size() == 1) place = &number_tensors[0];
       else if (places.size() == 1 && records[places[0].record].call.args[places[0].arg].kind != AtenArg::kInt) place = &places[0];
       else if (places.size() == 1 && takes_any_int(records[places[0].record].call, places[0].arg)) place = &places[0];
     }
-    if (place != nullptr) {
-      const ir::AtenCall& call = records[place->record].call;
-      const AtenArg& arg = call.args[place->arg];
-      if (arg.kind == AtenArg::kNumberTensor) {
-        if (!arg.ints.empty()) number_tensors_[arg.ints[0]] = v;
-      } else if (arg.kind == AtenArg::kFloat && differentiated(call)) {
-        if (comes_back_unchanged(call, number)) graph_numbers_.push_back(v);
-        else place = nullptr;
-      }
-    }
     if (place != nullptr) bound.push_back({v, *place});
     else promote(v);
     if (done_) return false;
   }
-  if (backward && !bind_graph_numbers(records, [&](size_t record, size_t arg, V v) { bound.push_back({v, {record, arg}}); })) return false;
   for (size_t r = 0; r < records.size(); r++) {
     OpRecord& record = records[r];
     if (record.raised) continue;
@@ -429,49 +412,6 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
       if (place.record == r) scalars.push_back({place.arg, v});
     if (!convert_record(record, scalars, backward)) return false;
   }
-  return true;
-}
-
-// Operations whose derivatives take a number parameter as it is. 0 and 1 may be left out of them.
-bool Recorder::comes_back_unchanged(const ir::AtenCall& call, PyObject* number) {
-  static const std::set<std::string> names = {"aten::add", "aten::sub", "aten::addcmul", "aten::addcdiv"};
-  double value = PyFloat_AsDouble(number);
-  return names.count(call.name) != 0 && value != 0 && value != 1 && value != -1;
-}
-
-// Numbers of forward operations that the derivatives read again: a wrapped number is the same tensor; a parameter is found by its value, which
-// no constant of the graph may have too.
-bool Recorder::bind_graph_numbers(const std::vector<OpRecord>& records, const std::function<void(size_t, size_t, V)>& bind) {
-  for (V v : graph_numbers_) {
-    if (at(v).kind != Value::kScalar) continue;
-    int places = 0, others = 0;
-    for (const ir::AtenCall& call : trace_.calls)
-      for (const AtenArg& arg : call.args) {
-        bool constant_number = arg.kind == AtenArg::kFloat || arg.kind == AtenArg::kNumberTensor;
-        others += constant_number && holds(arg, concrete(v));
-      }
-    for (V other : graph_numbers_) others += other != v && PyObject_RichCompareBool(concrete(other), concrete(v), Py_EQ) == 1;
-    for (auto& [id, other] : number_tensors_) others += other != v && PyObject_RichCompareBool(concrete(other), concrete(v), Py_EQ) == 1;
-    for (size_t r = 0; r < records.size(); r++)
-      for (size_t a = 0; a < records[r].call.args.size(); a++) {
-        const AtenArg& arg = records[r].call.args[a];
-        bool known_tensor = arg.kind == AtenArg::kNumberTensor && !arg.ints.empty() && number_tensors_.count(arg.ints[0]) != 0;
-        if (known_tensor || (arg.kind != AtenArg::kFloat && arg.kind != AtenArg::kNumberTensor) || !holds(arg, concrete(v))) continue;
-        bind(r, a, v);
-        places++;
-      }
-    if (places > 0 && others > 0) {
-      give_up(Abort::k_unsupported_operation, "a number of the graph that is equal to another one");
-      return false;
-    }
-  }
-  for (size_t r = 0; r < records.size(); r++)
-    for (size_t a = 0; a < records[r].call.args.size(); a++) {
-      const AtenArg& arg = records[r].call.args[a];
-      if (arg.kind != AtenArg::kNumberTensor || arg.ints.empty()) continue;
-      auto known_tensor = number_tensors_.find(arg.ints[0]);
-      if (known_tensor != number_tensors_.end() && at(known_tensor->second).kind == Value::kScalar) bind(r, a, known_tensor->second);
-    }
   return true;
 }
 
@@ -513,11 +453,9 @@ bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size
       position[i] = static_cast<int32_t>(compact.size());
       compact.push_back(operands[i]);
     }
-  for (AtenArg& arg : call.args) {
-    if (arg.kind == AtenArg::kNumberTensor) arg.ints.clear();
+  for (AtenArg& arg : call.args)
     for (int32_t& operand : arg.operands)
       if (operand >= 0) operand = position[operand];
-  }
   for (auto& [index, v] : scalars) {
     AtenArg& arg = call.args[index];
     bool wants_float = arg.kind == AtenArg::kFloat || (arg.kind == AtenArg::kNumberTensor && arg.dtype == ir::DType::kF64);

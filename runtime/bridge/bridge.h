@@ -26,7 +26,7 @@
 
 namespace dynvm::bridge {
 
-inline constexpr int kBridgeVersion = 2;
+inline constexpr int kBridgeVersion = 1;
 
 // Conventions of AtenCall here and in CallSpec, beyond those of ir/trace.h:
 //  - results of a list type stand one by one; a result that is no tensor stands as -1.
@@ -130,7 +130,6 @@ struct SessionFunctions {
   int (*call)(Session*, int32_t call, const int64_t* scalars);       // -1: raised. 1: a view with run-time numbers has another geometry than recorded, nothing has happened. Scalars are bit patterns (int64, double, bool 0/1).
   int (*read_scalar)(Session*, int32_t tensor, int64_t* value);      // value: bits of int64, double or 0/1
   int (*bump_version)(Session*, int32_t tensor, int32_t by);         // on the real tensor behind an input or fresh storage
-  int (*set_numbers)(Session*, int32_t call, const int64_t* scalars); // of a call that only a wrap runs; -1: raised
   PyObject* (*wrap)(Session*, int32_t wrap);                         // new reference or null (raised)
   void (*end_iteration)(Session*);                                   // drops results and fresh storages that nobody else holds
 };

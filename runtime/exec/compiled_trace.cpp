@@ -226,20 +226,7 @@ RunResult CompiledTrace::run(PyObject** root_slots, const volatile int* eval_bre
 
 PyObject* CompiledTrace::wrap(Activation* activation, int32_t inst) {
   auto* self = static_cast<CompiledTrace*>(activation->owner);
-  const bridge::SessionFunctions& functions = self->bridge_->functions();
-  if (auto fused = self->programs_.fused_numbers.find(static_cast<Ref>(inst)); fused != self->programs_.fused_numbers.end()) {
-    std::vector<int64_t> numbers;
-    for (const TracePrograms::FusedCall& call : fused->second) {
-      numbers.clear();
-      for (Ref number : call.numbers) {
-        const ir::Inst& source = self->trace_.insts[number];
-        bool constant = source.op == Op::k_const_int || source.op == Op::k_const_float || source.op == Op::k_const_bool;
-        numbers.push_back(constant ? source.imm : activation->values()[self->values_.values[number].slot]);
-      }
-      if (functions.set_numbers(session_of(activation), call.call, numbers.data()) != 0) return nullptr;
-    }
-  }
-  return functions.wrap(session_of(activation), self->programs_.plan.wrap[inst]);
+  return self->bridge_->functions().wrap(session_of(activation), self->programs_.plan.wrap[inst]);
 }
 
 // New values first, then the stores, then the drops: a drop may run code that looks at the frame.

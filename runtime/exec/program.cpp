@@ -101,13 +101,13 @@ class Builder {
     spec.wrap = trace_.wraps[inst.imm];
     spec.tensor = out_.plan.tensor[trace_.arg(inst, 0)];
     for (Ref forward : spec.wrap.forward) {
+      if (trace_.insts[forward].sunk && has_numbers(trace_.insts[forward])) {
+        // Its numbers reach the bridge only when it is called.
+        status_ = base::Status::failure("`" + ir::print_inst(trace_, ref) + "` runs a fused call with run-time numbers again: `" +
+                                        ir::print_inst(trace_, forward) + "`");
+        return;
+      }
       spec.forward.push_back(call(forward));
-      const Inst& again = trace_.insts[forward];
-      if (!again.sunk || !has_numbers(again)) continue;
-      TracePrograms::FusedCall fused{spec.forward.back(), {}};
-      for (uint32_t k = 0; k < again.count; ++k)
-        if (trace_.insts[trace_.arg(again, k)].type != Type::kTensor) fused.numbers.push_back(trace_.arg(again, k));
-      out_.fused_numbers[ref].push_back(std::move(fused));
     }
     spec.wrap.forward.clear();
     out_.plan.wrap[ref] = static_cast<int32_t>(out_.spec.wraps.size());

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <vector>
 
 #include "codegen/trace/compile.h"
@@ -21,12 +20,6 @@ struct TracePrograms {
   bridge::ProgramSpec spec;
   codegen::TensorPlan plan;
   bool has_tensors = false;
-  // By wrap: fused calls that it may run again, with the numbers they take at run time.
-  struct FusedCall {
-    int32_t call;
-    std::vector<ir::Ref> numbers;
-  };
-  std::map<ir::Ref, std::vector<FusedCall>> fused_numbers;
 };
 
 base::Status build_program(const ir::Trace& trace, const ir::Plan& plan, TracePrograms* out);

@@ -203,14 +203,6 @@ void SessionImpl::run_forward(const WrapPlan& plan) {
       if (!place.required_grad && value.requires_grad()) value = value.detach();
       replace_tensor(stack, place, std::move(value));
     }
-    // The graph keeps the numbers; the session's own tensors for them get others in the next iteration.
-    for (const ScalarPlace& place : call.scalars) {
-      if (place.as != ScalarPlace::kNumberTensor) continue;
-      IValue& argument = stack[static_cast<size_t>(place.argument)];
-      at::Tensor copy = argument.toTensor().clone();
-      copy.unsafeGetTensorImpl()->set_wrapped_number(argument.toTensor().unsafeGetTensorImpl()->is_wrapped_number());
-      argument = std::move(copy);
-    }
     const c10::AutoGradMode grad_mode(call.call.grad_mode);
     if (call.call.is_random) {
       TORCH_CHECK(state.generator.defined(), "dynvm: the graph cannot be rebuilt, for ", call.call.name, " has not drawn in this iteration");

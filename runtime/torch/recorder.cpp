@@ -197,7 +197,6 @@ class RecorderImpl final : public bridge::Recorder {
     if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
       arg.kind = ir::AtenArg::kNumberTensor;
       if (!number_value(tensor, arg)) refuse(record, "complex number");
-      arg.ints = {id_of(tensor)};
       return;
     }
     arg.kind = ir::AtenArg::kTensor;

@@ -360,10 +360,6 @@ bool SessionImpl::move_view(const CallPlan& plan, CallState& state) {
   return true;
 }
 
-int SessionImpl::set_numbers(int32_t number, const int64_t* scalars) {
-  return run_plain([&] { put_scalars(program_.calls[static_cast<size_t>(number)], calls_[static_cast<size_t>(number)], scalars); });
-}
-
 int SessionImpl::read_scalar(int32_t number, int64_t* value) {
   const at::Tensor& tensor = shadows_[static_cast<size_t>(number)];
   const auto read = [&](const void* data) {
@@ -480,7 +476,6 @@ const bridge::SessionFunctions& session_functions() {
       [](bridge::Session* s, int32_t call, const int64_t* scalars) { return of(s)->call(call, scalars); },
       [](bridge::Session* s, int32_t tensor, int64_t* value) { return of(s)->read_scalar(tensor, value); },
       [](bridge::Session* s, int32_t tensor, int32_t by) { return of(s)->bump_version(tensor, by); },
-      [](bridge::Session* s, int32_t call, const int64_t* scalars) { return of(s)->set_numbers(call, scalars); },
       [](bridge::Session* s, int32_t wrap) { return of(s)->wrap(wrap); },
       [](bridge::Session* s) { of(s)->end_iteration(); },
   };
