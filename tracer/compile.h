@@ -21,6 +21,7 @@ struct LoopTrace {
   std::unique_ptr<runtime::CompiledTrace> compiled;
   std::vector<Site> sites;
   std::vector<int32_t> ops_before;     // by instruction: eager operations done before it in an iteration
+  bool timed = false;                  // the report wants to know how long runs take
   int lessons = 0;
   int entry_failures = 0;
   int fruitless = 0;                   // runs in a row that left before an iteration was complete
