@@ -61,7 +61,7 @@ struct StoragePlan {
   c10::Device device{c10::kCPU};
   int64_t bytes = 0;                      // size of the shadow storage
   int64_t first_byte = 0, last_byte = 0;  // what the tensors on it touch
-  int32_t arena = -1;                     // kArena: index into ProgramImpl::arenas
+  int32_t arena = -1;                     // kArena: index into ProgramImpl::arenas, -1 where it needs no memory
 };
 
 struct TensorPlan {

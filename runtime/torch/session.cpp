@@ -54,7 +54,7 @@ SessionImpl::SessionImpl(ProgramImpl& program) : program_(program) {
     storages_[s].shadow = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), static_cast<size_t>(plan.bytes),
                                                                  c10::DataPtr(nullptr, plan.device), nullptr, /*resizable=*/false);
     inputs += plan.spec.kind == Kind::kInput;
-    if (plan.spec.kind == Kind::kArena) point(s, static_cast<char*>(arenas_[static_cast<size_t>(plan.arena)].get()) + plan.spec.arena_offset);
+    if (plan.arena >= 0) point(s, static_cast<char*>(arenas_[static_cast<size_t>(plan.arena)].get()) + plan.spec.arena_offset);
   }
   size_t capacity = 8;
   while (capacity < inputs * 4) capacity *= 2;
