@@ -36,7 +36,8 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   options.stress_exits = base::options().stress == "exit";
   std::unique_ptr<runtime::CompiledTrace> compiled;
   options.listing = base::dump_on(base::DumpStage::kAsm);
-  options.count_residuals = !base::options().report.empty() || base::options().stats;
+  trace->timed = base::report_wanted();
+  options.count_residuals = base::report_wanted();
   status = runtime::CompiledTrace::compile(std::move(recording.trace), plan, bridge, options, &compiled);
   if (!status.ok()) {
     *reason = Abort::k_compile_failed;

@@ -3,6 +3,7 @@
 // are dropped before those of the exit are pushed.
 #include "tracer/exits.h"
 
+#include <chrono>
 #include <cstring>
 
 #include "runtime/base/log.h"
@@ -14,6 +15,22 @@ namespace dynvm::tracer {
 namespace {
 
 using runtime::RunResult;
+
+// Adds the time between its making and its end to the trace's in the report.
+class RunTimer {
+ public:
+  explicit RunTimer(const LoopTrace& trace) : entry_(trace.timed ? trace.entry : nullptr) {
+    if (entry_) start_ = Clock::now();
+  }
+  ~RunTimer() {
+    if (entry_) entry_->compiled_ms += std::chrono::duration<double, std::milli>(Clock::now() - start_).count();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  base::TraceReport* entry_;
+  Clock::time_point start_;
+};
 
 // Puts `slots` (owned) into the frame: localsplus, then the value stack.
 void fill(vm::ThreadView& view, _PyInterpreterFrame* frame, std::vector<PyObject*>& slots, bool root, PyObject** old_sp) {
@@ -37,6 +54,7 @@ void fill(vm::ThreadView& view, _PyInterpreterFrame* frame, std::vector<PyObject
 
 LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopTrace& trace) {
   LeaveResult result;
+  const RunTimer timer(trace);
   uint64_t before = trace.compiled->iterations();
   std::vector<PyObject*> inputs;
   PyObject** base = vm::FrameView::locals(view.frame);
@@ -57,7 +75,10 @@ LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopT
     result.kind = LeaveResult::kBreak;
     return result;
   }
-  if (run.inst < trace.ops_before.size()) report.tensor_ops_compiled += static_cast<uint64_t>(trace.ops_before[run.inst]);
+  if (run.inst < trace.ops_before.size()) {
+    report.tensor_ops_compiled += static_cast<uint64_t>(trace.ops_before[run.inst]);
+    if (trace.entry->tensor_ops > 0) trace.entry->partial_runs += static_cast<double>(trace.ops_before[run.inst]) / trace.entry->tensor_ops;
+  }
   const ir::Trace& ir = trace.compiled->ir();
   result.at_end = run.kind == RunResult::kLeave;
   if (result.at_end) {

@@ -11,12 +11,14 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <chrono>
 #include <climits>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "codegen/parallel.h"
 #include "runtime/base/dump.h"
@@ -37,6 +39,8 @@ using vm::HookResult;
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 struct LoopState {
   PyCodeObject* code = nullptr;
   int unit = 0;
@@ -52,6 +56,20 @@ struct LoopState {
   bool tensors = false;
   uint64_t probe_start = 0;
   int64_t ops = 0;                       // tensor operations of one iteration
+  // Only where the report wants it: how long the interpreter takes for an iteration.
+  Clock::time_point arrival;             // the last one, where the interpreter went on by itself from there
+  bool timing = false;
+  double fastest_ms = 0;                 // 0: none measured
+
+  void left_by_interpreter(bool wanted) {
+    timing = wanted;
+    if (wanted) arrival = Clock::now();
+  }
+  void arrived() {
+    if (!std::exchange(timing, false)) return;
+    double ms = std::chrono::duration<double, std::milli>(Clock::now() - arrival).count();
+    if (fastest_ms == 0 || ms < fastest_ms) fastest_ms = ms;
+  }
 };
 
 // Never destroyed: traces own Python objects, and static destructors run after Python has gone.
@@ -124,7 +142,7 @@ bridge::Bridge* bridge_now() {
     Py_XDECREF(tb);
     return nullptr;
   }
-  if (!options().report.empty() || options().stats) torch_bridge->set_counting(true);
+  if (base::report_wanted()) torch_bridge->set_counting(true);
   codegen::set_parallel_for(torch_bridge->parallel_for());
   return torch_bridge;
 }
@@ -217,6 +235,7 @@ bool finish_recording() {
     loop.num_sides++;
   } else {
     loop.penalty = 0;
+    trace->entry->interpreted_ms = loop.fastest_ms;
     loop.roots.push_back(std::move(trace));
   }
   return true;
@@ -465,23 +484,10 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
   }
 }
 
-HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
-  if (recorder != nullptr) {
-    counter.count = 0;
-    return HookResult::kContinue;
-  }
-  if (skip.loop != nullptr) {  // what is skipped has loops of its own
-    if (skip.side != nullptr) skip.side->failures = INT_MAX;
-    stop_skip();
-    vm::stop_recording(view);
-  }
-  LoopState& loop = state_of(counter);
+// What is to be done at an arrival that no recording is going on at.
+HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop) {
   counter.count = 0;  // each arrival, until decided otherwise
   counter.trace = loop.roots.empty() ? nullptr : &loop;
-  if (loop.frame != view.frame) {
-    loop.frame = view.frame;
-    loop.consecutive = 0;
-  }
   loop.consecutive++;
   bool entered = false;
   HookResult result = HookResult::kContinue;
@@ -508,7 +514,7 @@ HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
       return HookResult::kContinue;
     }
     loop.probing = false;
-    bool counting_stays = !options().report.empty() || options().stats;
+    bool counting_stays = base::report_wanted();
     if (!counting_stays) bridge->set_counting(false);
     loop.ops = static_cast<int64_t>(bridge->ops_counted() - loop.probe_start);
     if (loop.ops < heuristics().min_tensor_ops) {
@@ -519,6 +525,29 @@ HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
     loop.tensors = true;
   }
   return consider_root(view, loop);
+}
+
+HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
+  if (recorder != nullptr) {
+    counter.count = 0;
+    if (counter.client[0] != nullptr) static_cast<LoopState*>(counter.client[0])->timing = false;
+    return HookResult::kContinue;
+  }
+  if (skip.loop != nullptr) {  // what is skipped has loops of its own
+    if (skip.side != nullptr) skip.side->failures = INT_MAX;
+    stop_skip();
+    vm::stop_recording(view);
+  }
+  LoopState& loop = state_of(counter);
+  if (loop.frame != view.frame) {
+    loop.frame = view.frame;
+    loop.consecutive = 0;
+    loop.timing = false;
+  }
+  loop.arrived();
+  HookResult result = decide(view, counter, loop);
+  loop.left_by_interpreter(result == HookResult::kContinue && counter.count == 0 && base::report_wanted());
+  return result;
 }
 
 vm::Hooks hooks;

@@ -91,6 +91,9 @@ struct Recording {
 
 struct LiveFrame;
 
+// Does a recorded argument hold this number?
+bool holds_number(const ir::AtenArg& arg, PyObject* number);
+
 class Recorder {
  public:
   // `frames`: from the loop's frame to the one to begin in. header_unit: of the loop.
@@ -315,6 +318,9 @@ class Recorder {
   void note_grads();
   void after_backward();
   void fill_wraps();
+  struct BoundNumber { V value; size_t record, arg; };   // a changing number is that argument of that operation
+  void note_graph_numbers(const std::vector<bridge::OpRecord>& records, const std::vector<BoundNumber>& bound);
+  bool bind_graph_numbers(const std::vector<bridge::OpRecord>& records, std::vector<BoundNumber>* bound);
   Handler torch_operator(vm::ThreadView& view, ir::Op op, std::vector<V> args, int64_t imm, int pops, const char* name, bool pushes = true);
 
   bridge::Bridge* bridge_;
@@ -362,6 +368,8 @@ class Recorder {
   bool done_ = false;
   std::set<int32_t> moving_storages_;                    // storages that a view with a changing offset looks at, and its own
   std::set<ir::Ref> requires_graph_;                     // tensor values that autograd tracks
+  struct GraphNumber { int uses = 0; bool derived = false; };
+  std::map<V, GraphNumber> graph_numbers_;               // changing numbers that a backward() may use
   ir::Ref last_number_ = ir::kNoRef;
   PyObject* raw_result_ = nullptr;
   bool executed_ = false;

@@ -27,8 +27,9 @@ namespace {
 
 bool is_number(PyObject* o) { return o != nullptr && (PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o)); }
 
-// Does a recorded argument hold this number?
-bool holds(const AtenArg& arg, PyObject* number) {
+}  // namespace
+
+bool holds_number(const AtenArg& arg, PyObject* number) {
   double value = PyFloat_Check(number) ? PyFloat_AS_DOUBLE(number) : PyLong_AsDouble(number);
   if (PyErr_Occurred()) PyErr_Clear();
   switch (arg.kind) {
@@ -38,8 +39,6 @@ bool holds(const AtenArg& arg, PyObject* number) {
     default: return false;
   }
 }
-
-}  // namespace
 
 bool Recorder::touches_torch(PyObject* callee, const std::vector<V>& args) {
   if (bridge_ == nullptr) return false;
@@ -377,8 +376,7 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
   std::vector<V> tensors, numbers;
   for (V v : inputs) collect(v, &tensors, &numbers);
   // Which recorded argument is which changing number? Decided for all before anything is emitted: freezing one needs the state before.
-  struct Place { size_t record, arg; };
-  std::vector<std::pair<V, Place>> bound;
+  std::vector<BoundNumber> bound;
   std::vector<V> changing;
   for (V v : numbers)
     if (at(v).kind == Value::kScalar && std::find(changing.begin(), changing.end(), v) == changing.end()) changing.push_back(v);
@@ -387,29 +385,31 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
     bool same_constant = false;
     for (V other : numbers)
       if (other != v && PyObject_RichCompareBool(concrete(other), number, Py_EQ) == 1) same_constant = true;
-    std::vector<Place> places, number_tensors;
+    std::vector<BoundNumber> places, number_tensors;
     for (size_t r = 0; r < records.size(); r++)
       for (size_t a = 0; a < records[r].call.args.size(); a++)
-        if (holds(records[r].call.args[a], number)) {
-          places.push_back({r, a});
-          if (records[r].call.args[a].kind == AtenArg::kNumberTensor) number_tensors.push_back({r, a});
+        if (holds_number(records[r].call.args[a], number)) {
+          places.push_back({v, r, a});
+          if (records[r].call.args[a].kind == AtenArg::kNumberTensor) number_tensors.push_back({v, r, a});
         }
-    Place* place = nullptr;
+    BoundNumber* place = nullptr;
     if (!same_constant && !PyBool_Check(number)) {
       if (number_tensors.size() == 1) place = &number_tensors[0];
       else if (places.size() == 1 && records[places[0].record].call.args[places[0].arg].kind != AtenArg::kInt) place = &places[0];
       else if (places.size() == 1 && takes_any_int(records[places[0].record].call, places[0].arg)) place = &places[0];
     }
-    if (place != nullptr) bound.push_back({v, *place});
+    if (place != nullptr) bound.push_back(*place);
     else promote(v);
     if (done_) return false;
   }
+  if (backward && !bind_graph_numbers(records, &bound)) return false;
+  note_graph_numbers(records, bound);
   for (size_t r = 0; r < records.size(); r++) {
     OpRecord& record = records[r];
     if (record.raised) continue;
     std::vector<std::pair<size_t, V>> scalars;
-    for (auto& [v, place] : bound)
-      if (place.record == r) scalars.push_back({place.arg, v});
+    for (const BoundNumber& number : bound)
+      if (number.record == r) scalars.push_back({number.arg, number.value});
     if (!convert_record(record, scalars, backward)) return false;
   }
   return true;

@@ -39,10 +39,15 @@ struct KernelEntry {
   const void* context = nullptr;
 };
 
+// What a residual operation did in all runs. ticks: of the processor's time stamp counter, from before its operands are gathered to after it.
+struct ResidualCounter {
+  uint64_t runs = 0, ticks = 0;
+};
+
 struct TraceCodeOptions {
   bool stress_exits = false;                 // each guard fails once
   bool listing = false;                      // keep the text for --dump=asm
-  std::vector<uint64_t>* counters = nullptr; // by Ref: how often residual operations ran; null: not counted. Must not move.
+  std::vector<ResidualCounter>* counters = nullptr;  // by Ref: of residual operations; null: not counted. Must not move.
 };
 
 struct TraceCodeInput {

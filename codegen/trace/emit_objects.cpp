@@ -1,6 +1,8 @@
 // Writes to objects, and everything that is a call of a helper (emitter.h).
 #include "codegen/trace/emitter.h"
 
+#include <cstddef>
+
 namespace dynvm::codegen {
 
 using namespace asmjit;
@@ -59,16 +61,34 @@ int32_t TraceEmitter::gather_numbers() {
   return numbers;
 }
 
-void TraceEmitter::count() {
-  if (options_.counters == nullptr || !(ir::op_info(inst_->op).effects & ir::kBarrier)) return;
-  a_.mov(rax, imm(&(*options_.counters)[ref_]));
-  a_.inc(qword_ptr(rax));
+// The time stamps are summed up: each run subtracts its beginning and adds its end.
+void TraceEmitter::begin_count() {
+  counted_ = options_.counters != nullptr && ((ir::op_info(inst_->op).effects & ir::kBarrier) || inst_->op == Op::k_call_known);
+  if (!counted_) return;
+  ResidualCounter* counter = &(*options_.counters)[ref_];
+  a_.rdtsc();
+  a_.shl(rdx, 32);
+  a_.or_(rax, rdx);
+  a_.mov(rcx, imm(counter));
+  a_.inc(qword_ptr(rcx, offsetof(ResidualCounter, runs)));
+  a_.sub(qword_ptr(rcx, offsetof(ResidualCounter, ticks)), rax);
+}
+
+void TraceEmitter::end_count() {
+  if (!counted_) return;
+  a_.mov(rsi, rax);  // the helper's result
+  a_.rdtsc();
+  a_.shl(rdx, 32);
+  a_.or_(rax, rdx);
+  a_.mov(rcx, imm(&(*options_.counters)[ref_]));
+  a_.add(qword_ptr(rcx, offsetof(ResidualCounter, ticks)), rax);
+  a_.mov(rax, rsi);
 }
 
 bool TraceEmitter::emit_helper() {
   const Helper& helper = helpers_.of(inst_->op);
   if (helper.shape == HelperShape::kNone || helper.address == nullptr) return false;
-  count();
+  begin_count();
   switch (helper.shape) {
     case HelperShape::kValues:
     case HelperShape::kNullable:
@@ -96,6 +116,7 @@ bool TraceEmitter::emit_helper() {
     default: return false;
   }
   call(helper.address);
+  end_count();
   check_result(helper.shape);
   return true;
 }

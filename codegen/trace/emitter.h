@@ -82,7 +82,8 @@ class TraceEmitter {
   void compare_ints(asmjit::x86::CondCode code);
   void compare_floats();
   void replace_field(const Mem& field, Ref value);
-  void count();
+  void begin_count();
+  void end_count();
 
   const TraceCodeInput& input_;
   const TraceCodeOptions& options_;
@@ -107,6 +108,7 @@ class TraceEmitter {
   Ref ref_ = 0;
   const Inst* inst_ = nullptr;
   int32_t scratch_used_ = 0;
+  bool counted_ = false;  // the current instruction is counted
   std::vector<bool> bound_;  // by Ref: a guard before has found an object there (the code has no branches within an iteration)
 };
 

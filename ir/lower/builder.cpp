@@ -1,6 +1,8 @@
 // Building lowered kernels (builder.h).
 #include "ir/lower/builder.h"
 
+#include <utility>
+
 namespace dynvm::ir {
 
 std::vector<int64_t> Builder::broadcast(const TensorMeta& meta) const {
@@ -53,7 +55,55 @@ Value Builder::number(size_t argument) {
   return make(kernel_.add_scalar(type_, static_cast<int32_t>(k)));
 }
 
+bool Builder::is_product(Value a) const { return kernel_.nodes[a.node].op == KOp::k_mul && is_floating(kernel_.nodes[a.node].dtype); }
+
+Value Builder::negative(int32_t node) {
+  const KernelNode& n = kernel_.nodes[node];
+  if (n.op == KOp::k_const) return make(kernel_.add_const(n.dtype, -n.f));
+  return make(kernel_.add(KOp::k_neg, node));
+}
+
+// Of two products the first one is contracted.
+Value Builder::plus(Value a, Value b) {
+  if (!is_product(a)) std::swap(a, b);
+  if (!is_product(a)) return op(KOp::k_add, b, a);
+  KernelNode product = kernel_.nodes[a.node];
+  return op(KOp::k_fma, make(product.a), make(product.b), b);
+}
+
+Value Builder::minus(Value a, Value b) {
+  if (is_product(a)) {
+    KernelNode product = kernel_.nodes[a.node];
+    return op(KOp::k_fma, make(product.a), make(product.b), negative(b.node));
+  }
+  if (!is_product(b)) return op(KOp::k_sub, a, b);
+  KernelNode product = kernel_.nodes[b.node];
+  return op(KOp::k_fma, negative(product.a), make(product.b), a);
+}
+
+// Products that went into a contraction.
+void Builder::drop_unused() {
+  std::vector<KernelNode>& nodes = kernel_.nodes;
+  std::vector<int32_t> position(nodes.size(), -1);
+  for (const KernelStore& store : kernel_.stores) position[store.node] = 0;
+  for (size_t n = nodes.size(); n-- > 0;)
+    for (int32_t a : {nodes[n].a, nodes[n].b, nodes[n].c})
+      if (a >= 0 && position[n] == 0) position[a] = 0;
+  size_t kept = 0;
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    if (position[n] < 0) continue;
+    KernelNode node = nodes[n];
+    for (int32_t* a : {&node.a, &node.b, &node.c})
+      if (*a >= 0) *a = position[*a];
+    position[n] = static_cast<int32_t>(kept);
+    nodes[kept++] = node;
+  }
+  nodes.resize(kept);
+  for (KernelStore& store : kernel_.stores) store.node = position[store.node];
+}
+
 Lowered Builder::finish(std::string_view name) {
+  drop_unused();
   std::vector<size_t> kept;
   for (size_t k = 0; k < sizes_.size(); ++k)
     if (sizes_[k] != 1 || (kernel_.reduce_dims >> k & 1)) kept.push_back(k);

@@ -49,6 +49,10 @@ class Builder {
   // Rounds to the dtype as a store and a load between two operations would.
   Value rounded(Value a, DType dtype) { return cast(cast(a, dtype), type_); }
   Value op(KOp op, Value a, Value b = {}, Value c = {}) { return make(kernel_.add(op, a.node, b.node, c.node)); }
+  // a + b, a - b. A floating product that is added is not rounded before: ATen's kernels are compiled with contraction, which does the same
+  // to the products of one operation, and only to those.
+  Value plus(Value a, Value b);
+  Value minus(Value a, Value b);
   Value constant(double value) { return make(kernel_.add_const(type_, value)); }
   Value number(size_t argument);  // in the compute dtype
   Value index(int dim) { return make(kernel_.add_index(dim)); }
@@ -61,6 +65,9 @@ class Builder {
 
  private:
   int32_t operand(Ref tensor, std::vector<int64_t> strides, int64_t extra_offset);
+  bool is_product(Value a) const;
+  Value negative(int32_t node);
+  void drop_unused();
   const CallView& call_;
   std::vector<int64_t> sizes_;
   DType type_ = DType::kF32;
@@ -68,8 +75,8 @@ class Builder {
   std::vector<Ref> tensors_, scalars_;
 };
 
-inline Value operator+(Value a, Value b) { return a.builder->op(KOp::k_add, a, b); }
-inline Value operator-(Value a, Value b) { return a.builder->op(KOp::k_sub, a, b); }
+inline Value operator+(Value a, Value b) { return a.builder->plus(a, b); }
+inline Value operator-(Value a, Value b) { return a.builder->minus(a, b); }
 inline Value operator*(Value a, Value b) { return a.builder->op(KOp::k_mul, a, b); }
 inline Value operator/(Value a, Value b) { return a.builder->op(KOp::k_div, a, b); }
 inline Value operator-(Value a) { return a.builder->op(KOp::k_neg, a); }

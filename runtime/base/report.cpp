@@ -38,6 +38,25 @@ uint64_t sum(const std::map<std::string, uint64_t>& counts) {
                          [](uint64_t total, const auto& entry) { return total + entry.second; });
 }
 
+using Names = std::vector<std::pair<std::string, ResidualReport>>;
+
+// Those that took the most time first.
+Names by_time(const std::map<std::string, ResidualReport>& residuals) {
+  Names sorted(residuals.begin(), residuals.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.ms > b.second.ms; });
+  return sorted;
+}
+
+// "print 3 in 0.2 ms, sorted 1 in 0.0 ms": at most three.
+std::string most_costly(const std::map<std::string, ResidualReport>& residuals) {
+  std::string text;
+  Names sorted = by_time(residuals);
+  for (size_t i = 0; i < sorted.size() && i < 3; ++i)
+    text += fmt::format("{}{} {} in {:.1f} ms", i == 0 ? "" : ", ", sorted[i].first, sorted[i].second.calls, sorted[i].second.ms);
+  if (sorted.size() > 3) text += fmt::format(", {} more", sorted.size() - 3);
+  return text;
+}
+
 // "name 3, other 1": the most frequent ones first, at most five.
 std::string most_frequent(const std::map<std::string, uint64_t>& counts) {
   std::vector<std::pair<std::string, uint64_t>> sorted(counts.begin(), counts.end());
@@ -70,6 +89,8 @@ void write_file(const std::string& file, const std::string& text) {
 
 Report& report() { return state().report; }
 
+bool report_wanted() { return !options().report.empty() || options().stats; }
+
 void on_report(std::function<void(Report&)> fill) { state().fillers.push_back(std::move(fill)); }
 
 TraceReport& Report::add_trace() {
@@ -82,7 +103,7 @@ double Report::time_saved_ms() const {
   double saved = 0;
   for (const TraceReport& trace : traces) {
     if (trace.interpreted_ms > 0 && trace.compiled_ms > 0) {
-      saved += trace.interpreted_ms * static_cast<double>(trace.runs) - trace.compiled_ms;
+      saved += trace.interpreted_ms * (static_cast<double>(trace.runs) + trace.partial_runs) - trace.compiled_ms;
     }
   }
   return saved;
@@ -104,12 +125,18 @@ std::string Report::json() const {
                              {"kernels", trace.kernels},
                              {"runs", trace.runs},
                              {"exits", trace.exits},
+                             {"partial_runs", trace.partial_runs},
                              {"interpreted_ms", trace.interpreted_ms},
                              {"compiled_ms", trace.compiled_ms}});
   }
   all["side_exits"] = side_exits;
   all["aborts"] = aborts;
-  all["residual_calls"] = residual_calls;
+  all["residual_calls"] = nlohmann::ordered_json::object();
+  all["residual_ms"] = nlohmann::ordered_json::object();
+  for (const auto& [name, residual] : by_time(residual_calls)) {
+    all["residual_calls"][name] = residual.calls;
+    all["residual_ms"][name] = residual.ms;
+  }
   all["handovers"] = handovers;
   all["record_ms"] = record_ms;
   all["compile_ms"] = compile_ms;
@@ -134,7 +161,9 @@ std::string Report::stats() const {
   text += fmt::format("  tensor operations {}, {:.1f} % of them in compiled traces\n", tensor_ops_total, share);
   text += fmt::format("  side exits        {}\n", side_exits);
   text += fmt::format("  aborts            {}{}\n", sum(aborts), in_brackets(most_frequent(aborts)));
-  text += fmt::format("  residual calls    {}{}\n", sum(residual_calls), in_brackets(most_frequent(residual_calls)));
+  uint64_t residuals = 0;
+  for (const auto& [name, residual] : residual_calls) residuals += residual.calls;
+  text += fmt::format("  residual calls    {}{}\n", residuals, in_brackets(most_costly(residual_calls)));
   text += fmt::format("  hand-overs        {}\n", handovers);
   text += fmt::format("  recording         {:.1f} ms\n", record_ms);
   text += fmt::format("  compiling         {:.1f} ms\n", compile_ms);
@@ -161,7 +190,7 @@ void write_report() {
 
 void write_report_at_exit() {
   State& all = state();
-  if (all.owner != 0 || (options().report.empty() && !options().stats)) return;
+  if (all.owner != 0 || !report_wanted()) return;
   all.owner = getpid();
   std::string& file = options().report;
   if (!file.empty() && file[0] != '/') {  // the script may change the working directory

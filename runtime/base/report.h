@@ -29,8 +29,15 @@ struct TraceReport {
   int kernels = 0;               // generated kernels of one run
   uint64_t runs = 0;             // complete runs
   uint64_t exits = 0;            // side exits taken
-  double interpreted_ms = 0;     // one run in the interpreter, as measured before compiling; 0: not known
-  double compiled_ms = 0;        // all runs together; 0: not measured
+  double partial_runs = 0;       // parts of runs that ended in an exit, each by its share of the tensor operations
+  double interpreted_ms = 0;     // the fastest run in the interpreter that was measured before compiling; 0: not known
+  double compiled_ms = 0;        // all runs and exits together; 0: not measured
+};
+
+// Residual operations of one name.
+struct ResidualReport {
+  uint64_t calls = 0;
+  double ms = 0;
 };
 
 struct Report {
@@ -39,7 +46,7 @@ struct Report {
   std::deque<TraceReport> traces;
   uint64_t side_exits = 0;
   std::map<std::string, uint64_t> aborts;          // reason -> recordings given up
-  std::map<std::string, uint64_t> residual_calls;  // name -> calls compiled into traces as they are
+  std::map<std::string, ResidualReport> residual_calls;  // name -> calls compiled into traces as they are
   uint64_t handovers = 0;                          // frames given to CPython's evaluator
   double record_ms = 0;
   double compile_ms = 0;
@@ -47,7 +54,7 @@ struct Report {
 
   // A new trace with the next id.
   TraceReport& add_trace();
-  // Milliseconds saved: for each trace with both times known, runs in the interpreter less compiled runs.
+  // Milliseconds saved: for each trace with both times known, what its runs would have taken in the interpreter less what they took.
   [[nodiscard]] double time_saved_ms() const;
   // The JSON text of --report.
   [[nodiscard]] std::string json() const;
@@ -57,6 +64,9 @@ struct Report {
 
 // The process's report.
 Report& report();
+
+// Whether Options ask for the report: what is measured for it alone is measured only then.
+bool report_wanted();
 
 // Calls `fill` just before the report is written, for counters that are kept elsewhere. It may not use Python.
 void on_report(std::function<void(Report&)> fill);

@@ -99,7 +99,8 @@ struct CallSpec {
 // freed) `forward` is run again, once for all wraps of an iteration; its effects are not repeated. Three things are the planner's:
 //  - an operand of a forward call that is neither an input nor made by a forward call must still have its value when wrap is called;
 //  - an input that `forward` reads must not have been written since by a call outside `forward`;
-//  - random calls and calls that write inputs must have run through `call`, which keeps what is needed to run them again.
+//  - random calls and calls that write inputs must have run through `call`, which keeps what is needed to run them again;
+//  - a call with run-time numbers must have run through `call` in this iteration, or have been given them by `set_numbers`.
 struct WrapSpec {
   ir::Wrap wrap;                      // wrap.forward is replaced by `forward`
   int32_t tensor = -1;
@@ -130,6 +131,7 @@ struct SessionFunctions {
   int (*call)(Session*, int32_t call, const int64_t* scalars);       // -1: raised. 1: a view with run-time numbers has another geometry than recorded, nothing has happened. Scalars are bit patterns (int64, double, bool 0/1).
   int (*read_scalar)(Session*, int32_t tensor, int64_t* value);      // value: bits of int64, double or 0/1
   int (*bump_version)(Session*, int32_t tensor, int32_t by);         // on the real tensor behind an input or fresh storage
+  int (*set_numbers)(Session*, int32_t call, const int64_t* scalars);  // of a call that a wrap runs again but that did not run by itself; -1: raised
   PyObject* (*wrap)(Session*, int32_t wrap);                         // new reference or null (raised)
   void (*end_iteration)(Session*);                                   // drops results and fresh storages that nobody else holds
 };

@@ -1,10 +1,14 @@
 // Compiling, running and leaving traces (compiled_trace.h).
 #include "runtime/exec/compiled_trace.h"
 
+#include <x86intrin.h>
+
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <new>
+#include <set>
 
 #include "ir/text.h"
 #include "runtime/base/check.h"
@@ -52,6 +56,7 @@ std::string residual_name(const ir::Trace& trace, const ir::Inst& inst) {
   std::string what;
   switch (inst.op) {
     case Op::k_call:
+    case Op::k_call_known:
     case Op::k_call_ex: what = text_of(0); break;
     case Op::k_get_attr:
     case Op::k_set_attr:
@@ -60,6 +65,46 @@ std::string residual_name(const ir::Trace& trace, const ir::Inst& inst) {
     default: break;
   }
   return what.empty() ? name : name + " " + what;
+}
+
+// The traces whose residual operations are counted: the report gets the counts of those that are left when it is written, and of the others
+// when they are dropped.
+class CountedTraces {
+ public:
+  CountedTraces() : start_(Clock::now()), start_ticks_(__rdtsc()) {
+    base::on_report([this](base::Report&) {
+      for (CompiledTrace* trace : live_) report(trace);
+      live_.clear();
+    });
+  }
+  void add(CompiledTrace* trace) { live_.insert(trace); }
+  void drop(CompiledTrace* trace) {
+    if (live_.erase(trace) != 0) report(trace);
+  }
+  // The counter's rate, from what has passed of both clocks since the first trace was compiled.
+  double ms_per_tick() const {
+    const double ms = std::chrono::duration<double, std::milli>(Clock::now() - start_).count();
+    return ms / static_cast<double>(std::max<uint64_t>(__rdtsc() - start_ticks_, 1));
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static void report(const CompiledTrace* trace) {
+    for (const auto& [name, residual] : trace->residuals()) {
+      base::ResidualReport& total = base::report().residual_calls[name];
+      total.calls += residual.calls;
+      total.ms += residual.ms;
+    }
+  }
+  std::set<CompiledTrace*> live_;
+  Clock::time_point start_;
+  uint64_t start_ticks_;
+};
+
+// Never destroyed: the report is written by an exit handler.
+CountedTraces& counted_traces() {
+  static auto* const the_traces = new CountedTraces;
+  return *the_traces;
 }
 
 }  // namespace
@@ -108,8 +153,9 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
   code_options.listing = options.listing;
   exits_.assign(trace_.insts.size(), 0);
   if (options.count_residuals) {
-    residual_counts_.assign(trace_.insts.size(), 0);
-    code_options.counters = &residual_counts_;
+    residuals_.assign(trace_.insts.size(), {});
+    code_options.counters = &residuals_;
+    counted_traces().add(this);
   }
   if (base::Status status = codegen::compile_trace(input, code_options, &code_); !status.ok()) return status;
 
@@ -155,6 +201,7 @@ CompiledTrace::~CompiledTrace() {
     if (activation->session != nullptr) program_->release(session_of(activation));
     std::free(activation);
   }
+  if (!residuals_.empty()) counted_traces().drop(this);
   for (PyObject* object : owned_) Py_DECREF(object);
 }
 
@@ -166,11 +213,18 @@ size_t CompiledTrace::code_size() const {
   return size;
 }
 
-std::vector<std::pair<std::string, uint64_t>> CompiledTrace::residual_counts() const {
-  std::map<std::string, uint64_t> counts;
-  for (Ref ref = 0; ref < residual_counts_.size(); ++ref)
-    if (residual_counts_[ref] != 0) counts[residual_name(trace_, trace_.insts[ref])] += residual_counts_[ref];
-  return {counts.begin(), counts.end()};
+std::map<std::string, base::ResidualReport> CompiledTrace::residuals() const {
+  std::map<std::string, base::ResidualReport> by_name;
+  const double ms_per_tick = counted_traces().ms_per_tick();
+  for (Ref ref = 0; ref < residuals_.size(); ++ref) {
+    const codegen::ResidualCounter& counter = residuals_[ref];
+    if (counter.runs == 0) continue;
+    base::ResidualReport& residual = by_name[residual_name(trace_, trace_.insts[ref])];
+    residual.calls += counter.runs;
+    // An operation that is running now has subtracted its beginning only.
+    if (static_cast<int64_t>(counter.ticks) > 0) residual.ms += static_cast<double>(counter.ticks) * ms_per_tick;
+  }
+  return by_name;
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -226,7 +280,21 @@ RunResult CompiledTrace::run(PyObject** root_slots, const volatile int* eval_bre
 
 PyObject* CompiledTrace::wrap(Activation* activation, int32_t inst) {
   auto* self = static_cast<CompiledTrace*>(activation->owner);
-  return self->bridge_->functions().wrap(session_of(activation), self->programs_.plan.wrap[inst]);
+  const bridge::SessionFunctions& functions = self->bridge_->functions();
+  const int32_t index = self->programs_.plan.wrap[inst];
+  std::vector<int64_t> bits;
+  for (const FusedNumbers& fused : self->programs_.wrap_numbers[index]) {
+    bits.clear();
+    for (Ref number : fused.numbers) bits.push_back(self->number(activation, number));
+    if (functions.set_numbers(session_of(activation), fused.call, bits.data()) < 0) return nullptr;
+  }
+  return functions.wrap(session_of(activation), index);
+}
+
+int64_t CompiledTrace::number(Activation* activation, Ref ref) const {
+  const ir::Inst& inst = trace_.insts[ref];
+  bool constant = inst.op == Op::k_const_int || inst.op == Op::k_const_float || inst.op == Op::k_const_bool;
+  return constant ? inst.imm : activation->values()[values_.values[ref].slot];
 }
 
 // New values first, then the stores, then the drops: a drop may run code that looks at the frame.

@@ -13,6 +13,7 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,6 +22,7 @@
 #include "codegen/trace/compile.h"
 #include "codegen/x86/kernel/compile.h"
 #include "ir/trace.h"
+#include "runtime/base/report.h"
 #include "runtime/base/status.h"
 #include "runtime/bridge/bridge.h"
 #include "runtime/exec/program.h"
@@ -30,7 +32,7 @@ namespace dynvm::runtime {
 struct CompileOptions {
   bool stress_exits = false;    // each guard fails once, the first time it is reached
   bool listing = false;         // keep the machine code's text (--dump=asm)
-  bool count_residuals = false; // count each residual operation's runs by name
+  bool count_residuals = false; // count each residual operation's runs and time by name, for the report
 };
 
 struct RunResult {
@@ -98,8 +100,8 @@ class CompiledTrace {
   int num_kernels() const { return static_cast<int>(kernels_.size()); }
   size_t code_size() const;                           // machine code of trace and kernels
   const std::string& listing() const { return code_->listing(); }
-  // Name and number of runs of each residual operation that runs Python code (with count_residuals).
-  std::vector<std::pair<std::string, uint64_t>> residual_counts() const;
+  // Runs and time of each residual operation by its name (with count_residuals). The report has those of all traces, dropped ones too.
+  std::map<std::string, base::ResidualReport> residuals() const;
 
  private:
   friend class Materialiser;
@@ -111,6 +113,7 @@ class CompiledTrace {
   void end(codegen::Activation* activation, ir::Ref inst);
   static int write_back(codegen::Activation* activation);
   static PyObject* wrap(codegen::Activation* activation, int32_t inst);
+  int64_t number(codegen::Activation* activation, ir::Ref ref) const;  // its 64 bits
 
   ir::Trace trace_;
   codegen::ValuePlan values_;
@@ -123,7 +126,8 @@ class CompiledTrace {
   std::vector<codegen::Activation*> all_, free_;
   std::vector<std::pair<int32_t, ir::Ref>> written_;  // root slots that the loop changes
   std::vector<PyObject*> owned_;
-  std::vector<uint64_t> exits_, residual_counts_;
+  std::vector<uint64_t> exits_;
+  std::vector<codegen::ResidualCounter> residuals_;
   uint64_t iterations_ = 0, runs_ = 0, total_exits_ = 0;
   int tensor_ops_ = 0;
 };

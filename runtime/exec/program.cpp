@@ -2,7 +2,6 @@
 #include "runtime/exec/program.h"
 
 #include "ir/effects.h"
-#include "ir/text.h"
 
 namespace dynvm::runtime {
 
@@ -41,12 +40,12 @@ class Builder {
                                    std::to_string(trace_.num_storages));
     call_of_.assign(n, -1);
     number_tensors();
-    for (Ref ref = 0; ref < n && status_.ok(); ++ref)
+    for (Ref ref = 0; ref < n; ++ref)
       if (trace_.insts[ref].op == Op::k_aten && runs(ref)) out_.plan.call[ref] = call(ref);
-    for (Ref ref = 0; ref < n && status_.ok(); ++ref)
+    for (Ref ref = 0; ref < n; ++ref)
       if (trace_.insts[ref].op == Op::k_wrap) wrap(ref);
     allocations();
-    return status_;
+    return {};
   }
 
  private:
@@ -66,11 +65,14 @@ class Builder {
     }
   }
 
-  bool has_numbers(const Inst& inst) const {
+  // In the order in which the call is given them.
+  std::vector<Ref> numbers_of(const Inst& inst) const {
+    std::vector<Ref> numbers;
     for (uint32_t k = 0; k < inst.count; ++k)
-      if (trace_.insts[trace_.arg(inst, k)].type != Type::kTensor) return true;
-    return false;
+      if (trace_.insts[trace_.arg(inst, k)].type != Type::kTensor) numbers.push_back(trace_.arg(inst, k));
+    return numbers;
   }
+  bool has_numbers(const Inst& inst) const { return !numbers_of(inst).empty(); }
 
   // Views are in place already, unless a run-time number says where they look.
   bool runs(Ref ref) const {
@@ -98,17 +100,14 @@ class Builder {
   void wrap(Ref ref) {
     const Inst& inst = trace_.insts[ref];
     bridge::WrapSpec spec;
+    std::vector<FusedNumbers> numbers;
     spec.wrap = trace_.wraps[inst.imm];
     spec.tensor = out_.plan.tensor[trace_.arg(inst, 0)];
     for (Ref forward : spec.wrap.forward) {
-      if (trace_.insts[forward].sunk && has_numbers(trace_.insts[forward])) {
-        // Its numbers reach the bridge only when it is called.
-        status_ = base::Status::failure("`" + ir::print_inst(trace_, ref) + "` runs a fused call with run-time numbers again: `" +
-                                        ir::print_inst(trace_, forward) + "`");
-        return;
-      }
       spec.forward.push_back(call(forward));
+      if (!runs(forward) && has_numbers(trace_.insts[forward])) numbers.push_back({spec.forward.back(), numbers_of(trace_.insts[forward])});
     }
+    out_.wrap_numbers.push_back(std::move(numbers));
     spec.wrap.forward.clear();
     out_.plan.wrap[ref] = static_cast<int32_t>(out_.spec.wraps.size());
     out_.spec.wraps.push_back(std::move(spec));
@@ -138,7 +137,6 @@ class Builder {
   TracePrograms& out_;
   std::vector<int32_t> call_of_;
   std::vector<std::vector<int32_t>> results_;  // by Ref of an aten: tensor index of each result
-  base::Status status_;
 };
 
 }  // namespace

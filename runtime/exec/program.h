@@ -16,8 +16,15 @@
 
 namespace dynvm::runtime {
 
+// The run-time numbers of a call that does not run by itself, because it was fused, but that a wrap may run again.
+struct FusedNumbers {
+  int32_t call;
+  std::vector<ir::Ref> numbers;
+};
+
 struct TracePrograms {
   bridge::ProgramSpec spec;
+  std::vector<std::vector<FusedNumbers>> wrap_numbers;  // by wrap index: what the bridge must be told before
   codegen::TensorPlan plan;
   bool has_tensors = false;
 };

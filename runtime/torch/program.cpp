@@ -207,7 +207,8 @@ void ProgramImpl::plan_storages(const bridge::ProgramSpec& spec) {
   }
   for (StoragePlan& plan : storages) {
     plan.bytes = std::max(plan.spec.bytes, plan.last_byte);
-    if (plan.spec.kind != bridge::StorageSpec::kArena || plan.spec.bytes == 0) continue;
+    if (plan.spec.kind != bridge::StorageSpec::kArena) continue;
+    if (plan.spec.bytes == 0 && plan.bytes > 0) continue;  // nothing touches it: its values stay inside a fused kernel
     if (plan.spec.arena_offset < 0 || plan.spec.arena_offset + plan.bytes > spec.arena_bytes) fail("a storage lies outside the arena");
     auto arena = std::find_if(arenas.begin(), arenas.end(), [&](const Arena& a) { return a.device == plan.device; });
     if (arena == arenas.end()) arena = arenas.insert(arena, Arena{plan.device, 0});

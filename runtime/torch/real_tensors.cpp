@@ -47,6 +47,13 @@ std::vector<IValue> copy_arguments(const std::vector<IValue>& arguments) {
   return stack;
 }
 
+at::Tensor copy_number(const at::Tensor& number) {
+  const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
+  at::Tensor copy = number.clone();
+  copy.unsafeGetTensorImpl()->set_wrapped_number(number.unsafeGetTensorImpl()->is_wrapped_number());
+  return copy;
+}
+
 std::vector<at::Tensor> flat_results(const std::vector<IValue>& stack) {
   std::vector<at::Tensor> out;
   for (const IValue& value : stack) {
@@ -198,6 +205,10 @@ void SessionImpl::run_forward(const WrapPlan& plan) {
     // detach() gives a tensor that looks the same: its users carry the mark that their operand required no grad.
     if (call.call.name == "aten::detach" && call.results.size() == 1 && !call.tensors.empty() && call.results[0] == call.tensors[0].tensor) continue;
     std::vector<IValue> stack = copy_arguments(state.arguments);
+    // The graph may keep a number's tensor: it needs one of its own, for the next iteration writes into this one.
+    for (const ScalarPlace& place : call.scalars) {
+      if (place.as == ScalarPlace::kNumberTensor) stack[static_cast<size_t>(place.argument)] = copy_number(state.arguments[static_cast<size_t>(place.argument)].toTensor());
+    }
     for (const TensorPlace& place : call.tensors) {
       at::Tensor value = graph_operand(place.tensor, plan);
       if (!place.required_grad && value.requires_grad()) value = value.detach();

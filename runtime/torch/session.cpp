@@ -283,6 +283,10 @@ int SessionImpl::call(int32_t number, const int64_t* scalars) {
   return run_boxed(plan, state);
 }
 
+int SessionImpl::set_numbers(int32_t number, const int64_t* scalars) {
+  return run_plain([&] { put_scalars(program_.calls[static_cast<size_t>(number)], calls_[static_cast<size_t>(number)], scalars); });
+}
+
 int SessionImpl::run_boxed(const CallPlan& plan, CallState& state) {
   return guarded_call([&] {
     torch::jit::Stack stack;
@@ -476,6 +480,7 @@ const bridge::SessionFunctions& session_functions() {
       [](bridge::Session* s, int32_t call, const int64_t* scalars) { return of(s)->call(call, scalars); },
       [](bridge::Session* s, int32_t tensor, int64_t* value) { return of(s)->read_scalar(tensor, value); },
       [](bridge::Session* s, int32_t tensor, int32_t by) { return of(s)->bump_version(tensor, by); },
+      [](bridge::Session* s, int32_t call, const int64_t* scalars) { return of(s)->set_numbers(call, scalars); },
       [](bridge::Session* s, int32_t wrap) { return of(s)->wrap(wrap); },
       [](bridge::Session* s) { of(s)->end_iteration(); },
   };

@@ -47,6 +47,7 @@ class SessionImpl {
   int check_state(int32_t state);
   int allocate(int32_t storage);
   int call(int32_t number, const int64_t* scalars);
+  int set_numbers(int32_t number, const int64_t* scalars);
   int read_scalar(int32_t tensor, int64_t* value);
   int bump_version(int32_t tensor, int32_t by);
   PyObject* wrap(int32_t number);

@@ -181,5 +181,34 @@ TEST(Report, StatsAreTenLines) {
   EXPECT_NE(text.find("8 (b 7, a 1)"), std::string::npos);
 }
 
+TEST(Report, ResidualCallsAreRankedByTime) {
+  Report report;
+  report.residual_calls = {{"call a", {100, 1}}, {"call b", {1, 9}}, {"call c", {2, 0.5}}, {"call d", {7, 4}}};
+  auto json = nlohmann::ordered_json::parse(report.json());
+  std::vector<std::string> order;
+  for (const auto& [name, ms] : json["residual_ms"].items()) order.push_back(name);
+  EXPECT_EQ(order, (Words{"call b", "call d", "call a", "call c"}));
+  EXPECT_EQ(json["residual_calls"]["call a"], 100);
+  EXPECT_EQ(json["residual_ms"]["call b"], 9);
+  std::string text = report.stats();
+  EXPECT_NE(text.find("110 (call b 1 in 9.0 ms, call d 7 in 4.0 ms, call a 100 in 1.0 ms, 1 more)"), std::string::npos) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 11);
+}
+
+TEST(Report, TimeSavedCountsPartsOfRunsAndOnlyMeasuredTraces) {
+  Report report;
+  TraceReport& measured = report.add_trace();
+  measured.runs = 3;
+  measured.partial_runs = 0.5;
+  measured.interpreted_ms = 4;
+  measured.compiled_ms = 2;
+  TraceReport& never_interpreted = report.add_trace();
+  never_interpreted.runs = 100;
+  never_interpreted.compiled_ms = 2;
+  EXPECT_DOUBLE_EQ(report.time_saved_ms(), 12);
+  measured.compiled_ms = 20;
+  EXPECT_DOUBLE_EQ(report.time_saved_ms(), -6);  // a trace that does not pay is not hidden
+}
+
 }  // namespace
 }  // namespace dynvm::base

@@ -83,9 +83,8 @@ int allocate(bridge::Session* s, int32_t storage) {
   return 0;
 }
 
-int call(bridge::Session* s, int32_t index, const int64_t* scalars) {
-  FakeSession& session = of(s);
-  const bridge::CallSpec& spec = session.program->spec.calls[index];
+// The bits of the call's run-time numbers, in the order of its arguments.
+PyObject* numbers_of(const bridge::CallSpec& spec, const int64_t* scalars) {
   PyObject* numbers = PyList_New(0);
   for (const ir::AtenArg& arg : spec.call.args) {
     if (arg.kind != ir::AtenArg::kScalar && arg.kind != ir::AtenArg::kScalarTensor) continue;
@@ -93,7 +92,19 @@ int call(bridge::Session* s, int32_t index, const int64_t* scalars) {
     PyList_Append(numbers, number);
     Py_DECREF(number);
   }
-  session.program->note(Py_BuildValue("(ssN)", "call", spec.call.name.c_str(), numbers));
+  return numbers;
+}
+
+int set_numbers(bridge::Session* s, int32_t index, const int64_t* scalars) {
+  const bridge::CallSpec& spec = of(s).program->spec.calls[index];
+  of(s).program->note(Py_BuildValue("(ssN)", "numbers", spec.call.name.c_str(), numbers_of(spec, scalars)));
+  return 0;
+}
+
+int call(bridge::Session* s, int32_t index, const int64_t* scalars) {
+  FakeSession& session = of(s);
+  const bridge::CallSpec& spec = session.program->spec.calls[index];
+  session.program->note(Py_BuildValue("(ssN)", "call", spec.call.name.c_str(), numbers_of(spec, scalars)));
   if (spec.call.name == "test::raise") {
     PyErr_SetString(PyExc_ValueError, "raised by test::raise");
     return -1;
@@ -145,7 +156,7 @@ void end_iteration(bridge::Session* s) {
   session.program->note(Py_BuildValue("(s)", "end"));
 }
 
-constexpr bridge::SessionFunctions kFunctions = {bind_input, check_state, allocate, call, read_scalar, bump_version, wrap, end_iteration};
+constexpr bridge::SessionFunctions kFunctions = {bind_input, check_state, allocate, call, read_scalar, bump_version, set_numbers, wrap, end_iteration};
 
 class FakeBridge : public bridge::Bridge {
  public:

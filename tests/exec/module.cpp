@@ -116,10 +116,10 @@ PyObject* get_text(PyObject* self, void*) { return PyUnicode_FromString(ir::prin
 PyObject* get_kernels(PyObject* self, void*) { return PyLong_FromLong(of(self)->num_kernels()); }
 PyObject* get_residuals(PyObject* self, void*) {
   PyObject* dict = PyDict_New();
-  for (auto& [name, count] : of(self)->residual_counts()) {
-    PyObject* number = PyLong_FromUnsignedLongLong(count);
-    PyDict_SetItemString(dict, name.c_str(), number);
-    Py_DECREF(number);
+  for (auto& [name, residual] : of(self)->residuals()) {
+    PyObject* pair = Py_BuildValue("Kd", static_cast<unsigned long long>(residual.calls), residual.ms);
+    PyDict_SetItemString(dict, name.c_str(), pair);
+    Py_DECREF(pair);
   }
   return dict;
 }

@@ -1,6 +1,7 @@
 """Objects made and changed, and residual operations, in compiled code and through execute()."""
 
 import sys
+import time
 import types
 import unittest
 
@@ -290,7 +291,20 @@ class Residual(TraceCase):
         trace = self.leave_with('%f:o = const_obj @0 "abs"\n%r:o = call %f, %s0 !snap0\n%q:o = call %f, %r !snap0', "%q", count=True)
         for _ in range(3):
             trace.run([-5])
-        self.assertEqual(trace.residuals, {"call abs": 6})
+        self.assertEqual({name: calls for name, (calls, ms) in trace.residuals.items()}, {"call abs": 6})
+
+    def test_time_of_residual_operations(self):
+        class Slow:
+            def __abs__(self):
+                time.sleep(0.02)
+                return 7
+
+        trace = self.leave_with('%f:o = const_obj @0 "abs"\n%r:o = call %f, %s0 !snap0\n%q:o = call_known %f, %r !snap0', "%q", count=True)
+        for _ in range(3):
+            self.assertEqual(self.result_of(trace, [Slow()]), 7)
+        self.assertEqual({name: calls for name, (calls, ms) in trace.residuals.items()}, {"call abs": 3, "call_known abs": 3})
+        self.assertGreater(trace.residuals["call abs"][1], 55)
+        self.assertLess(trace.residuals["call_known abs"][1], 10)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,30 @@ snap1: root unit 0 [=, =, %11]
         self.assertEqual(slots[2], floats(2.5, 2.5))
         self.check_leaks(lambda: (trace.run([slots[0], 2.5, None], breaker=True), log.clear()))
 
+    def test_wrap_is_told_the_numbers_of_fused_calls(self):
+        log = []
+        trace = self.compile("""
+%0:o = slot #0
+%1:t = unbox_tensor %0 !snap0 -> f32[2]{1} s0
+%2:o = slot #1
+%3:f = unbox_float %2 !snap0
+%4:i = const_int #7
+%5 = aten "test::scale" (%1, $%3, $%4) -> (f32[2]{1} s1) sunk
+%6:t = result %5 #0 -> f32[2]{1} s1
+%7 = aten "test::scale" (%6, $%3, 3) -> (f32[2]{1} s2) !snap0
+%8:t = result %7 #0 -> f32[2]{1} s2
+%9:o = wrap %8 grad nonleaf fn "Scale" forward [%5, %7] sunk
+leave !snap1
+snap0: root unit 0 [=, =]
+snap1: root unit 9 [%9, =]
+""", storages=[(INPUT, 8), (ARENA, 8), (FRESH, 8)], log=log)
+        for number in (2.5, -1.0):
+            bits = struct.unpack("q", struct.pack("d", number))[0]
+            log.clear()
+            self.assertEqual(trace.run([floats(1, 2), number])[0], "leave")
+            self.assertEqual(log, [("bind", 0), ("allocate", 2), ("call", "test::scale", [bits]), ("numbers", "test::scale", [bits, 7]), ("wrap", 0),
+                                   ("end",)])
+
     def test_guards(self):
         state = [True]
         trace = self.compile("""

@@ -33,8 +33,8 @@ using ir::KernelStore;
 using ir::KOp;
 
 constexpr int kMaxUnroll = 4;
-// Longest chain of additions to one f32 accumulator; longer sums are accumulated in f64.
-constexpr int64_t kLongestSingleSum = 64;
+// Longest chain of additions to one f32 accumulator, that of ATen's cascade; longer sums are accumulated in f64.
+constexpr int64_t kLongestSingleSum = 16;
 
 class Lowerer {
  public:

@@ -1,4 +1,5 @@
-# SGD with momentum, weight decay and Nesterov: the optimizer's state is right after each step.
+# SGD with momentum, weight decay and Nesterov: the optimizer's state is right after each step. (Last-bit changes of the first weights move
+# the momentum's sums by 1e-5 under python alone.)
 # expect: compiled>=0.71
 import torch
 from torch import nn
@@ -17,4 +18,4 @@ for i in range(60):
     losses.append(loss.item())
 print(" ".join(f"{l:.5g}" for l in losses))
 for p in model.parameters():
-    print(f"{p.sum().item():.6f} {optimizer.state[p]['momentum_buffer'].sum().item():.6f}")
+    print(f"{p.sum().item():.6f} {optimizer.state[p]['momentum_buffer'].sum().item():.4f}")

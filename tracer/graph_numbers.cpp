@@ -1,0 +1,72 @@
+// Changing numbers that backward() may use: they went into operations that autograd keeps, and are no arguments of backward() itself.
+//
+// note_graph_numbers remembers them when a call's operations are emitted; bind_graph_numbers finds them again, by value, among the
+// operations that a backward() became. graph_numbers.def says what to expect of an operation's gradient. A number that may have been
+// turned into another one, or that cannot be told from a constant, is frozen under a guard. Tests: tests/traces/cases/graph_numbers.py.
+#include <algorithm>
+#include <cstring>
+
+#include "tracer/recorder.h"
+
+namespace dynvm::tracer {
+
+using bridge::OpRecord;
+using ir::AtenArg;
+
+namespace {
+
+enum Use { kUnused, kItself, kDerived };
+
+Use use_of(const ir::AtenCall& call, size_t argument) {
+  if (call.args[argument].kind != AtenArg::kNumberTensor) return kDerived;
+  std::string name = call.name;
+  if (name.back() == '_') name.pop_back();
+#define N(operation, use, sentence) \
+  if (name == #operation) return use;
+#include "tracer/graph_numbers.def"
+#undef N
+  return kDerived;
+}
+
+bool is_differentiated(const ir::AtenCall& call) {
+  if (!call.grad_mode) return false;
+  for (const AtenArg& arg : call.args) {
+    if (arg.kind != AtenArg::kTensor && arg.kind != AtenArg::kTensorList) continue;
+    for (size_t k = 0; k < arg.operands.size(); k++)
+      if (arg.operands[k] >= 0 && (k >= arg.ints.size() || arg.ints[k] != 0)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void Recorder::note_graph_numbers(const std::vector<OpRecord>& records, const std::vector<BoundNumber>& bound) {
+  for (const BoundNumber& number : bound) {
+    const ir::AtenCall& call = records[number.record].call;
+    if (!is_differentiated(call)) continue;
+    switch (use_of(call, number.arg)) {
+      case kUnused: break;
+      case kItself: graph_numbers_[number.value].uses++; break;
+      case kDerived: graph_numbers_[number.value].derived = true; break;
+    }
+  }
+}
+
+bool Recorder::bind_graph_numbers(const std::vector<OpRecord>& records, std::vector<BoundNumber>* bound) {
+  for (auto& [v, number] : graph_numbers_) {
+    if (at(v).kind != Value::kScalar) continue;  // frozen since
+    std::vector<BoundNumber> places;
+    bool ambiguous = number.derived;
+    for (size_t r = 0; r < records.size(); r++)
+      for (size_t a = 0; a < records[r].call.args.size(); a++)
+        if (records[r].call.args[a].kind == AtenArg::kNumberTensor && holds_number(records[r].call.args[a], concrete(v))) places.push_back({v, r, a});
+    for (auto& [other, unused] : graph_numbers_)
+      if (other != v && PyObject_RichCompareBool(concrete(other), concrete(v), Py_EQ) == 1) ambiguous = ambiguous || !places.empty();
+    if (ambiguous || places.size() > static_cast<size_t>(number.uses)) promote(v);
+    else bound->insert(bound->end(), places.begin(), places.end());
+    if (done_) return false;
+  }
+  return true;
+}
+
+}  // namespace dynvm::tracer
