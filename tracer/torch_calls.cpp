@@ -546,9 +546,9 @@ void Recorder::after_backward() {
   emit(IrOp::k_graph_freed, Type::kVoid, freed);
   for (Value& value : values_)
     if (value.kind == Value::kTensor && value.wrap.requires_grad) value.snap = kNoRef;  // exits from here on find no graph
-  freed_.insert(freed.begin(), freed.end());
   for (V v : live_graph_)
-    if (at(v).object != kNoRef && at(v).escaped) give_up(Abort::k_graph_escaped);
+    if (at(v).object != kNoRef && at(v).escaped) return give_up(Abort::k_graph_escaped);  // the graphs live on, to cut()
+  freed_.insert(freed.begin(), freed.end());
 }
 
 // A Python tensor made by recorded operations.
@@ -740,13 +740,10 @@ void Recorder::fill_wraps() {
       if (!needed.count(r)) continue;
       const ir::Inst& inst = trace_.insts[r];
       if (inst.op == IrOp::k_result) {
-        needed.insert(trace_.arg(r, 0));
+        const ir::AtenCall& call = trace_.calls[trace_.insts[trace_.arg(r, 0)].imm];
+        if (call.is_random || !call.grad_mode) leaves.insert(r);  // autograd has not seen it: what it gave or wrote is a leaf
+        else needed.insert(trace_.arg(r, 0));
       } else if (inst.op == IrOp::k_aten) {
-        const ir::AtenCall& call = trace_.calls[inst.imm];
-        if (call.is_random) {
-          leaves.insert(r);
-          continue;
-        }
         slice.push_back(r);
         for (uint32_t k = 0; k < inst.count; k++) needed.insert(trace_.arg(r, k));
       } else if (inst.type == Type::kTensor) {

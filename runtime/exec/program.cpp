@@ -103,6 +103,7 @@ class Builder {
     std::vector<FusedNumbers> numbers;
     spec.wrap = trace_.wraps[inst.imm];
     spec.tensor = out_.plan.tensor[trace_.arg(inst, 0)];
+    name_views(trace_.arg(inst, 0));
     for (Ref forward : spec.wrap.forward) {
       spec.forward.push_back(call(forward));
       if (!runs(forward) && has_numbers(trace_.insts[forward])) numbers.push_back({spec.forward.back(), numbers_of(trace_.insts[forward])});
@@ -111,6 +112,18 @@ class Builder {
     spec.wrap.forward.clear();
     out_.plan.wrap[ref] = static_cast<int32_t>(out_.spec.wraps.size());
     out_.spec.wraps.push_back(std::move(spec));
+  }
+
+  // The bridge makes a view for Python by the calls that made it, so that it has the same base as in eager: they are named, not run.
+  void name_views(Ref tensor) {
+    while (trace_.insts[tensor].op == Op::k_result) {
+      Ref made = trace_.arg(tensor, 0);
+      const ir::AtenCall& view = trace_.calls[trace_.insts[made].imm];
+      int32_t alias = view.result_alias[trace_.insts[tensor].imm];
+      if (alias < 0 || !view.mutates.empty() || view.args[alias].operands.empty()) return;
+      call(made);
+      tensor = trace_.arg(made, view.args[alias].operands[0]);
+    }
   }
 
   // A fresh storage is allocated before the first instruction that works on it, or hands it out uninitialised (an empty tensor).

@@ -9,6 +9,7 @@
 //
 // What is made is kept for the iteration, so that several wraps share bases, version counters and one graph.
 // Tests: tests/torch.
+#include <algorithm>
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
@@ -190,7 +191,13 @@ at::Tensor SessionImpl::graph_operand(int32_t number, const WrapPlan& plan) {
       snapshot(s);
       return value = tensor_over(cloned_[s].storage(), tensor, storages_[s].shift);
     }
-    return value = real_tensor(number, false);
+    // What an operation in place made of a bound tensor is that tensor.
+    auto same = [&](int32_t bound) {
+      const ir::TensorMeta &a = program_.tensors[static_cast<size_t>(bound)].meta, &b = tensor.meta;
+      return a.storage == b.storage && a.dtype == b.dtype && a.offset == b.offset && a.sizes == b.sizes && a.strides == b.strides;
+    };
+    const auto bound = std::find_if(bound_.begin(), bound_.end(), same);
+    return value = real_tensor(bound == bound_.end() ? number : *bound, false);
   }
   // Computed by a call that is not run again: a constant of the graph. It is copied, as the trace may write its memory later.
   const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
