@@ -575,11 +575,7 @@ bool Recorder::fold_torch(PyObject* callee, const std::vector<V>& args, PyObject
   }
   if (done_) return false;
   if (strcmp(kind, "state") == 0 && !known('g', this)) {
-    ir::TorchState state = bridge_->torch_state();
-    size_t i = 0;
-    while (i < trace_.torch_states.size() && !(trace_.torch_states[i] == state)) i++;
-    if (i == trace_.torch_states.size()) trace_.torch_states.push_back(state);
-    guard(IrOp::k_guard_torch_state, {}, static_cast<int64_t>(i));
+    guard_torch_state();
   }
   size_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
   PyObject* value = PyObject_Vectorcall(callee, objects.data(), objects.size() - nkw, kwnames);

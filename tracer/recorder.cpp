@@ -416,22 +416,30 @@ HookResult Recorder::step(vm::ThreadView& view) {
     started_ = true;
     root_initial_ = frames_[0].slots;
     snapshot();  // snapshot 0 is the entry
-    if (bridge_ != nullptr) {
-      ir::TorchState state = bridge_->torch_state();
-      if (!state.clean) {
-        give_up(Abort::k_torch_state);
-        return HookResult::kContinue;
-      }
-      trace_.torch_states.push_back(state);
-      guard(IrOp::k_guard_torch_state, {}, 0);
+    if (bridge_ != nullptr && !bridge_->torch_state().clean) {
+      give_up(Abort::k_torch_state);
+      return HookResult::kContinue;
     }
+    if (bridge_ != nullptr) guard_torch_state();
     if (side_) guard_frames();
     root_initial_ = frames_[0].slots;
   } else if (frames_.size() == 1 && current_unit_ == root_unit_) {
     finish();
     return HookResult::kContinue;
   }
+  if (bridge_ != nullptr && (state_open_ || !(bridge_->torch_state() == torch_state_))) guard_torch_state();
+  if (done_) return HookResult::kContinue;
   return record(view);
+}
+
+// Guards torch's thread-local modes as they are.
+void Recorder::guard_torch_state() {
+  torch_state_ = bridge_->torch_state();
+  state_open_ = false;
+  size_t i = 0;
+  while (i < trace_.torch_states.size() && !(trace_.torch_states[i] == torch_state_)) i++;
+  if (i == trace_.torch_states.size()) trace_.torch_states.push_back(torch_state_);
+  guard(IrOp::k_guard_torch_state, {}, static_cast<int64_t>(i));
 }
 
 HookResult Recorder::residual(vm::ThreadView& view, IrOp op, std::vector<V> args, int64_t imm, int pops, bool pushes) {

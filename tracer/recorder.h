@@ -158,6 +158,7 @@ class Recorder {
   bool promote(V v);                 // make it a constant under an identity guard; false when it changes too often
   bool know_type(V v);               // guard its exact type
   void guard_type_unchanged(PyTypeObject* type);
+  void guard_torch_state();
   bool guard_dict_unchanged(PyObject* dict);  // false: the dict is known to change
   bool dict_written(PyObject* dict);          // false: recording given up, to start again
   V dict_item(PyObject* dict, PyObject* key); // value of a str key in a long-lived dict; null value when missing
@@ -300,6 +301,7 @@ class Recorder {
   // Runs `fn` with the ATen recorder on and turns what it recorded into IR. executed_: it ran, and raw_result_ owns its result. Returns true
   // with the result's Value in *out (kNoValue: no tensor operation, no tensor result); false: given up, or raised (*error).
   bool with_torch(const std::function<PyObject*()>& fn, const std::vector<V>& inputs, const char* what, V* out, bool* error, PyObject* callee = nullptr);
+  bool graph_from_outside(const std::vector<V>& tensors);
   std::string not_repeatable(const std::vector<bridge::OpRecord>& records, PyObject* result);
   bool convert_records(std::vector<bridge::OpRecord>& records, const std::vector<V>& inputs, bool backward);
   bool convert_record(bridge::OpRecord& record, const std::vector<std::pair<size_t, V>>& scalars, bool backward);
@@ -341,6 +343,7 @@ class Recorder {
   std::map<V, V> cells_;                                 // cell -> content
   std::map<V, V> grads_;                                 // tensor object -> .grad
   std::unordered_map<PyObject*, V> leaf_objects_;        // tensor objects seen, by identity
+  std::set<V> identified_;                               // loaded objects that are known to be the tensor that they were
   std::unordered_map<int32_t, ir::Ref> tensors_;         // recorder tensor id -> its present value
   std::unordered_map<int32_t, int32_t> metas_;
   std::unordered_map<int32_t, int32_t> storages_;
@@ -364,6 +367,8 @@ class Recorder {
   int current_unit_ = 0;
   std::string mismatch_;
   int32_t current_snapshot_ = -1;
+  ir::TorchState torch_state_;
+  bool state_open_ = false;                              // a call with a run-time number may have changed torch's modes
   bool effect_done_ = false;
   bool done_ = false;
   std::set<int32_t> moving_storages_;                    // storages that a view with a changing offset looks at, and its own

@@ -132,8 +132,13 @@ Ref Recorder::as_tensor(V v) {
   PyObject* o = concrete(v);
   int32_t id = aten_->tensor_id(o);
   auto found = tensors_.find(id);
-  leaf_objects_.emplace(o, v);
-  if (found != tensors_.end()) return found->second;
+  V first = leaf_objects_.emplace(o, v).first->second;
+  bool identified = at(v).kind != Value::kObject || !identified_.insert(v).second;
+  if (found != tensors_.end() && identified) return found->second;
+  if (found != tensors_.end() && first != v) {  // another value gave this object before: a coincidence until guarded
+    guard(IrOp::k_guard_is, {as_object(v), as_object(first)}, -1);
+    return found->second;
+  }
   if (at(v).kind == Value::kTensor) return tensors_[id] = at(v).ref;
   bridge::TensorObject object = bridge_->describe(o);
   if (!object.exact_type) {
@@ -222,6 +227,7 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
     all.insert(all.end(), args.begin(), args.end());
     std::vector<Ref> refs;
     for (V v : all) {
+      state_open_ = state_open_ || at(v).kind == Value::kScalar;  // it may set a mode
       refs.push_back(as_object(v));
       escape(v);
     }
@@ -270,6 +276,27 @@ HookResult Recorder::torch_operator(vm::ThreadView& view, IrOp op, std::vector<V
   return next(view);
 }
 
+// Does the graph of one of these tensors go back to a tensor that came into the trace with a graph of its own?
+bool Recorder::graph_from_outside(const std::vector<V>& tensors) {
+  std::set<Ref> needed;
+  for (V v : tensors) needed.insert(as_tensor(v));
+  while (!needed.empty()) {
+    Ref ref = *needed.rbegin();
+    needed.erase(ref);
+    const ir::Inst& inst = trace_.insts[ref];
+    if (inst.op == IrOp::k_unbox_tensor) {
+      const ir::TensorMeta& meta = trace_.metas[inst.meta];
+      if (meta.requires_grad && !meta.is_leaf) return true;
+    } else if (inst.op == IrOp::k_result) {
+      Ref made = trace_.arg(ref, 0);
+      const ir::Inst& call = trace_.insts[made];
+      for (uint32_t k = 0; trace_.calls[call.imm].grad_mode && k < call.count; k++)
+        if (trace_.insts[trace_.arg(made, k)].type == Type::kTensor) needed.insert(trace_.arg(made, k));
+    }
+  }
+  return false;
+}
+
 // Runs fn with the recorder on. Afterwards executed_ says whether it ran; raw_result_ owns its result.
 bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vector<V>& inputs, const char* what, V* out, bool* error, PyObject* callee) {
   executed_ = false;
@@ -290,6 +317,10 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
     if (done_) return false;
   }
   bool backward = callee != nullptr && callable_name(callee).find("run_backward") != std::string::npos;
+  if (backward && graph_from_outside(tensors)) {
+    give_up(Abort::k_graph_from_outside);
+    return false;
+  }
   if (backward) note_grads();
   snapshot();
   if (done_) return false;
