@@ -151,10 +151,7 @@ Recorder::Attribute Recorder::look_up(V v, PyObject* name) {
       guard(IrOp::k_guard_bound, {ref});
       result.kind = Attribute::kValue;
       result.value = object(ref, value, false);
-      if (is_const(v) && !lessons_.changing_values.count({top().code, current_unit_})) {
-        sites_.push_back({Site::kValue, reinterpret_cast<PyObject*>(top().code), nullptr, current_unit_});
-        became_stable(result.value, static_cast<int32_t>(sites_.size()) - 1);
-      }
+      if (is_const(v)) likely_same(result.value);
       fields_[{v, name}] = result.value;
       return result;
     }

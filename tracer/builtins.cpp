@@ -28,7 +28,7 @@ bool is_builtin_value(PyObject* o) {
 }
 
 enum class Builtin {
-  kNone, kIsinstance, kIssubclass, kLen, kHasattr, kGetattr, kCallable, kId, kAbs, kMin, kMax, kSqrt, kListAppend, kDictGet, kDictKeys, kDictValues,
+  kNone, kIsinstance, kIssubclass, kLen, kHasattr, kGetattr, kCallable, kId, kAbs, kMin, kMax, kSqrt, kSet, kSetAdd, kListAppend, kDictGet, kDictKeys, kDictValues,
   kDictItems, kIter, kGlobals, kObjectGetattribute, kTypeOf, kInt, kFloat, kBool, kTuple, kList, kDict, kRange, kEnumerate, kZip, kReversed, kChain, kNext,
   kObjectInit,
 };
@@ -38,7 +38,7 @@ Builtin builtin_of(PyObject* callee, const std::string& name) {
       {"builtins.isinstance", Builtin::kIsinstance}, {"builtins.issubclass", Builtin::kIssubclass}, {"builtins.len", Builtin::kLen},
       {"builtins.hasattr", Builtin::kHasattr}, {"builtins.getattr", Builtin::kGetattr}, {"builtins.callable", Builtin::kCallable},
       {"builtins.id", Builtin::kId}, {"builtins.abs", Builtin::kAbs}, {"builtins.min", Builtin::kMin}, {"builtins.max", Builtin::kMax},
-      {"math.sqrt", Builtin::kSqrt}, {"list.append", Builtin::kListAppend}, {"dict.get", Builtin::kDictGet}, {"dict.keys", Builtin::kDictKeys},
+      {"math.sqrt", Builtin::kSqrt}, {"set.add", Builtin::kSetAdd}, {"list.append", Builtin::kListAppend}, {"dict.get", Builtin::kDictGet}, {"dict.keys", Builtin::kDictKeys},
       {"dict.values", Builtin::kDictValues}, {"dict.items", Builtin::kDictItems}, {"builtins.iter", Builtin::kIter},
       {"builtins.globals", Builtin::kGlobals}, {"object.__getattribute__", Builtin::kObjectGetattribute},
       {"builtins.next", Builtin::kNext}, {"object.__init__", Builtin::kObjectInit}};
@@ -51,6 +51,7 @@ Builtin builtin_of(PyObject* callee, const std::string& name) {
     if (type == &PyTuple_Type) return Builtin::kTuple;
     if (type == &PyList_Type) return Builtin::kList;
     if (type == &PyDict_Type) return Builtin::kDict;
+    if (type == &PySet_Type) return Builtin::kSet;
     if (type == &PyRange_Type) return Builtin::kRange;
     if (type == &PyEnum_Type) return Builtin::kEnumerate;
     if (type == &PyZip_Type) return Builtin::kZip;
@@ -350,8 +351,8 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
     case Builtin::kTuple:
     case Builtin::kList: {
       std::vector<V> items;
-      if (n > 1 || (n == 1 && !(PyTuple_Check(concrete(args[0])) || PyList_CheckExact(concrete(args[0])) || iterables_.count(args[0])))) return false;
-      if (n == 1 && !(iterables_.count(args[0]) ? (items = iterables_[args[0]], true) : known_items(args[0], &items))) return false;
+      if (n > 1 || (n == 1 && !(PyTuple_Check(concrete(args[0])) || PyList_CheckExact(concrete(args[0])) || at(args[0]).kind == Value::kView))) return false;
+      if (n == 1 && !(at(args[0]).kind == Value::kView ? iteration_items(args[0], &items) : known_items(args[0], &items))) return false;
       if (done_) return false;
       PyObject* made = which == Builtin::kTuple ? PyTuple_New(static_cast<Py_ssize_t>(items.size())) : PyList_New(static_cast<Py_ssize_t>(items.size()));
       for (size_t i = 0; i < items.size(); i++) {
@@ -423,16 +424,14 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
     case Builtin::kDictItems: {
       if (n != 1) return false;
       std::vector<V> items;
-      if (!dict_view_items(args[0], which == Builtin::kDictKeys ? 0 : which == Builtin::kDictValues ? 1 : 2, &items)) return false;
-      bool ok = true;
-      V made = run_residual(IrOp::k_call_known, {constant(callee), args[0]}, -1, &ok);
-      if (!ok) {
-        *result = kNoValue;
-        return true;
-      }
-      at(made).type_known = true;
-      iterables_[made] = std::move(items);
-      *result = made;
+      int view = which == Builtin::kDictKeys ? 0 : which == Builtin::kDictValues ? 1 : 2;
+      if (!dict_view_items(args[0], view, &items)) return false;
+      PyObject* made = PyObject_CallOneArg(callee, concrete(args[0]));
+      *result = made == nullptr ? kNoValue : virtual_object(Value::kView, {args[0]}, made);
+      if (made == nullptr) return true;
+      at(*result).position = static_cast<size_t>(view);
+      at(*result).items_known = false;  // those of the dict, when they are asked for
+      Py_DECREF(made);
       return true;
     }
     case Builtin::kDictGet: {
@@ -446,6 +445,33 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       V item = item_of(args[0], args[1]);
       if (item == kNoValue || done_) return false;
       *result = item;
+      return true;
+    }
+    case Builtin::kSet: {
+      std::vector<V> items;
+      if (n > 1 || (n == 1 && (at(args[0]).kind == Value::kObject || !iteration_items(args[0], &items)))) return false;
+      PyObject* made = PySet_New(nullptr);
+      std::vector<V> members;
+      for (V item : items) {
+        if (!hashes_natively(item) || done_) {
+          Py_XDECREF(made);
+          return false;
+        }
+        if (PySet_Contains(made, concrete(item)) == 0) members.push_back(item);
+        PySet_Add(made, concrete(item));
+      }
+      *result = virtual_object(Value::kSet, std::move(members), made);
+      Py_DECREF(made);
+      return true;
+    }
+    case Builtin::kSetAdd: {
+      if (n != 2 || at(args[0]).kind != Value::kSet || !hashes_natively(args[1]) || done_) return false;
+      if (PySet_Contains(concrete(args[0]), concrete(args[1])) == 0) {
+        PySet_Add(concrete(args[0]), concrete(args[1]));
+        at(args[0]).items.push_back(args[1]);
+        at(args[0]).snap = kNoRef;
+      }
+      *result = constant(Py_None);
       return true;
     }
     case Builtin::kListAppend: {
@@ -476,7 +502,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
         return !done_;
       }
       std::vector<V> items;
-      if (!(PyList_CheckExact(o) || PyTuple_Check(o) || PyDict_CheckExact(o) || iterables_.count(args[0])) || !iteration_items(args[0], &items)) return false;
+      if (!(PyList_CheckExact(o) || PyTuple_Check(o) || PyDict_CheckExact(o) || at(args[0]).kind == Value::kView) || !iteration_items(args[0], &items)) return false;
       *result = take_iterator(PyObject_GetIter(o), std::move(items), PyList_CheckExact(o) ? args[0] : kNoValue);
       return true;
     }
@@ -501,9 +527,44 @@ V Recorder::take_iterator(PyObject* made, std::vector<V> items, V source) {
   return iterator;
 }
 
+// What a C function made of its arguments' tensors, as virtual containers around the tensors' own Values.
+V Recorder::regrouped(PyObject* object, const std::unordered_map<PyObject*, V>& tensors) {
+  auto tensor = tensors.find(object);
+  if (tensor != tensors.end()) return tensor->second;
+  std::vector<V> items;
+  if (PyDict_CheckExact(object)) {
+    std::vector<PyObject*> keys;
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    while (PyDict_Next(object, &position, &key, &value)) {
+      keys.push_back(key);
+      items.push_back(regrouped(value, tensors));
+    }
+    V v = virtual_object(Value::kDict, std::move(items), object);
+    at(v).keys = std::move(keys);
+    return v;
+  }
+  if (!PyTuple_CheckExact(object) && !PyList_CheckExact(object)) return constant(object);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); i++) items.push_back(regrouped(PySequence_Fast_GET_ITEM(object, i), tensors));
+  return virtual_object(PyTuple_CheckExact(object) ? Value::kTuple : Value::kList, std::move(items), object);
+}
+
 bool Recorder::fold_torch(PyObject* callee, const std::vector<V>& args, PyObject* kwnames, const char* kind, V* result) {
   std::vector<PyObject*> objects;
-  for (V v : args) {
+  std::unordered_map<PyObject*, V> grouped;
+  if (strcmp(kind, "group") == 0) {
+    std::vector<V> tensors, numbers;
+    for (V v : args) collect(v, &tensors, &numbers);
+    for (V v : tensors) {
+      if (done_) return false;
+      if (at(v).kind != Value::kTensor) as_tensor(v);
+      grouped[concrete(v)] = v;
+    }
+    for (V v : args) {
+      if (!PyList_CheckExact(concrete(v)) && !promote_deeply(v)) return false;
+      objects.push_back(concrete(v));
+    }
+  } else for (V v : args) {
     PyObject* o = concrete(v);
     if (is_tensor(o)) {
       if (at(v).kind != Value::kTensor) as_tensor(v);
@@ -526,7 +587,7 @@ bool Recorder::fold_torch(PyObject* callee, const std::vector<V>& args, PyObject
     PyErr_Clear();
     return false;
   }
-  *result = constant(value);
+  *result = grouped.empty() ? constant(value) : regrouped(value, grouped);
   Py_DECREF(value);
   return true;
 }

@@ -192,8 +192,18 @@ HookResult Recorder::finish_call(vm::ThreadView& view, V result, int pops) {
 
 HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops) {
   PyObject* o = concrete(callee);
-  // Bound methods and partial objects are taken apart.
+  // Bound methods are taken apart.
   for (;;) {
+    if (at(callee).kind == Value::kObject && (PyFunction_Check(o) || PyCFunction_Check(o) || PyType_Check(o))) likely_same(callee);
+    if (at(callee).kind == Value::kObject && !at(callee).stable && PyMethod_Check(o)) {  // made anew by each look-up
+      know_type(callee);
+      V function = object(emit(IrOp::k_load_field, Type::kObject, {at(callee).ref}, offsetof(PyMethodObject, im_func)), PyMethod_GET_FUNCTION(o), false);
+      V self = object(emit(IrOp::k_load_field, Type::kObject, {at(callee).ref}, offsetof(PyMethodObject, im_self)), PyMethod_GET_SELF(o), false);
+      args.insert(args.begin(), self);
+      callee = function;
+      o = concrete(callee);
+      continue;
+    }
     if (at(callee).kind == Value::kMethod || bound_.count(callee)) {
       args.insert(args.begin(), at(callee).items[1]);
       callee = at(callee).items[0];
@@ -499,6 +509,11 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
         case vm::Continuation::kReplaceMethod:
           shadow_pop(1);
           shadow_push(null_);
+          shadow_push(result);
+          break;
+        case vm::Continuation::kForGenerator: shadow_pop(1); break;
+        case vm::Continuation::kSendGenerator:
+          shadow_pop(1);
           shadow_push(result);
           break;
         case vm::Continuation::kBinary:

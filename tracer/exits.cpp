@@ -91,7 +91,9 @@ LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopT
       fill(view, view.frame, state.slots, true, view.sp);
     } else {
       auto* function = reinterpret_cast<PyFunctionObject*>(state.function);
-      _PyInterpreterFrame* frame = vm::push_frame(view, function, static_cast<vm::Continuation>(state.continuation));
+      auto continuation = static_cast<vm::Continuation>(state.continuation);
+      bool generator = continuation == vm::Continuation::kForGenerator || continuation == vm::Continuation::kSendGenerator;  // on the stack's top
+      _PyInterpreterFrame* frame = generator ? vm::resume_generator(view, view.sp[-1], continuation) : vm::push_frame(view, function, continuation);
       if (frame == nullptr) {  // recursion limit or memory: the exception is raised at the call
         for (size_t k = i; k < frames.size(); k++)
           for (PyObject* object : frames[k].slots)

@@ -1,47 +1,110 @@
-// Recording of generators that a builtin consumes whole. See Consumer in recorder.h.
+// Recording of generators, and of builtins that consume one whole. See recorder.h.
 #include "tracer/heuristics.h"
 #include "tracer/recorder.h"
+#include "vm/objects.h"
 
 namespace dynvm::tracer {
 
+using ir::kNoRef;
 using vm::HookResult;
 using vm::Op;
 
-// Calling a generator function runs none of its code: the generator stays virtual. kNoValue: not such a call.
+// Calling a generator function runs none of its code but the copying of cells: the generator stays virtual. kNoValue: not such a call, or one
+// that is not followed. Code with handlers is not: a suspended generator that dies would have to run them.
 V Recorder::make_generator(V function, const std::vector<V>& args, PyObject* kwnames) {
   auto* f = reinterpret_cast<PyFunctionObject*>(concrete(function));
   auto* code = reinterpret_cast<PyCodeObject*>(f->func_code);
-  // Generator functions proper run on as generators; only expressions are consumed in one go.
-  if (PyUnicode_CompareWithASCIIString(code->co_name, "<genexpr>") != 0) return kNoValue;
-  if (!(code->co_flags & CO_GENERATOR) || (kwnames != nullptr && PyTuple_GET_SIZE(kwnames) > 0)) return kNoValue;
-  if (functions_.count(function) == 0 && !promote(function)) return kNoValue;
+  constexpr int kKinds = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
+  if ((code->co_flags & kKinds) != CO_GENERATOR || PyBytes_GET_SIZE(code->co_exceptiontable) > 0) return kNoValue;
+  bool made_here = functions_.count(function) != 0;
+  if (!made_here && !promote(function)) return kNoValue;
+  if (!made_here) guard_code_unchanged(concrete(function));
   std::vector<V> locals;
-  if (!bind_arguments(function, args, nullptr, &locals) || done_) return kNoValue;
+  if (!bind_arguments(function, args, kwnames, &locals) || done_) return kNoValue;
+  const vm::Inst* inst = vm::first_inst(code, true);
+  for (; vm::opcode(inst) != Op::kReturnGenerator; inst = vm::next(inst)) {
+    int arg = vm::oparg(inst);
+    if (vm::opcode(inst) == Op::kMakeCell) {
+      locals[arg] = make_cell(locals[arg]);
+      if (locals[arg] == kNoValue) {
+        PyErr_Clear();
+        return kNoValue;
+      }
+    } else if (vm::opcode(inst) == Op::kCopyFreeVars) {
+      for (int i = 0; i < arg; i++) locals[locals.size() - arg + i] = free_variable(function, i);
+    } else {
+      return kNoValue;
+    }
+  }
   std::vector<PyObject*> objects;
   for (V v : args) objects.push_back(concrete(v));
-  PyObject* made = PyObject_Vectorcall(concrete(function), objects.data(), objects.size(), nullptr);
+  PyObject* made = PyObject_Vectorcall(concrete(function), objects.data(), objects.size() - (kwnames ? PyTuple_GET_SIZE(kwnames) : 0), kwnames);
   if (made == nullptr) {
     PyErr_Clear();
     return kNoValue;
   }
+  objects.clear();
+  for (V v : locals) objects.push_back(concrete(v));
+  vm::set_generator_locals(made, objects.data());
   std::vector<V> items{function};
-  items.insert(items.end(), args.begin(), args.end());
+  items.insert(items.end(), locals.begin(), locals.end());
   V v = virtual_object(Value::kGenerator, std::move(items), made);
+  at(v).position = static_cast<size_t>(vm::lasti_of(code, inst)) + 1;
   Py_DECREF(made);
   return v;
 }
 
-bool Recorder::consume(vm::ThreadView& view, Consumer::Kind kind, V generator, int pops) {
+// Goes on inside a suspended virtual generator, to which None is sent; what `k` needs is on the caller's stack. False: given up.
+bool Recorder::resume(vm::ThreadView& view, V generator, vm::Continuation k) {
+  if (at(generator).running || static_cast<int>(frames_.size()) > heuristics().max_depth) {
+    give_up(at(generator).running ? Abort::k_generator_frame : Abort::k_call_depth);
+    return false;
+  }
   V function = at(generator).items[0];
-  std::vector<V> args(at(generator).items.begin() + 1, at(generator).items.end());
-  std::vector<V> locals;
-  if (static_cast<int>(frames_.size()) > heuristics().max_depth) return false;
-  if (!bind_arguments(function, args, nullptr, &locals) || done_) return false;
+  ShadowFrame frame;
+  frame.function = concrete(function);
+  frame.function_value = function;
+  frame.code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(frame.function)->func_code);
+  frame.generator = generator;
+  frame.continuation = k;
+  frame.call_unit = current_unit_;
+  frame.nlocals = frame.code->co_nlocalsplus;
+  frame.slots.assign(at(generator).items.begin() + 1, at(generator).items.end());
+  frame.frame = vm::resume_generator(view, concrete(generator), k);
+  if (frame.frame == nullptr) {
+    give_up(Abort::k_exception, "RecursionError");
+    entered_error_ = true;
+    return false;
+  }
+  frames_.push_back(std::move(frame));
+  at(generator).running = true;
+  at(generator).snap = kNoRef;
+  push(view, constant(Py_None));
+  return true;
+}
+
+// The frame on top is about to yield: its state goes into its generator, the yielded value onto the caller's stack.
+void Recorder::suspend(vm::ThreadView& view) {
+  V value = peek(1);
+  shadow_pop(1);
+  V generator = top().generator;
+  int position = vm::lasti_of(top().code, view.ip) + 1;
+  Value& state = at(generator);
+  state.items.resize(1);
+  state.items.insert(state.items.end(), top().slots.begin(), top().slots.end());
+  state.position = static_cast<size_t>(position);
+  state.running = false;
+  state.snap = kNoRef;
+  frames_.pop_back();
+  shadow_push(value);
+}
+
+bool Recorder::consume(vm::ThreadView& view, Consumer::Kind kind, V generator, int pops) {
   Consumer consumer;
   consumer.kind = kind;
+  consumer.pops = pops;
   consumer.snapshot = snapshot();
-  if (done_) return false;
-  if (!push_callee(view, function, std::move(locals), pops, vm::Continuation::kPush)) return false;
+  if (done_ || !resume(view, generator, vm::Continuation::kPush)) return false;
   consumer.frame = view.frame;
   consumers_.push_back(std::move(consumer));
   return true;
@@ -85,12 +148,14 @@ HookResult Recorder::consumer_end(vm::ThreadView& view, bool early, bool truth) 
   }
   vm::drop_frame(view);
   if (done_) {
+    for (int i = 0; i < consumer.pops; i++) Py_XDECREF(*--view.sp);
     drop_consumer();
     *view.sp++ = made;
     view.ip = vm::next(view.ip);
     return HookResult::kReload;
   }
   frames_.pop_back();
+  pop(view, consumer.pops);
   V result;
   if (consumer.kind == Consumer::kTuple || consumer.kind == Consumer::kList) {
     result = virtual_object(consumer.kind == Consumer::kTuple ? Value::kTuple : Value::kList, consumer.items, made);
@@ -103,15 +168,11 @@ HookResult Recorder::consumer_end(vm::ThreadView& view, bool early, bool truth) 
   return next(view);
 }
 
-// Recording has been given up inside a consumed generator: its frame is no generator's, so its yields are still seen to here.
+// Recording has been given up inside a consumed generator: its consumer is no Python frame, so its yields are still seen to here.
 HookResult Recorder::drain(vm::ThreadView& view) {
   if (!in_consumer(view)) return HookResult::kContinue;
   Consumer& consumer = consumers_.back();
   switch (vm::opcode(view.ip)) {
-    case Op::kReturnGenerator:
-      *view.sp++ = Py_NewRef(Py_None);
-      view.ip = vm::next(view.ip);
-      return HookResult::kReload;
     case Op::kReturnValue: return consumer_end(view, false, false);
     case Op::kYieldValue: {
       PyObject* object = view.sp[-1];

@@ -168,6 +168,16 @@ bool Recorder::decide(vm::ThreadView& view, V v, bool replace, bool* truth, Hook
   return true;
 }
 
+// An inner loop goes round. Rounds that recorded nothing, since all in them was known, cost nothing.
+bool Recorder::count_loop(int unit) {
+  ShadowFrame::Loop& loop = top().loops[unit];
+  if (loop.insts == trace_.insts.size()) return true;
+  loop.insts = trace_.insts.size();
+  if (++loop.count <= heuristics().max_unroll) return true;
+  give_up(Abort::k_loop_unrolled_too_often);
+  return false;
+}
+
 HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
   const vm::Inst* target = vm::jump_target(view.ip);
   auto backward = [&]() {
@@ -178,11 +188,7 @@ HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
       give_up(Abort::k_inner_loop_has_trace);
       return false;
     }
-    if (++top().loop_counts[unit] > heuristics().max_unroll) {
-      give_up(Abort::k_loop_unrolled_too_often);
-      return false;
-    }
-    return true;
+    return count_loop(unit);
   };
   switch (op) {
     case Op::kJumpForward: return HookResult::kContinue;
@@ -230,7 +236,7 @@ HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
         return next(view);
       }
       bool builtin = PyList_CheckExact(o) || PyTuple_Check(o) || PyDict_CheckExact(o) || PyRange_Check(o) || PyUnicode_CheckExact(o) ||
-                     PyDictKeys_Check(o) || PyDictValues_Check(o) || PyDictItems_Check(o);
+                     PyDictKeys_Check(o) || PyDictValues_Check(o) || PyDictItems_Check(o) || PySet_CheckExact(o);
       if (builtin && type->tp_iter != nullptr && (at(v).kind != Value::kObject || know_type(v))) {
         std::vector<V> items;
         bool items_known = iteration_items(v, &items);
@@ -272,6 +278,10 @@ HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
         push(view, item);
         Py_DECREF(object);
         return next(view);
+      }
+      if (at(iterator).kind == Value::kGenerator) {
+        if (resume(view, iterator, vm::Continuation::kForGenerator)) return HookResult::kReload;
+        return entered_error_ ? HookResult::kError : HookResult::kContinue;
       }
       auto known_iterator = iterators_.find(iterator);
       if (known_iterator == iterators_.end() && !plain_iterator(it)) {
@@ -373,9 +383,16 @@ V Recorder::renew(V v, PyObject* object) {
 // What iterating a container gives, when its contents are known.
 bool Recorder::iteration_items(V v, std::vector<V>* items) {
   PyObject* o = concrete(v);
-  auto iterable = iterables_.find(v);
-  if (iterable != iterables_.end()) {
-    *items = iterable->second;
+  if (at(v).kind == Value::kView) return dict_view_items(at(v).items[0], static_cast<int>(at(v).position), items);
+  if (at(v).kind == Value::kSet) {
+    std::vector<V> members = at(v).items;  // in the set's own order
+    PyObject* iterator = PyObject_GetIter(o);
+    while (PyObject* member = iterator ? PyIter_Next(iterator) : nullptr) {
+      for (V item : members)
+        if (concrete(item) == member) items->push_back(item);
+      Py_DECREF(member);
+    }
+    Py_XDECREF(iterator);
     return true;
   }
   if (at(v).kind == Value::kDict) {

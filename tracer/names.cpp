@@ -11,6 +11,26 @@ using vm::HookResult;
 using vm::Op;
 using IrOp = ir::Op;
 
+// A new virtual cell; kNoValue: no memory.
+V Recorder::make_cell(V initial) {
+  PyObject* cell = PyCell_New(concrete(initial));
+  if (cell == nullptr) return kNoValue;
+  V v = virtual_object(Value::kCell, {initial}, cell);
+  Py_DECREF(cell);
+  return v;
+}
+
+V Recorder::free_variable(V function, int index) {
+  V v = kNoValue;
+  if (at(function).kind == Value::kObject && !at(function).items.empty()) {
+    v = at(function).items[index];  // a function made in this trace: its cells are known values
+  } else {                          // part of a constant function, as immutable as it
+    v = constant(PyTuple_GET_ITEM(reinterpret_cast<PyFunctionObject*>(concrete(function))->func_closure, index));
+  }
+  at(v).type_known = true;
+  return v;
+}
+
 HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
   PyCodeObject* code = top().code;
   switch (op) {
@@ -69,12 +89,10 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
       return next(view);
     }
     case Op::kMakeCell: {
-      V initial = slot(arg);
-      PyObject* cell = PyCell_New(at(initial).concrete);
-      if (cell == nullptr) return raised(view);
-      V v = virtual_object(Value::kCell, {initial}, cell);
+      V v = make_cell(slot(arg));
+      if (v == kNoValue) return raised(view);
       PyObject** base = vm::FrameView::locals(view.frame);
-      Py_XSETREF(base[arg], cell);
+      Py_XSETREF(base[arg], Py_NewRef(concrete(v)));
       slot(arg) = v;
       return next(view);
     }
@@ -95,10 +113,7 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
         Ref ref = emit(IrOp::k_load_field, Type::kObject, {as_object(cell)}, offsetof(PyCellObject, ob_ref));
         guard(IrOp::k_guard_bound, {ref});
         V v = object(ref, content, false);
-        if (!lessons_.changing_values.count({code, current_unit_})) {
-          sites_.push_back({Site::kValue, reinterpret_cast<PyObject*>(code), nullptr, current_unit_});
-          became_stable(v, static_cast<int32_t>(sites_.size()) - 1);
-        }
+        likely_same(v);
         found = cells_.emplace(cell, v).first;
       }
       shadow_push(found->second);
@@ -123,19 +138,7 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
     }
     case Op::kCopyFreeVars: {
       V function = top().function_value;
-      PyObject* closure = reinterpret_cast<PyFunctionObject*>(top().function)->func_closure;
-      int first = top().nlocals - arg;
-      for (int i = 0; i < arg; i++) {
-        PyObject* cell = PyTuple_GET_ITEM(closure, i);
-        V v;
-        if (function != kNoValue && !at(function).items.empty() && at(function).kind == Value::kObject) {
-          v = at(function).items[i];  // a function made in this trace: its cells are known values
-        } else {
-          v = constant(cell);         // part of a constant function, as immutable as it
-        }
-        at(v).type_known = true;
-        slot(first + i) = v;
-      }
+      for (int i = 0; i < arg; i++) slot(top().nlocals - arg + i) = free_variable(function, i);
       return HookResult::kContinue;
     }
     case Op::kMakeFunction: {

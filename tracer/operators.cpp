@@ -322,6 +322,20 @@ bool Recorder::is_immutable(PyObject* o) {
   return strcmp(name, "torch.dtype") == 0 || strcmp(name, "torch.device") == 0 || strcmp(name, "torch.layout") == 0;
 }
 
+// Makes it a constant (guarded) whose hash and equality run no Python code: by identity, or a builtin value.
+bool Recorder::hashes_natively(V v) {
+  PyObject* o = concrete(v);
+  PyTypeObject* type = Py_TYPE(o);
+  bool by_identity = type->tp_hash == PyBaseObject_Type.tp_hash && type->tp_richcompare == PyBaseObject_Type.tp_richcompare;
+  if (!by_identity && !is_immutable(o) && !is_tensor(o)) return false;
+  if (!promote(v)) return false;
+  if (by_identity) {
+    know_type(v);
+    guard_type_unchanged(type);
+  }
+  return !done_;
+}
+
 // `a is b`, folded where the kinds decide.
 V Recorder::identity(V left, V right) {
   bool same = concrete(left) == concrete(right);
@@ -357,6 +371,7 @@ V Recorder::contains(V container, V value) {
     if (PyUnicode_CheckExact(o) && promote(value)) return fold();  // contents are known
     return kNoValue;
   }
+  if (at(container).kind == Value::kSet) return hashes_natively(value) && !done_ ? fold() : kNoValue;
   bool dict = PyDict_CheckExact(c) || Py_TYPE(c) == &PyODict_Type;
   if (dict && PyUnicode_CheckExact(o)) {
     if (promote(container) && promote(value)) {

@@ -105,11 +105,14 @@ void Recorder::give_up(Abort reason, std::string detail) {
   done_ = true;
   abort_ = reason;
   detail_ = std::move(detail);
-  if (frames_.empty()) return;
-  const char* name = PyUnicode_AsUTF8(top().code->co_qualname);
-  detail_ += std::string(detail_.empty() ? "" : ", ") + "in " + (name ? name : "?") + " line " +
-             std::to_string(PyCode_Addr2Line(top().code, current_unit_ * 2 + 2)) +
-             (previous_ip_ ? " at " + std::string(vm::op_name(vm::opcode(previous_ip_))) : "");
+  // Where: the instruction, its line, and the lines of the calls that led there.
+  for (size_t i = frames_.size(); i-- > 0 && i + 4 > frames_.size();) {
+    const char* name = PyUnicode_AsUTF8(frames_[i].code->co_qualname);
+    int unit = i + 1 == frames_.size() ? current_unit_ : frames_[i + 1].call_unit;
+    detail_ += std::string(detail_.empty() ? "" : ", ") + (i + 1 == frames_.size() ? "in " : "called by ") + (name ? name : "?") + " line " +
+               std::to_string(PyCode_Addr2Line(frames_[i].code, unit * 2));
+    if (i + 1 == frames_.size() && previous_ip_) detail_ += " at " + std::string(vm::op_name(vm::opcode(previous_ip_)));
+  }
   if (cut()) detail_ += "; the trace ends there";
 }
 
@@ -220,6 +223,13 @@ bool Recorder::promote(V v) {
     }
     default: return false;
   }
+}
+
+// The object that this instruction meets is likely to be the same each time (until a guard has shown otherwise), so worth promoting.
+void Recorder::likely_same(V v) {
+  if (at(v).kind != Value::kObject || at(v).stable || lessons_.changing_values.count({top().code, current_unit_})) return;
+  sites_.push_back({Site::kValue, reinterpret_cast<PyObject*>(top().code), nullptr, current_unit_});
+  became_stable(v, static_cast<int32_t>(sites_.size()) - 1);
 }
 
 bool Recorder::know_type(V v) {
@@ -571,13 +581,24 @@ HookResult Recorder::record(vm::ThreadView& view) {
     case Op::kReturnValue:
     case Op::kBeforeWith: return record_calls(view, op, arg);
 
-    case Op::kReturnGenerator:
-      if (!in_consumer(view)) break;
-      push(view, constant(Py_None));  // what is sent first
-      return next(view);
     case Op::kYieldValue:
-      if (!in_consumer(view)) break;
-      return consumer_yield(view);
+      if (in_consumer(view)) return consumer_yield(view);
+      if (top().generator == kNoValue) break;
+      suspend(view);
+      return HookResult::kContinue;
+    case Op::kGetYieldFromIter:
+      if (at(peek(1)).kind != Value::kGenerator) break;
+      return HookResult::kContinue;
+    case Op::kSend: {
+      V receiver = peek(2);
+      if (at(receiver).kind != Value::kGenerator || concrete(peek(1)) != Py_None) break;
+      pop(view, 1);
+      if (resume(view, receiver, vm::Continuation::kSendGenerator)) return HookResult::kReload;
+      if (entered_error_) return HookResult::kError;
+      PyObject* none = Py_NewRef(Py_None);  // given up: the instruction as it was
+      *view.sp++ = none;
+      return HookResult::kContinue;
+    }
 
     case Op::kGetLen:
     case Op::kBuildTuple:

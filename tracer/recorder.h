@@ -72,10 +72,12 @@ struct ShadowFrame {
   ir::Ref function_ref = ir::kNoRef;
   V function_value = kNoValue;
   vm::Continuation continuation = vm::Continuation::kPush;
+  V generator = kNoValue;           // whose frame it is, or kNoValue
   int call_unit = 0;                // of the caller's instruction
   int nlocals = 0;
   std::vector<V> slots;             // localsplus, then the value stack
-  std::map<int, int> loop_counts;   // header unit -> times round
+  struct Loop { int count = 0; size_t insts = 0; };
+  std::map<int, Loop> loops;        // header unit -> times round with something recorded, instructions then
 };
 
 struct Recording {
@@ -130,6 +132,7 @@ class Recorder {
   PyObject* concrete(V v) { return values_[v].concrete; }
   bool is_const(V v) { return values_[v].kind == Value::kConst; }
   void became_stable(V v, int32_t site);
+  void likely_same(V v);
 
   // --- IR
   ir::Ref emit(ir::Op op, ir::Type type, std::vector<ir::Ref> args, int64_t imm = 0, bool snap = false);
@@ -186,7 +189,10 @@ class Recorder {
   V run_residual(ir::Op op, const std::vector<V>& args, int64_t imm, bool* ok);
   void effect() {
     effect_done_ = true;
-    if (!consumers_.empty()) consumers_.front().effect = true;
+    if (!consumers_.empty() && !consumers_.front().effect) {
+      consumers_.front().effect = true;
+      consumers_.front().effect_by = ir::op_info(trace_.insts.back().op).name;
+    }
   }
 
   // --- attributes.cpp
@@ -206,17 +212,24 @@ class Recorder {
   Handler store_attribute(vm::ThreadView& view, PyObject* name);
 
   // --- generators.cpp
-  // A C function that takes all a generator yields (tuple, list, all, any), followed through the generator's body. The body runs in a plain
-  // frame whose yields are intercepted here; all guards in it re-execute the whole call, so nothing in it may have an effect.
+  // Generator functions are followed: the generator is real, and resumed in place by the evaluator; its Value stays virtual, and holds
+  // the state of its frame while it is suspended (see Value::kGenerator). Exits make a generator in that state, or resume it.
+  //
+  // A C function that takes all that a generator yields (tuple, list, all, any) is followed through the generator's body, whose yields are
+  // intercepted here. All guards in it re-execute the whole call, so nothing in it may have an effect.
   struct Consumer {
     enum Kind : uint8_t { kTuple, kList, kAll, kAny } kind;
     _PyInterpreterFrame* frame;
+    int pops;                         // operands of the call, still on the caller's stack
     std::vector<V> items;
     std::vector<PyObject*> objects;   // owned; what was yielded, also when recording has been given up in the middle
     bool effect = false;
+    std::string_view effect_by;        // the first such operation, for the abort's message
     int32_t snapshot = -1;
   };
   V make_generator(V function, const std::vector<V>& args, PyObject* kwnames);
+  bool resume(vm::ThreadView& view, V generator, vm::Continuation k);
+  void suspend(vm::ThreadView& view);
   bool consume(vm::ThreadView& view, Consumer::Kind kind, V generator, int pops);
   Handler consumer_yield(vm::ThreadView& view);
   Handler consumer_end(vm::ThreadView& view, bool early, bool truth);
@@ -234,6 +247,7 @@ class Recorder {
   bool same_item(V v, PyObject* object);
   V renew(V v, PyObject* object);
   static PyObject* next_name();
+  bool count_loop(int unit);
 
   // --- containers.cpp
   bool known_items(V v, std::vector<V>* items);
@@ -249,6 +263,9 @@ class Recorder {
   V item_of(V container, V key);
   Handler store_item(vm::ThreadView& view, V container, V key, V value);
   static bool is_immutable(PyObject* object);
+  bool hashes_natively(V v);
+  V make_cell(V initial);
+  V free_variable(V function, int index);
 
   // --- calls.cpp
   // The operator method of the first argument's class if it is a Python function: entered; otherwise the residual operation.
@@ -294,6 +311,7 @@ class Recorder {
   V tensor_value(PyObject* object, int32_t id);
   void refresh(V v);
   bool fold_torch(PyObject* callee, const std::vector<V>& args, PyObject* kwnames, const char* kind, V* result);
+  V regrouped(PyObject* object, const std::unordered_map<PyObject*, V>& tensors);
   V grad_of(V tensor);
   void set_grad(V tensor, V grad);
   void note_grads();
@@ -332,7 +350,6 @@ class Recorder {
   struct KnownIterator { std::vector<V> items; size_t position = 0; };
   std::map<V, KnownIterator> iterators_;                 // iterators over known items
   std::map<V, bool> bound_;                              // bound C methods: items are (descriptor, self)
-  std::map<V, std::vector<V>> iterables_;                // what iterating a value (a dict view, zip, enumerate) will give
   std::map<V, std::pair<V, V>> functions_;               // functions made here: defaults, keyword defaults
   std::set<PyObject*> guarded_dicts_;
   std::vector<V> root_initial_;

@@ -29,7 +29,9 @@ struct Value {
     kTensor,  // `ref` is a tensor made by the trace; `wrap` describes its Python object
     kTuple, kList, kDict, kSlice, kMethod,  // virtual, from `items`; kDict: `keys` beside them; kMethod: function, self
     kCell,      // a virtual cell: items[0] is its content
-    kGenerator, // a virtual generator that has not started: items are its function and arguments
+    kGenerator, // a virtual generator: items are its function, then local variables and value stack; goes on at code unit `position`
+    kSet,       // a virtual set of `items`, all constants with a hash that runs no Python code
+    kView,      // a virtual view of a dict (items[0]): keys, values or items, by `position`
     kIterator,  // a virtual iterator over `items`, standing before items[position]; made from `source` when that is a list, else over a tuple of the rest
   } kind = kNull;
   ir::Type scalar = ir::Type::kVoid;
@@ -47,6 +49,7 @@ struct Value {
   ir::Wrap wrap;
   std::vector<V> items;       // contents, where known (also for materialised tuples and fresh lists)
   size_t position = 0;
+  bool running = false;       // kGenerator: its frame is one of the recorder's (or it is exhausted), so it has no state of its own
   V source = kNoValue;        // kIterator: the list
   std::vector<PyObject*> keys;
   bool items_known = false;

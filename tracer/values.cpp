@@ -153,8 +153,22 @@ Ref Recorder::make(V v, bool for_snapshot) {
       return emit(IrOp::k_bind_method, Type::kObject, refs);
     case Value::kCell: return emit(IrOp::k_build_cell, Type::kObject, {object_item(value.items[0])});
     case Value::kGenerator:
+      if (value.running && !for_snapshot) {
+        give_up(Abort::k_generator_frame, "a running or exhausted generator is handed out");
+        return const_ref(Py_None);
+      }
+      refs = {as_object(value.items[0]), const_ref(nullptr)};
+      {
+        PyObject* unit = PyLong_FromSize_t(value.position);
+        refs[1] = const_ref(unit);
+        Py_DECREF(unit);
+      }
+      for (size_t i = 1; i < value.items.size() && !value.running; i++) refs.push_back(object_item(value.items[i]));
+      return emit(IrOp::k_generator_at, Type::kObject, refs);
+    case Value::kSet:
       for (V x : value.items) refs.push_back(object_item(x));
-      return emit(IrOp::k_make_generator, Type::kObject, refs, 0, false);
+      return emit(IrOp::k_set_of, Type::kObject, refs, 0, !for_snapshot);
+    case Value::kView: return emit(IrOp::k_dict_view, Type::kObject, {object_item(value.items[0])}, static_cast<int64_t>(value.position));
     case Value::kIterator: {
       if (value.source != kNoValue) {
         PyObject* position = PyLong_FromSize_t(value.position);
@@ -189,7 +203,7 @@ Ref Recorder::as_object(V v) {
   if (at(v).object == kNoRef) {
     Ref ref = make(v, false);
     at(v).object = ref;
-    if (at(v).kind == Value::kCell || at(v).kind == Value::kIterator || at(v).kind == Value::kGenerator) {
+    if (at(v).kind == Value::kCell || at(v).kind == Value::kIterator || at(v).kind == Value::kGenerator || at(v).kind == Value::kSet) {
       Value& value = at(v);
       if (value.kind == Value::kCell) cells_[v] = value.items[0];
       if (value.kind == Value::kIterator) iterators_[v] = {value.items, value.position};
@@ -223,7 +237,7 @@ Ref Recorder::as_snapshot(V v) {
 
 int32_t Recorder::snapshot() {
   if (!consumers_.empty()) {
-    if (consumers_.front().effect) give_up(Abort::k_generator_effect);
+    if (consumers_.front().effect) give_up(Abort::k_generator_effect, std::string(consumers_.front().effect_by));
     return consumers_.front().snapshot;
   }
   if (current_snapshot_ >= 0) return current_snapshot_;

@@ -5,6 +5,7 @@
 // Two passes: the first finds instruction starts and loop headers, the second fills the instructions. Nothing is moved or
 // merged afterwards: a fused form is put into the slot of its first instruction and skips the following slots.
 #include "vm/decode.h"
+#include "vm/specialise.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -249,6 +250,23 @@ bool make_plain(Code* code) {
   insts[code->inst_count] = code->fast[code->inst_count];
   code->plain = insts;
   return true;
+}
+
+HotCounter* counter_of_header(const Inst* header, PyCodeObject* code) {
+  Code* decoded = find_code(code);
+  const int unit = decoded->start_unit[header - decoded->fast];
+  int i = 1;  // there is one: it was watched
+  while (decoded->counters[i].unit != unit) ++i;
+  return &decoded->counters[i];
+}
+
+void watch_header(HotCounter& counter, bool watched) {
+  Code* decoded = find_code(counter.code);
+  Inst* header = decoded->fast + decoded->unit_to_index[counter.unit];
+  const void* label = g_labels[static_cast<int>(Form::kCount) + 2];
+  if ((header->handler == label) == watched) return;
+  header->handler = watched ? label : g_labels[header->op];
+  header->state = watched ? 0 : kLookAgain;
 }
 
 void set_counter_limits(int32_t loop_limit, int32_t call_limit) {

@@ -41,7 +41,7 @@ struct Code {
 
 extern Py_ssize_t g_extra_index;
 
-// The instruction labels of the evaluator, by Form; [kCount] is the recording stub.
+// The instruction labels of the evaluator, by Form; then the recording stub, a bad instruction, a watched loop header.
 extern const void* const* g_labels;
 
 // Decodes now; nullptr with MemoryError.
@@ -68,6 +68,11 @@ inline bool in_plain(const Code* code, const Inst* inst) {
 }
 
 inline void set_form(Inst* inst, Form form) { inst->handler = g_labels[static_cast<int>(form)]; }
+
+// The counter of the loop whose header (in fast code) this is.
+HotCounter* counter_of_header(const Inst* header, PyCodeObject* code);
+// While watched, a loop's header asks the hook at each arrival in fast code, and stays generic.
+void watch_header(HotCounter& counter, bool watched);
 
 // Counters get the limits of the hooks that are set from now on.
 void set_counter_limits(int32_t loop_limit, int32_t call_limit);

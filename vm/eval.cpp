@@ -189,7 +189,7 @@ PyObject* evaluate_frame(PyThreadState* tstate, Frame* frame, int throwing) {
 #include "vm/insts.def"
 #define SPECIAL(name, generic, text) &&inst_##name,
 #include "vm/insts.def"
-      &&record_stub, &&bad_instruction};
+      &&record_stub, &&bad_instruction, &&watched_header};
   if (tstate == nullptr) {
     g_label_table = labels;
     return nullptr;
@@ -302,29 +302,26 @@ record_stub: {
   DISPATCH();
 }
 
+watched_header:  // in fast code: arrived at a loop that has a trace, from above too
+  hot = counter_of_header(ip, frame->f_code);
 // A counter has run out; ip is what comes next.
 hot_counter: {
   const bool is_call = hot->is_call;
   const auto hook = g_hooks == nullptr ? nullptr : is_call ? g_hooks->hot_call : g_hooks->hot_loop;
   if (hook == nullptr || hot->limit == 0) {
     hot->count = INT32_MAX;
-    goto* (is_call ? labels[static_cast<int>(Op::kNop)] : ip->handler);
-  }
-  if (act.recording) {
-    hot->count = 0;
-    goto* (is_call ? labels[static_cast<int>(Op::kNop)] : ip->handler);
+    goto past_counter;
   }
   hot->count = 0;
+  if (act.recording) goto past_counter;
   SYNC();
   ThreadView view{tstate, frame, ip, sp, act.entry, nullptr, false, &act};
   HotCounter* const asked = hot;
   const HookResult outcome = hook(view, *asked);
   if (asked->trace == nullptr && asked->count <= 0) asked->count = asked->limit == 0 ? INT32_MAX : asked->limit;
-  if (asked->trace != nullptr) asked->count = 0;
-  if (outcome == HookResult::kContinue) {
-    // A function's kResume must not count again: go on behind it.
-    goto* (is_call ? labels[static_cast<int>(Op::kNop)] : ip->handler);
-  }
+  if (asked->trace != nullptr) asked->count = is_call ? 0 : INT32_MAX;
+  if (!is_call) watch_header(*asked, asked->trace != nullptr);
+  if (outcome == HookResult::kContinue) goto past_counter;
   frame = view.frame;
   sp = view.sp;
   ip = const_cast<Inst*>(view.ip);
@@ -340,6 +337,9 @@ hot_counter: {
   }
   DISPATCH();
 }
+
+past_counter:  // a function's kResume and a watched header must not ask again
+  goto* (hot->is_call ? labels[static_cast<int>(Op::kNop)] : ip->handler == &&watched_header ? labels[ip->op] : ip->handler);
 
 // ---- periodic work ---------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,12 @@ bool super_parts(PyObject* super, PyTypeObject** type, PyObject** self, PyTypeOb
 // Name of a getset, member or method descriptor's owner and whether it is written in C.
 bool is_c_descriptor(PyObject* descriptor);
 
+// A suspended generator of a generator function, to go on at a code unit, with local variables and value stack (count slots, null allowed;
+// those that are not given are null). A new reference, or null with an exception.
+PyObject* suspended_generator(PyFunctionObject* function, int unit, PyObject* const* slots, int count);
+// A generator that has not started: overwrites its local variables (one for each of the code's; new references are taken).
+void set_generator_locals(PyObject* generator, PyObject* const* slots);
+
 // The word that is not zero when the evaluator must look after signals, the GIL or pending calls.
 const volatile int* eval_breaker(PyThreadState* tstate);
 // Looks after them, as CPython's evaluator does at a loop's end. -1: an exception is set.

@@ -100,7 +100,7 @@ struct FrameView {
 struct HotCounter {
   int32_t count;
   int32_t limit;        // what count starts from again when the hook leaves it below zero and trace is nullptr
-  void* trace;          // client's; while set the hook runs at every arrival
+  void* trace;          // client's; while set the hook runs at every arrival, at a loop's header also from above
   void* client[2];      // client's
   PyCodeObject* code;   // borrowed: the counter lives as long as the code object
   int32_t unit;         // of the loop header, or of kResume for a function
@@ -156,7 +156,7 @@ struct EventInfo {
 };
 
 struct Hooks {
-  // At a loop back-edge whose counter underflows: view.ip is the loop header, about to be executed.
+  // At a loop back-edge whose counter underflows, and at each arrival while its trace is set: view.ip is the loop header, about to be executed.
   HookResult (*hot_loop)(ThreadView&, HotCounter&) = nullptr;
   // At kResume (arg 0) of a Python function whose counter underflows; view.ip is that kResume, about to be executed.
   HookResult (*hot_call)(ThreadView&, HotCounter&) = nullptr;

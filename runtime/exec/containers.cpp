@@ -1,5 +1,6 @@
 // Building, changing and taking apart containers (helpers.h).
 #include "runtime/exec/helpers.h"
+#include "vm/objects.h"
 
 namespace dynvm::runtime::helpers {
 
@@ -56,8 +57,14 @@ PyObject* make_function(PyObject** parts, int64_t count) {
   return reinterpret_cast<PyObject*>(function);
 }
 
-PyObject* make_generator(PyObject** function_and_arguments, int64_t count) {
-  return PyObject_Vectorcall(function_and_arguments[0], function_and_arguments + 1, static_cast<size_t>(count - 1), nullptr);
+PyObject* generator_at(PyObject** parts, int64_t count) {
+  return vm::suspended_generator(reinterpret_cast<PyFunctionObject*>(parts[0]), static_cast<int>(PyLong_AsLong(parts[1])), parts + 2,
+                                 static_cast<int>(count - 2));
+}
+
+PyObject* dict_view(PyObject* dict, int64_t which) {
+  static const char* const names[] = {"keys", "values", "items"};
+  return PyObject_CallMethod(dict, names[which], nullptr);
 }
 
 PyObject* iter_at(PyObject* list, PyObject* index) {

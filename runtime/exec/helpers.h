@@ -48,7 +48,8 @@ PyObject* build_cell(PyObject* content);
 PyObject* bind_method(PyObject* function, PyObject* self);
 // code, globals, defaults, kwdefaults, annotations, closure; the last four may be null or missing.
 PyObject* make_function(PyObject** parts, int64_t count);
-PyObject* make_generator(PyObject** function_and_arguments, int64_t count);
+PyObject* generator_at(PyObject** parts, int64_t count);
+PyObject* dict_view(PyObject* dict, int64_t which);
 PyObject* iter_at(PyObject* list, PyObject* index);
 PyObject* dict_get(PyObject* dict, PyObject* key);                // null: missing, no exception
 int dict_set(PyObject* dict, PyObject* key, PyObject* value);

@@ -2,7 +2,11 @@
 #define Py_BUILD_CORE 1
 #include <Python.h>
 #undef HAVE_STD_ATOMIC
+#include <opcode.h>
 #include <structmember.h>
+
+#include <algorithm>
+#include <vector>
 extern "C" {
 #include "internal/pycore_ceval.h"
 #include "internal/pycore_dict.h"
@@ -67,6 +71,35 @@ bool is_c_descriptor(PyObject* descriptor) {
   PyTypeObject* type = Py_TYPE(descriptor);
   return type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type || type == &PyMethodDescr_Type ||
          type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type;
+}
+
+PyObject* suspended_generator(PyFunctionObject* function, int unit, PyObject* const* slots, int count) {
+  auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
+  const size_t words = sizeof(_PyInterpreterFrame) / sizeof(PyObject*) + code->co_nlocalsplus + code->co_stacksize;
+  std::vector<PyObject*> memory(words);
+  auto* frame = reinterpret_cast<_PyInterpreterFrame*>(memory.data());
+  frame->f_func = reinterpret_cast<PyFunctionObject*>(Py_NewRef(function));
+  frame->f_code = reinterpret_cast<PyCodeObject*>(Py_NewRef(code));
+  frame->f_globals = function->func_globals;
+  frame->f_builtins = function->func_builtins;
+  frame->stacktop = std::max(count, code->co_nlocalsplus);
+  frame->prev_instr = _PyCode_CODE(code) + unit - 1;
+  for (int i = 0; i < count; ++i) frame->localsplus[i] = Py_XNewRef(slots[i]);
+  PyObject* generator = cpython::make_generator(PyThreadState_Get(), frame);
+  if (generator == nullptr) {
+    for (int i = 0; i < count; ++i) Py_XDECREF(slots[i]);
+    Py_DECREF(function);
+    Py_DECREF(code);
+    return nullptr;
+  }
+  const bool started = _Py_OPCODE(_PyCode_CODE(code)[unit - 1]) != RETURN_GENERATOR;
+  if (started) reinterpret_cast<PyGenObject*>(generator)->gi_frame_state = FRAME_SUSPENDED;
+  return generator;
+}
+
+void set_generator_locals(PyObject* generator, PyObject* const* slots) {
+  _PyInterpreterFrame* frame = cpython::frame_of(reinterpret_cast<PyGenObject*>(generator));
+  for (int i = 0; i < frame->f_code->co_nlocalsplus; ++i) Py_XSETREF(frame->localsplus[i], Py_XNewRef(slots[i]));
 }
 
 const volatile int* eval_breaker(PyThreadState* tstate) {
