@@ -606,11 +606,11 @@ void Recorder::after_backward() {
   for (auto& [id, ref] : tensors_)
     if (requires_graph_.count(ref)) freed.push_back(ref);
   emit(IrOp::k_graph_freed, Type::kVoid, freed);
-  freed_.insert(freed.begin(), freed.end());
   for (Value& value : values_)
     if (value.kind == Value::kTensor && value.wrap.requires_grad) value.snap = kNoRef;  // exits from here on find no graph
   for (V v : live_graph_)
     if (at(v).object != kNoRef && at(v).escaped) give_up(Abort::k_graph_escaped);
+  if (!done_) freed_.insert(freed.begin(), freed.end());
 }
 
 // A Python tensor made by recorded operations.
