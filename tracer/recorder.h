@@ -317,7 +317,8 @@ class Recorder {
   void set_grad(V tensor, V grad);
   void note_grads();
   void after_backward();
-  void fill_wraps();
+  bool fill_wraps();
+  bool is_leaf_memory(ir::Ref tensor);
   Handler torch_operator(vm::ThreadView& view, ir::Op op, std::vector<V> args, int64_t imm, int pops, const char* name, bool pushes = true);
 
   bridge::Bridge* bridge_;
@@ -339,6 +340,8 @@ class Recorder {
   std::map<V, V> grads_;                                 // tensor object -> .grad
   std::unordered_map<PyObject*, V> leaf_objects_;        // tensor objects seen, by identity
   std::unordered_map<int32_t, ir::Ref> tensors_;         // recorder tensor id -> its present value
+  std::set<int32_t> input_storages_;                     // of tensors that the trace unboxes
+  std::map<V, int32_t> same_tensors_;                    // tensors of the script whose memory has been bound, with their ids
   std::unordered_map<int32_t, int32_t> metas_;
   std::unordered_map<int32_t, int32_t> storages_;
   std::unordered_map<int64_t, ir::Ref> int_refs_, float_refs_;

@@ -134,8 +134,19 @@ Ref Recorder::as_tensor(V v) {
   int32_t id = aten_->tensor_id(o);
   auto found = tensors_.find(id);
   leaf_objects_.emplace(o, v);
-  if (found != tensors_.end()) return found->second;
-  if (at(v).kind == Value::kTensor) return tensors_[id] = at(v).ref;
+  if (at(v).kind == Value::kTensor) return found != tensors_.end() ? found->second : tensors_[id] = at(v).ref;
+  if (found != tensors_.end() && input_storages_.count(trace_.metas[meta_of(id)].storage) == 0) return found->second;
+  if (found != tensors_.end()) {
+    // The same tensor, or the same memory, under another name: that it is so again is an assumption.
+    auto named = same_tensors_.emplace(v, id);
+    if (!named.second && named.first->second == id) return found->second;
+    named.first->second = id;
+    int32_t meta = meta_of(id);
+    Ref same = emit(IrOp::k_unbox_tensor, Type::kTensor, {as_object(v)}, meta, true);
+    trace_.insts[same].meta = meta;
+    return tensors_[id];
+  }
+  same_tensors_[v] = id;
   bridge::TensorObject object = bridge_->describe(o);
   if (!object.exact_type) {
     give_up(Abort::k_tensor_subclass, Py_TYPE(o)->tp_name);
@@ -149,6 +160,7 @@ Ref Recorder::as_tensor(V v) {
   int32_t meta = meta_of(id);
   trace_.metas[meta].requires_grad = object.requires_grad;
   trace_.metas[meta].is_leaf = object.is_leaf;
+  input_storages_.insert(trace_.metas[meta].storage);
   trace_.metas[meta].is_parameter = strcmp(Py_TYPE(o)->tp_name, "Parameter") == 0;
   Ref ref = emit(IrOp::k_unbox_tensor, Type::kTensor, {as_object(v)}, meta, true);
   trace_.insts[ref].meta = meta;
@@ -778,8 +790,20 @@ Recorder::Attribute Recorder::look_up_tensor(V v, PyObject* name) {
   return result;  // T, mT, real ...: run as operations
 }
 
-// For each tensor that becomes a Python object: has its graph been freed where it is made, and if not, what rebuilds it under autograd.
-void Recorder::fill_wraps() {
+// The memory of a leaf that requires gradients: once it has been written, its graph cannot be built anew.
+bool Recorder::is_leaf_memory(Ref tensor) {
+  if (trace_.insts[tensor].meta < 0) return false;
+  int32_t storage = trace_.metas[trace_.insts[tensor].meta].storage;
+  for (const ir::Inst& inst : trace_.insts) {
+    if (inst.op != IrOp::k_unbox_tensor) continue;
+    const ir::TensorMeta& meta = trace_.metas[inst.meta];
+    if (meta.storage == storage && meta.requires_grad && meta.is_leaf) return true;
+  }
+  return false;
+}
+
+// For each tensor that becomes a Python object: has its graph been freed where it is made, and if not, what rebuilds it under autograd. False: nothing can.
+bool Recorder::fill_wraps() {
   size_t count = trace_.insts.size();
   std::vector<size_t> freed_at;  // positions of graph_freed
   for (size_t i = 0; i < count; i++)
@@ -809,6 +833,9 @@ void Recorder::fill_wraps() {
           leaves.insert(r);
           continue;
         }
+        for (int32_t argument : call.mutates)
+          for (int32_t operand : call.args[argument].operands)
+            if (!call.grad_mode && operand >= 0 && is_leaf_memory(trace_.arg(r, static_cast<uint32_t>(operand)))) return false;
         slice.push_back(r);
         for (uint32_t k = 0; k < inst.count; k++) needed.insert(trace_.arg(r, k));
       } else if (inst.type == Type::kTensor) {
@@ -824,6 +851,7 @@ void Recorder::fill_wraps() {
     trace_.insts[i].count = static_cast<uint32_t>(operands.size());
     trace_.operands.insert(trace_.operands.end(), operands.begin(), operands.end());
   }
+  return true;
 }
 
 }  // namespace dynvm::tracer
