@@ -391,8 +391,9 @@ HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args,
   V result = kNoValue;
   if (kwnames == nullptr && args.size() == 1 && at(args[0]).kind == Value::kGenerator) {
     std::string name = callable_name(o);
-    if (name == "builtins.all" || name == "builtins.any") {
-      if (consume(view, name == "builtins.all" ? Consumer::kAll : Consumer::kAny, args[0], pops)) return HookResult::kReload;
+    if (name == "builtins.all" || name == "builtins.any" || name == "builtins.sum") {
+      Consumer::Kind kind = name == "builtins.all" ? Consumer::kAll : name == "builtins.any" ? Consumer::kAny : Consumer::kSum;
+      if (consume(view, kind, args[0], pops)) return HookResult::kReload;
       if (entered_error_) return HookResult::kError;
       if (done_) return HookResult::kContinue;
     }

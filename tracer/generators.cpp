@@ -9,6 +9,15 @@ using ir::kNoRef;
 using vm::HookResult;
 using vm::Op;
 
+namespace {
+
+PyObject* sum_function() {
+  static PyObject* function = PyDict_GetItemString(PyEval_GetBuiltins(), "sum");
+  return function;
+}
+
+}  // namespace
+
 // Calling a generator function runs none of its code but the copying of cells: the generator stays virtual. kNoValue: not such a call, or one
 // that is not followed. Code with handlers is not: a suspended generator that dies would have to run them.
 V Recorder::make_generator(V function, const std::vector<V>& args, PyObject* kwnames) {
@@ -131,30 +140,56 @@ void Recorder::drop_consumer() {
   consumers_.pop_back();
 }
 
+// The call of sum() whose generator has given these items. Steals the tuple of them.
+HookResult Recorder::sum_items(vm::ThreadView& view, std::vector<V> items, PyObject* tuple, int pops) {
+  V all = virtual_object(Value::kTuple, std::move(items), tuple);
+  Py_DECREF(tuple);
+  bool tensors = false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) tensors = tensors || is_tensor(PyTuple_GET_ITEM(tuple, i));
+  if (!tensors) return residual_call(view, ir::Op::k_call, constant(sum_function()), {all}, nullptr, pops);
+  HookResult result = torch_call(view, constant(sum_function()), {all}, nullptr, pops);
+  if (executed_ || result == HookResult::kError) return result;
+  PyObject* made = PyObject_CallOneArg(sum_function(), tuple);  // given up before: the generator cannot be asked again
+  if (made == nullptr) return HookResult::kError;
+  V value = object(kNoRef, made, true);
+  Py_DECREF(made);
+  return finish_call(view, value, pops);
+}
+
 // The generator is exhausted, or all/any has its answer: its frame goes, the call's result is pushed.
 HookResult Recorder::consumer_end(vm::ThreadView& view, bool early, bool truth) {
   Consumer& consumer = consumers_.back();
   PyObject* made = nullptr;
   auto n = static_cast<Py_ssize_t>(consumer.objects.size());
   switch (consumer.kind) {
+    case Consumer::kSum:
     case Consumer::kTuple: made = PyTuple_New(n); break;
     case Consumer::kList: made = PyList_New(n); break;
     case Consumer::kAll: made = Py_NewRef(early ? (truth ? Py_True : Py_False) : Py_True); break;
     case Consumer::kAny: made = Py_NewRef(early ? (truth ? Py_True : Py_False) : Py_False); break;
   }
   for (Py_ssize_t i = 0; i < n; i++) {
-    if (consumer.kind == Consumer::kTuple) PyTuple_SET_ITEM(made, i, Py_NewRef(consumer.objects[i]));
+    if (PyTuple_CheckExact(made)) PyTuple_SET_ITEM(made, i, Py_NewRef(consumer.objects[i]));
     if (consumer.kind == Consumer::kList) PyList_SET_ITEM(made, i, Py_NewRef(consumer.objects[i]));
   }
   vm::drop_frame(view);
   if (done_) {
     for (int i = 0; i < consumer.pops; i++) Py_XDECREF(*--view.sp);
+    if (consumer.kind == Consumer::kSum) Py_SETREF(made, PyObject_CallOneArg(sum_function(), made));
     drop_consumer();
+    if (made == nullptr) return HookResult::kError;
     *view.sp++ = made;
     view.ip = vm::next(view.ip);
     return HookResult::kReload;
   }
   frames_.pop_back();
+  if (consumer.kind == Consumer::kSum) {
+    current_snapshot_ = consumer.snapshot;
+    std::vector<V> items = std::move(consumer.items);
+    int pops = consumer.pops;
+    drop_consumer();
+    return sum_items(view, std::move(items), made, pops);
+  }
   pop(view, consumer.pops);
   V result;
   if (consumer.kind == Consumer::kTuple || consumer.kind == Consumer::kList) {

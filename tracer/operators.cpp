@@ -424,6 +424,31 @@ V Recorder::item_of(V container, V key) {
     if (index >= 0 && index < size) return at(container).items[index];
     return kNoValue;
   }
+  bool known_sequence = at(container).kind == Value::kTuple || at(container).kind == Value::kList;
+  auto known_slice = [&]() {
+    if (at(key).kind != Value::kSlice) return is_const(key);
+    for (V part : std::vector<V>(at(key).items))
+      if (!promote_deeply(part)) return false;
+    return true;
+  };
+  if (known_sequence && PySlice_Check(k) && known_slice()) {
+    Py_ssize_t start, stop, step;
+    if (PySlice_Unpack(k, &start, &stop, &step) < 0) {
+      PyErr_Clear();
+      return kNoValue;
+    }
+    Py_ssize_t length = PySlice_AdjustIndices(static_cast<Py_ssize_t>(at(container).items.size()), &start, &stop, step);
+    std::vector<V> items;
+    for (Py_ssize_t i = 0; i < length; i++) items.push_back(at(container).items[start + i * step]);
+    PyObject* part = PyObject_GetItem(c, k);
+    if (part == nullptr) {
+      PyErr_Clear();
+      return kNoValue;
+    }
+    V result = virtual_object(at(container).kind, std::move(items), part);
+    Py_DECREF(part);
+    return result;
+  }
   if (at(container).kind == Value::kDict) {
     if (!PyUnicode_CheckExact(k) || !promote(key)) return kNoValue;
     for (size_t i = 0; i < at(container).keys.size(); i++)

@@ -89,7 +89,6 @@ Recording Recorder::take() {
     recording.cut = abort_;
     tensor_ops_ = 0;
     for (const ir::Inst& inst : trace_.insts) tensor_ops_ += inst.op == IrOp::k_aten || inst.op == IrOp::k_read_scalar;
-    fill_wraps();
   }
   recording.trace = std::move(trace_);
   recording.sites = std::move(sites_);
@@ -143,6 +142,7 @@ bool Recorder::cut() {
   if (keep != SIZE_MAX) trace_.insts.resize(keep);
   effect_done_ = effect_done;
   trace_.add(IrOp::k_leave, Type::kVoid, {}, 0, current_snapshot_);
+  fill_wraps();
   cut_at_ = trace_.insts.size();
   return true;
 }
@@ -389,6 +389,7 @@ void Recorder::finish() {
     if (at(v).kind != Value::kNull) as_object(v);
   }
   emit(side_ ? IrOp::k_leave : IrOp::k_loop, Type::kVoid, {}, 0, true);
+  step_begin_ = 0;  // from here on the trace is kept whole or not at all
   fill_wraps();
   if (tensor_ops_ < heuristics().min_tensor_ops) give_up(Abort::k_no_tensor_work);
   done_ = true;

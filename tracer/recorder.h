@@ -222,7 +222,7 @@ class Recorder {
   // A C function that takes all that a generator yields (tuple, list, all, any) is followed through the generator's body, whose yields are
   // intercepted here. All guards in it re-execute the whole call, so nothing in it may have an effect.
   struct Consumer {
-    enum Kind : uint8_t { kTuple, kList, kAll, kAny } kind;
+    enum Kind : uint8_t { kTuple, kList, kAll, kAny, kSum } kind;
     _PyInterpreterFrame* frame;
     int pops;                         // operands of the call, still on the caller's stack
     std::vector<V> items;
@@ -240,6 +240,7 @@ class Recorder {
   bool in_consumer(const vm::ThreadView& view) const { return !consumers_.empty() && consumers_.back().frame == view.frame; }
   Handler drain(vm::ThreadView& view);
   void drop_consumer();
+  Handler sum_items(vm::ThreadView& view, std::vector<V> items, PyObject* tuple, int pops);
   std::vector<Consumer> consumers_;
 
   // --- loops.cpp

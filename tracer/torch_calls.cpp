@@ -151,13 +151,14 @@ Ref Recorder::as_tensor(V v) {
   }
   if (at(v).kind == Value::kObject && at(v).stable && object.is_leaf && object.requires_grad) promote(v);
   int32_t meta = meta_of(id);
-  trace_.metas[meta].requires_grad = object.requires_grad;
-  trace_.metas[meta].is_leaf = object.is_leaf;
-  trace_.metas[meta].is_parameter = strcmp(Py_TYPE(o)->tp_name, "Parameter") == 0;
+  if (found == tensors_.end()) {
+    trace_.metas[meta].requires_grad = object.requires_grad;
+    trace_.metas[meta].is_leaf = object.is_leaf;
+    trace_.metas[meta].is_parameter = strcmp(Py_TYPE(o)->tp_name, "Parameter") == 0;
+  }
   Ref ref = emit(IrOp::k_unbox_tensor, Type::kTensor, {as_object(v)}, meta, true);
   trace_.insts[ref].meta = meta;
-  tensors_[id] = ref;
-  return ref;
+  return tensors_.emplace(id, ref).first->second;  // another tensor on the same memory: what that holds now
 }
 
 Ref Recorder::tensor_of_id(int32_t id) {
