@@ -96,13 +96,12 @@ int next_trace_id = 1;
 
 LoopState& state_of(vm::HotCounter& counter) {
   if (counter.client[0] == nullptr) {
-    auto& state = loops[{counter.code, counter.unit}];
-    if (state == nullptr) {
-      state = std::make_unique<LoopState>();
-      state->code = counter.code;
-      state->unit = counter.unit;
-    }
+    // A counter lives as long as its code. What is there already belongs to a code that has died and left its address to this one.
+    auto state = std::make_unique<LoopState>();
+    state->code = counter.code;
+    state->unit = counter.unit;
     counter.client[0] = state.get();
+    std::swap(loops[{counter.code, counter.unit}], state);
   }
   return *static_cast<LoopState*>(counter.client[0]);
 }

@@ -92,15 +92,13 @@ int32_t Recorder::object_index(PyObject* object) {
     } else if (PyFunction_Check(object)) {
       const char* text = PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(object)->func_qualname);
       entry.text = text ? text : "function";
-    } else if (PyCFunction_Check(object)) {
-      entry.text = reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name;
     } else if (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object) || object == Py_None) {
       PyObject* repr = PyObject_Repr(object);
       const char* text = repr ? PyUnicode_AsUTF8(repr) : nullptr;
       entry.text = text ? std::string(text).substr(0, 30) : "number";
       Py_XDECREF(repr);
     } else {
-      entry.text = Py_TYPE(object)->tp_name;
+      entry.text = callable_name(object);
     }
     PyErr_Clear();
   }

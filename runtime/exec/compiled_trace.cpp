@@ -45,23 +45,33 @@ const void* address(Function* function) {
 
 bridge::Session* session_of(Activation* activation) { return static_cast<bridge::Session*>(activation->session); }
 
-// "call print", "get_attr shape": how the report names a residual operation.
+// What an object is called by in the trace: a constant's name, or "?.name" for an attribute of something that is known only when it runs.
+std::string name_of(const ir::Trace& trace, Ref ref) {
+  const ir::Inst& inst = trace.insts[ref];
+  auto constant = [&](Ref value) {
+    std::string text = trace.insts[value].op == Op::k_const_obj ? trace.objects[trace.insts[value].imm].text : std::string();
+    if (text.size() >= 2 && text.front() == '\'' && text.back() == '\'') text = text.substr(1, text.size() - 2);
+    return text;
+  };
+  if (inst.op == Op::k_get_attr || inst.op == Op::k_get_attr_known) return "?." + constant(trace.arg(inst, 1));
+  return constant(ref);
+}
+
+// "call time.sleep", "get_attr shape": how the report names a residual operation.
 std::string residual_name(const ir::Trace& trace, const ir::Inst& inst) {
   std::string name(ir::op_info(inst.op).name);
-  auto text_of = [&](uint32_t k) -> std::string {
-    if (k >= inst.count) return {};
-    const ir::Inst& operand = trace.insts[trace.arg(inst, k)];
-    return operand.op == Op::k_const_obj ? trace.objects[operand.imm].text : std::string();
-  };
   std::string what;
   switch (inst.op) {
     case Op::k_call:
     case Op::k_call_known:
-    case Op::k_call_ex: what = text_of(0); break;
+    case Op::k_call_ex:
+      name = "call";
+      what = name_of(trace, trace.arg(inst, 0));
+      break;
     case Op::k_get_attr:
     case Op::k_set_attr:
-    case Op::k_import_from: what = text_of(1); break;
-    case Op::k_import_name: what = text_of(0); break;
+    case Op::k_import_from: what = name_of(trace, trace.arg(inst, 1)); break;
+    case Op::k_import_name: what = name_of(trace, trace.arg(inst, 0)); break;
     default: break;
   }
   return what.empty() ? name : name + " " + what;

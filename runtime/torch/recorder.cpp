@@ -450,8 +450,9 @@ class RecorderImpl final : public bridge::Recorder {
 
 void fallback(const c10::OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const DispatchKeySet below = keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, kRecordKey);
-  // Under inference mode composites arrive whole: let them decompose with the key still on. Their parts come here again.
-  if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd)) {
+  // Under inference mode composites arrive whole: let them decompose with the key still on. Their parts come here again. A composite for
+  // which the backend has a kernel of its own (silu_backward) does not decompose.
+  if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) && !op.hasKernelForDispatchKey(below.highestPriorityTypeId())) {
     op.redispatchBoxed(below, stack);
     return;
   }

@@ -299,12 +299,13 @@ class Residual(TraceCase):
                 time.sleep(0.02)
                 return 7
 
-        trace = self.leave_with('%f:o = const_obj @0 "abs"\n%r:o = call %f, %s0 !snap0\n%q:o = call_known %f, %r !snap0', "%q", count=True)
+        lines = ('%f:o = const_obj @0 "abs"', '%r:o = call %f, %s0 !snap0', '%g:o = const_obj @1 "divmod"', '%q:o = call_known %g, %r, %r !snap0')
+        trace = self.leave_with("\n".join(lines), "%q", count=True)
         for _ in range(3):
-            self.assertEqual(self.result_of(trace, [Slow()]), 7)
-        self.assertEqual({name: calls for name, (calls, ms) in trace.residuals.items()}, {"call abs": 3, "call_known abs": 3})
+            self.assertEqual(self.result_of(trace, [Slow()]), (1, 0))
+        self.assertEqual({name: calls for name, (calls, ms) in trace.residuals.items()}, {"call abs": 3, "call divmod": 3})
         self.assertGreater(trace.residuals["call abs"][1], 55)
-        self.assertLess(trace.residuals["call_known abs"][1], 10)
+        self.assertLess(trace.residuals["call divmod"][1], 10)
 
 
 if __name__ == "__main__":

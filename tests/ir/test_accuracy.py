@@ -73,7 +73,8 @@ class Accuracy(unittest.TestCase):
             "gradient of softmax": (lambda x: torch.ops.aten._log_softmax_backward_data(x, x, 1, x.dtype),
                                     lambda x: torch.ops.aten._softmax_backward_data(x, x, 0, x.dtype)),
             "layer norm": (lambda x: F.layer_norm(x, (130,), one.to(x.dtype), weight.to(x.dtype)),),
-            "activations": (F.silu, torch.sigmoid, F.softplus, F.elu, torch.exp, lambda x: x.abs().log1p(), torch.expm1, F.gelu, lambda x: x.abs().sqrt()),
+            "activations": (F.silu, torch.sigmoid, torch.tanh, F.mish, lambda x: F.gelu(x, approximate="tanh"), F.softplus, F.elu, F.gelu),
+            "functions": (torch.exp, torch.expm1, lambda x: x.abs().log1p(), lambda x: x.abs().sqrt()),
         }
         for name, functions in cases.items():
             for number, function in enumerate(functions):

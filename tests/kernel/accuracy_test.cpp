@@ -38,7 +38,7 @@ const Function kFunctions[] = {
     {"log2", KOp::k_log2, std::log2, std::log2, 1, 1},
     {"log10", KOp::k_log10, std::log10, std::log10, 1, 1},
     {"log1p", KOp::k_log1p, std::log1p, std::log1p, 1, 1},
-    {"tanh", KOp::k_tanh, std::tanh, std::tanh, 3, 2},
+    {"tanh", KOp::k_tanh, std::tanh, std::tanh, 1, 2},
     {"sigmoid", KOp::k_sigmoid, sigmoid_single, sigmoid, 2, 2, 1},
     {"erf", KOp::k_erf, std::erf, std::erf, 4, 1},
     {"sin", KOp::k_sin, std::sin, std::sin, 2, 2},

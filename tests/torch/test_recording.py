@@ -122,6 +122,12 @@ class Recording(unittest.TestCase):
         self.assertNotIn("aten::reshape", names(ops))
         self.assertIn("aten::addmm", names(ops))
 
+    def test_composites_with_a_kernel_of_the_backend_are_seen(self):
+        x = torch.randn(4, 3, requires_grad=True)
+        for function, name in ((F.silu, "aten::silu_backward"), (F.mish, "aten::mish_backward")):
+            _, _, ops, _ = record(lambda: function(x).sum().backward())
+            self.assertIn(name, names(ops))
+
     def test_autocast_conversions_are_seen(self):
         x, w = torch.randn(2, 3), torch.randn(3, 3)
 

@@ -187,7 +187,12 @@ def half_angle(f, slope, limit, degrees, name, scale):
 
 
 def tanh_single():
-    half_angle(mp.tanh, mp.mpf(1), 9.02, ((2, 2), (2, 3)), "tanh_f32", mp.mpf("1.8225"))
+    # On [0, 0.8]: tanh(x) = x + x^3 * p(x^2), relative to tanh
+    f = lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z if z > mp.mpf("1e-20") else -mp.mpf(1) / 3 + 2 * z / 15
+    weight = lambda z: z * mp.sqrt(z) / mp.tanh(mp.sqrt(z)) if z > mp.mpf("1e-20") else z + mp.mpf(10) ** -30
+    c, e = polynomial(f, weight, list(range(6)), mp.mpf(0), mp.mpf("0.6401"), to_single)
+    show("tanh_f32", c, True)
+    print("  error", mp.nstr(e, 4))
 
 
 def erf_single():

@@ -1,5 +1,5 @@
 # AdamW in its single-tensor and its foreach form, on two copies of one model.
-# expect: compiled>=0.46
+# expect: compiled>=0.54
 import copy
 
 import torch

@@ -1,5 +1,5 @@
 # A DataLoader that shuffles, in this process: the order of the data comes from torch's random stream.
-# expect: compiled>=0.5
+# expect: compiled>=0.63
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset

@@ -1,5 +1,5 @@
 # The loop reads a dataclass, a dict and globals that change while it runs.
-# expect: compiled>=0.4
+# expect: compiled>=0.63
 import dataclasses
 
 import torch

@@ -1,5 +1,5 @@
 # The user reads gradients, scales them, and replaces some.
-# expect: compiled>=0.5
+# expect: compiled>=0.8
 import torch
 from torch import nn
 

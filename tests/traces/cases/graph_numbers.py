@@ -1,5 +1,7 @@
 # Numbers that change and that backward() uses: as they are, more than once, and turned into others.
-# expect: compiled>=0.3
+# expect: compiled>=0.32
+import types
+
 import torch
 from torch import nn
 
@@ -7,7 +9,7 @@ torch.manual_seed(0)
 x, y = torch.randn(8, 4), torch.randn(8, 2)
 
 
-def train(name, objective, steps=40):
+def shared_train(name, objective, steps=40):
     torch.manual_seed(1)
     model = nn.Linear(4, 2)
     losses = []
@@ -20,6 +22,11 @@ def train(name, objective, steps=40):
                 p -= 0.05 * p.grad
         losses.append(loss.item())
     print(name, f"{losses[3]:.6f} {losses[-1]:.6f} {model.weight.sum().item():.6f}")
+
+
+def train(name, objective):
+    # Code of its own for each: a loop that meets another function is another matter.
+    types.FunctionType(shared_train.__code__.replace(), globals())(name, objective, 40)
 
 
 train("scaled", lambda out, i: (out - y).pow(2).mean() * (1.0 + i * 0.01))

@@ -1,5 +1,5 @@
 # A hand-written optimizer under no_grad, with a learning rate that decays in Python.
-# expect: compiled>=0.8
+# expect: compiled>=0.87
 import torch
 
 torch.manual_seed(0)

@@ -1,5 +1,5 @@
 # Loops in loops, with a trip count that changes, continue, break and else.
-# expect: compiled>=0.25
+# expect: compiled>=0.28
 import torch
 
 x = torch.linspace(0, 1, 6)

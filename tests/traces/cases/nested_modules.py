@@ -1,5 +1,5 @@
 # Modules in modules, in ModuleList, ModuleDict and ParameterList, with *args and keyword arguments.
-# expect: compiled>=0.21
+# expect: compiled>=0.25
 import torch
 from torch import nn
 

@@ -1,5 +1,5 @@
 # A layer is frozen at iteration 20 and thawed at iteration 40.
-# expect: compiled>=0.24
+# expect: compiled>=0.26
 import torch
 from torch import nn
 

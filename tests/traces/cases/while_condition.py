@@ -1,5 +1,5 @@
 # while loops whose condition is a tensor.
-# expect: compiled>=0.4
+# expect: compiled>=0.7
 import torch
 
 torch.manual_seed(0)

@@ -1,0 +1,80 @@
+"""What the report says of a run with traces: residual operations, also of dropped traces, and time."""
+
+import json
+import os
+import unittest
+
+from compare import CompareCase, DYNVM, run
+
+try:
+    import torch  # noqa: F401
+except ImportError:
+    raise unittest.SkipTest("needs torch")
+
+BEGINNING = """
+import time
+import torch
+torch.set_num_threads(1)
+"""
+
+LOOP = BEGINNING + """
+x = torch.ones(8)
+for i in range(60):
+    x = x * 0.5 + 1.0
+    time.sleep(0.002)
+"""
+
+# The code of each round dies, and with it its trace.
+DROPPED = BEGINNING + """
+import types
+
+def template():
+    x = torch.ones(8)
+    for i in range(30):
+        x = x * 0.5 + 1.0
+        time.sleep(0.002)
+
+for k in range(4):
+    types.FunctionType(template.__code__.replace(), globals())()
+"""
+
+
+class Report(CompareCase):
+    def report_of(self, text):
+        file = os.path.join(self.folder, "r.json")
+        outcome = run(DYNVM, ["--hot=2", f"--report={file}", "--stats", self.script(text)])
+        self.assertEqual(outcome.status, 0, outcome)
+        with open(file, encoding="utf-8") as content:
+            return json.load(content), outcome.stderr
+
+    def test_residual_calls_have_counts_and_time(self):
+        report, stats = self.report_of(LOOP)
+        calls = report["residual_calls"]["call time.sleep"]
+        self.assertGreater(calls, 40)
+        self.assertLessEqual(calls, 60)
+        self.assertGreater(report["residual_ms"]["call time.sleep"], 1.9 * calls)
+        self.assertEqual(next(iter(report["residual_ms"])), "call time.sleep")  # the most costly one first
+        self.assertIn(f"call time.sleep {calls} in ", stats)
+        self.assertEqual(stats.count("\n"), 11)
+
+    def test_dropped_traces_are_counted(self):
+        report, _ = self.report_of(DROPPED)
+        calls = report["residual_calls"]["call time.sleep"]
+        loops = [trace for trace in report["traces"] if trace["function"] == "template"]
+        self.assertEqual(len(loops), 4)
+        self.assertGreater(calls, 4 * 20)
+        self.assertGreater(report["residual_ms"]["call time.sleep"], 1.9 * calls)
+
+    def test_time_of_traces(self):
+        report, _ = self.report_of(LOOP)
+        trace, = (trace for trace in report["traces"] if trace["function"] == "<module>" and trace["runs"])
+        # An iteration sleeps at least 2 ms, in the interpreter and compiled.
+        self.assertGreater(trace["interpreted_ms"], 2)
+        self.assertGreater(trace["compiled_ms"], 2 * trace["runs"])
+        saved = sum(t["interpreted_ms"] * (t["runs"] + t["partial_runs"]) - t["compiled_ms"] for t in report["traces"]
+                    if t["interpreted_ms"] and t["compiled_ms"])
+        self.assertAlmostEqual(report["time_saved_ms"], saved, places=6)
+
+
+if __name__ == "__main__":
+    unittest.main()
