@@ -15,13 +15,35 @@ namespace {
 using Sgemm = void (*)(const char* transa, const char* transb, const int* m, const int* n, const int* k, const float* alpha, const float* a, const int* lda,
                        const float* b, const int* ldb, const float* beta, float* c, const int* ldc);
 
+using SetThreads = int (*)(int);
+
+// Below this many multiplications and additions (about 40 us of one core) the barriers of several threads cost more than they save.
+constexpr double kSerialOperations = 4e6;
+
 // From the library that ATen's own code is in: another BLAS in the process would round differently.
-Sgemm find_sgemm() {
+void* find_in_torch(const char* name) {
   Dl_info info;
   if (!dladdr(reinterpret_cast<void*>(static_cast<at::Context& (*)()>(&at::globalContext)), &info)) return nullptr;
   void* library = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
-  return library ? reinterpret_cast<Sgemm>(dlsym(library, "sgemm_")) : nullptr;
+  return library ? dlsym(library, name) : nullptr;
 }
+
+// MKL on this thread only, while it lives.
+class OneThread {
+ public:
+  explicit OneThread(bool wanted) : before_(wanted && set_threads() ? set_threads()(1) : kUntouched) {}
+  ~OneThread() {
+    if (before_ != kUntouched) set_threads()(before_);
+  }
+
+ private:
+  static constexpr int kUntouched = -1;
+  static SetThreads set_threads() {
+    static const auto function = reinterpret_cast<SetThreads>(find_in_torch("MKL_Set_Num_Threads_Local"));
+    return function;
+  }
+  int before_;
+};
 
 // How BLAS is told of a row-major view [rows, columns]; false where it cannot be.
 bool layout_of(const at::Tensor& matrix, char* transposed, int* leading) {
@@ -39,7 +61,7 @@ bool is_float_matrix(const at::Tensor& t) { return t.scalar_type() == at::kFloat
 }  // namespace
 
 bool multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor* bias, const at::Tensor& out) {
-  static const Sgemm sgemm = find_sgemm();
+  static const auto sgemm = reinterpret_cast<Sgemm>(find_in_torch("sgemm_"));
   if (!sgemm || !is_float_matrix(a) || !is_float_matrix(b) || !is_float_matrix(out)) return false;
   const int64_t rows = out.sizes()[0], columns = out.sizes()[1], inner = a.sizes()[1];
   // One column is a layout of its own in ATen, and empty products are not for BLAS.
@@ -58,6 +80,7 @@ bool multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor* bias, 
   }
   const int m = static_cast<int>(columns), n = static_cast<int>(rows), k = static_cast<int>(inner), ldc = m;
   const float alpha = 1, beta = bias ? 1 : 0;
+  const OneThread one_thread(2.0 * static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(inner) < kSerialOperations);
   sgemm(&transa, &transb, &m, &n, &k, &alpha, static_cast<const float*>(b.const_data_ptr()), &lda, static_cast<const float*>(a.const_data_ptr()), &ldb,
         &beta, result, &ldc);
   return true;
