@@ -224,7 +224,8 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
     result = object(kNoRef, raw_result_, true);
   } else if (result == kNoValue) {
     // No tensor operation: an ordinary residual call, already carried out.
-    std::vector<V> all{callee};
+    PyObject* shortcut = nkw == 0 && is_const(callee) ? bridge_->shortcut(o) : nullptr;
+    std::vector<V> all{shortcut ? constant(shortcut) : callee};
     all.insert(all.end(), args.begin(), args.end());
     std::vector<Ref> refs;
     for (V v : all) {
@@ -232,7 +233,7 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
       refs.push_back(as_object(v));
       escape(v);
     }
-    bool known_call = runs_no_python(o, args);
+    bool known_call = shortcut != nullptr || runs_no_python(o, args);
     if (!known_call) flush_pending();
     int64_t names = nkw > 0 ? object_index(kwnames) : -1;
     Ref ref = emit(known_call ? IrOp::k_call_known : IrOp::k_call, Type::kObject, refs, names, true);

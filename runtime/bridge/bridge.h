@@ -157,6 +157,8 @@ class Bridge {
   virtual int set_grad(PyObject* tensor, PyObject* grad_or_none) = 0;  // as `tensor.grad = ...` does
   virtual uint64_t storage_key(PyObject* tensor) = 0;                  // identity of the storage, for aliasing tests
   virtual ir::TorchState torch_state() = 0;
+  // A C function that runs no Python code and does what the callable does, at less cost; borrowed. Null when there is none.
+  virtual PyObject* shortcut(PyObject* callable) { (void)callable; return nullptr; }
   // --- recording
   virtual std::unique_ptr<Recorder> recorder() = 0;
   // Counts ATen operations dispatched on this thread while on (about 0.15 us each): for --report and for finding tensor loops.

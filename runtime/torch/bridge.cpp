@@ -15,6 +15,7 @@
 #include "runtime/torch/python_tensor.h"
 #include "runtime/torch/recorder.h"
 #include "runtime/torch/session.h"
+#include "runtime/torch/shortcuts.h"
 #include "runtime/torch/torch_state.h"
 
 namespace dynvm::torch_bridge {
@@ -32,6 +33,7 @@ class BridgeImpl final : public bridge::Bridge {
     const at::Tensor& t = unpack(tensor);
     return t.has_storage() ? reinterpret_cast<uint64_t>(t.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()) : 0;
   }
+  PyObject* shortcut(PyObject* callee) override { return shortcut_of(callee); }
   ir::TorchState torch_state() override { return read_torch_state(); }
 
   std::unique_ptr<bridge::Recorder> recorder() override { return make_recorder(); }

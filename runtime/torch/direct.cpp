@@ -30,6 +30,8 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "runtime/torch/gemm.h"
+
 namespace dynvm::torch_bridge {
 namespace {
 
@@ -45,8 +47,14 @@ std::optional<at::ScalarType> optional_type(const IValue& value) {
   return value.isNone() ? std::nullopt : std::optional(value.toScalarType());
 }
 
-void mm(const IValue* in, at::Tensor* out) { at::cpu::mm_out(out[0], in[0].toTensor(), in[1].toTensor()); }
+bool is_one(const IValue& scalar) { return scalar.isInt() ? scalar.toInt() == 1 : scalar.isDouble() && scalar.toDouble() == 1; }
+
+void mm(const IValue* in, at::Tensor* out) {
+  if (multiply(in[0].toTensor(), in[1].toTensor(), nullptr, out[0])) return;
+  at::cpu::mm_out(out[0], in[0].toTensor(), in[1].toTensor());
+}
 void addmm(const IValue* in, at::Tensor* out) {
+  if (is_one(in[3]) && is_one(in[4]) && multiply(in[1].toTensor(), in[2].toTensor(), &in[0].toTensor(), out[0])) return;
   at::cpu::addmm_out(out[0], in[0].toTensor(), in[1].toTensor(), in[2].toTensor(), in[3].toScalar(), in[4].toScalar());
 }
 void bmm(const IValue* in, at::Tensor* out) { at::cpu::bmm_out(out[0], in[0].toTensor(), in[1].toTensor()); }

@@ -1,0 +1,15 @@
+// Python functions that do what functions of torch do, at less cost.
+//
+// Inputs: a callable that a trace is about to call. Output: one to call in its place, or null. Invariants: nothing that the script can see
+// tells them apart; where that depends on torch's state, the shortcut asks each time and calls the original.
+// Tests: tests/torch/test_replay.py (Shortcuts).
+#pragma once
+
+#include <Python.h>
+
+namespace dynvm::torch_bridge {
+
+// A borrowed reference that stays valid. No Python exception is left set.
+PyObject* shortcut_of(PyObject* callee);
+
+}  // namespace dynvm::torch_bridge
