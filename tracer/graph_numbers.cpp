@@ -28,6 +28,9 @@ Use use_of(const ir::AtenCall& call, size_t argument) {
   return kDerived;
 }
 
+}  // namespace
+
+// Did autograd record this operation? Its operands say which of them required grad.
 bool is_differentiated(const ir::AtenCall& call) {
   if (!call.grad_mode) return false;
   for (const AtenArg& arg : call.args) {
@@ -37,8 +40,6 @@ bool is_differentiated(const ir::AtenCall& call) {
   }
   return false;
 }
-
-}  // namespace
 
 void Recorder::note_graph_numbers(const std::vector<OpRecord>& records, const std::vector<BoundNumber>& bound) {
   for (const BoundNumber& number : bound) {

@@ -93,6 +93,8 @@ struct LiveFrame;
 
 // Does a recorded argument hold this number?
 bool holds_number(const ir::AtenArg& arg, PyObject* number);
+// Did autograd record this operation?
+bool is_differentiated(const ir::AtenCall& call);
 
 class Recorder {
  public:

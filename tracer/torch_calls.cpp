@@ -774,7 +774,7 @@ void Recorder::fill_wraps() {
       const ir::Inst& inst = trace_.insts[r];
       if (inst.op == IrOp::k_result) {
         const ir::AtenCall& call = trace_.calls[trace_.insts[trace_.arg(r, 0)].imm];
-        if (call.is_random || !call.grad_mode) leaves.insert(r);  // autograd has not seen it: what it gave or wrote is a leaf
+        if (call.is_random || !is_differentiated(call)) leaves.insert(r);  // to autograd what it gave or wrote is a leaf
         else needed.insert(trace_.arg(r, 0));
       } else if (inst.op == IrOp::k_aten) {
         slice.push_back(r);
