@@ -6,7 +6,7 @@
 // blocks unused for longest go first.
 //
 // Inputs: a size in bytes. Outputs: CPU memory with a deleter. Invariants: a block is either kept or in use; sizes below kPooledBytes are
-// not for the pool, for them the C library is fast. Tests: tests/torch/test_replay.py (MemoryOfResults).
+// not for the pool, for them the C library is fast. Tests: tests/traces/cases/batches_by_index.py.
 #pragma once
 
 #include <c10/core/Allocator.h>

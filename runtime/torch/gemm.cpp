@@ -12,8 +12,8 @@
 namespace dynvm::torch_bridge {
 namespace {
 
-using Sgemm = void (*)(const char* transa, const char* transb, const int* m, const int* n, const int* k, const float* alpha, const float* a, const int* lda,
-                       const float* b, const int* ldb, const float* beta, float* c, const int* ldc);
+using Sgemm = void (*)(const char* transa, const char* transb, const int* m, const int* n, const int* k, const float* alpha, const float* a,
+                       const int* lda, const float* b, const int* ldb, const float* beta, float* c, const int* ldc);
 
 using SetThreads = int (*)(int);
 
@@ -81,8 +81,8 @@ bool multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor* bias, 
   const int m = static_cast<int>(columns), n = static_cast<int>(rows), k = static_cast<int>(inner), ldc = m;
   const float alpha = 1, beta = bias ? 1 : 0;
   const OneThread one_thread(2.0 * static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(inner) < kSerialOperations);
-  sgemm(&transa, &transb, &m, &n, &k, &alpha, static_cast<const float*>(b.const_data_ptr()), &lda, static_cast<const float*>(a.const_data_ptr()), &ldb,
-        &beta, result, &ldc);
+  sgemm(&transa, &transb, &m, &n, &k, &alpha, static_cast<const float*>(b.const_data_ptr()), &lda,
+        static_cast<const float*>(a.const_data_ptr()), &ldb, &beta, result, &ldc);
   return true;
 }
 

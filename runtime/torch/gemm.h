@@ -3,7 +3,7 @@
 // Inputs: operands as aten::mm and aten::addmm take them. Output: the result, bit for bit ATen's on one thread: the library function that
 // ATen calls (sgemm of the BLAS inside libtorch_cpu) is called with the arguments that ATen would give it. Small products run on one thread,
 // so where the library would have split a sum over threads they round differently from ATen's.
-// Tests: tests/torch/test_replay.py (bitwise against eager).
+// Tests: tests/traces/cases/matmul_layouts.py, tests/torch/test_replay.py.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -14,7 +14,8 @@ PyObject* exit_original = nullptr;
 PyObject* idle_record = nullptr;  // made while nobody listened
 
 PyObject* enter(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  if (at::hasCallbacks() || count != 2 || !PyUnicode_CheckExact(args[0]) || args[1] != Py_None) return PyObject_Vectorcall(enter_original, args, count, nullptr);
+  if (at::hasCallbacks() || count != 2 || !PyUnicode_CheckExact(args[0]) || args[1] != Py_None)
+    return PyObject_Vectorcall(enter_original, args, count, nullptr);
   if (idle_record == nullptr && (idle_record = PyObject_Vectorcall(enter_original, args, count, nullptr)) == nullptr) return nullptr;
   return Py_NewRef(idle_record);
 }

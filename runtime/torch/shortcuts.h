@@ -2,7 +2,7 @@
 //
 // Inputs: a callable that a trace is about to call. Output: one to call in its place, or null. Invariants: nothing that the script can see
 // tells them apart; where that depends on torch's state, the shortcut asks each time and calls the original.
-// Tests: tests/torch/test_replay.py (Shortcuts).
+// Tests: tests/traces/cases/record_function.py.
 #pragma once
 
 #include <Python.h>

@@ -1,0 +1,27 @@
+# Matrix products of every layout, bit for bit.
+# expect: compiled>=0.2
+import torch
+
+torch.set_num_threads(1)
+torch.manual_seed(5)
+
+
+def layouts(rows, columns):
+    yield torch.randn(rows, columns)
+    yield torch.randn(columns, rows).t()
+    yield torch.randn(rows, columns + 3)[:, :columns]
+    yield torch.randn(rows, 2 * columns)[:, ::2]
+    yield torch.randn(1, columns).expand(rows, columns)
+
+
+def products(a, b, bias, spread, tall):
+    return (torch.mm(a, b), torch.addmm(bias, a, b), torch.addmm(spread, a, b), torch.addmm(tall, a, b), torch.addmm(bias, a, b, beta=0.5),
+            torch.addmm(bias, a, b, alpha=2))
+
+
+for rows, inner, columns in ((5, 7, 9), (1, 6, 4), (6, 1, 5), (8, 4, 1), (33, 65, 17)):
+    pairs = [(a, b) for a in layouts(rows, inner) for b in layouts(inner, columns)]
+    bias, spread, tall = torch.randn(columns), torch.randn(2 * columns)[::2], torch.randn(rows, 1)
+    for _ in range(16):
+        results = [products(a, b, bias, spread, tall) for a, b in pairs]
+    print([hash(tuple(v for r in group for v in r.flatten().tolist())) for group in results])
