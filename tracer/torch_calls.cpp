@@ -802,6 +802,22 @@ bool Recorder::is_leaf_memory(Ref tensor) {
   return false;
 }
 
+// Does a call between two instructions write to the memory of this tensor value?
+bool Recorder::written_between(Ref tensor, Ref after, Ref before) {
+  int32_t storage = trace_.metas[trace_.insts[tensor].meta].storage;
+  for (Ref r = after + 1; r < before; r++) {
+    const ir::Inst& inst = trace_.insts[r];
+    if (inst.op != IrOp::k_aten) continue;
+    const ir::AtenCall& call = trace_.calls[inst.imm];
+    for (int32_t argument : call.mutates)
+      for (int32_t operand : call.args[argument].operands) {
+        int32_t meta = operand < 0 ? -1 : trace_.insts[trace_.arg(inst, static_cast<uint32_t>(operand))].meta;
+        if (meta >= 0 && trace_.metas[meta].storage == storage) return true;
+      }
+  }
+  return false;
+}
+
 // For each tensor that becomes a Python object: has its graph been freed where it is made, and if not, what rebuilds it under autograd. False: nothing can.
 bool Recorder::fill_wraps() {
   size_t count = trace_.insts.size();
@@ -821,11 +837,20 @@ bool Recorder::fill_wraps() {
     if (wrap.freed) continue;
     // Backward slice through the differentiable operations.
     std::set<Ref> needed{tensor}, leaves;
+    std::map<Ref, std::pair<Ref, Ref>> uses;  // first and last in the slice
     std::vector<Ref> slice;
     for (Ref r = tensor + 1; r-- > 0;) {
       if (!needed.count(r)) continue;
       const ir::Inst& inst = trace_.insts[r];
       if (inst.op == IrOp::k_result) {
+        auto use = uses.find(r);
+        auto [first, last] = use != uses.end() ? use->second : std::pair<Ref, Ref>(static_cast<Ref>(i), static_cast<Ref>(i));
+        // Written through another name before it was used: the calls that made it would give what it was before.
+        if (written_between(r, r, last)) {
+          if (requires_graph_.count(r) != 0 || written_between(r, first, static_cast<Ref>(count))) return false;
+          leaves.insert(r);
+          continue;
+        }
         needed.insert(trace_.arg(r, 0));
       } else if (inst.op == IrOp::k_aten) {
         const ir::AtenCall& call = trace_.calls[inst.imm];
@@ -837,7 +862,12 @@ bool Recorder::fill_wraps() {
           for (int32_t operand : call.args[argument].operands)
             if (!call.grad_mode && operand >= 0 && is_leaf_memory(trace_.arg(r, static_cast<uint32_t>(operand)))) return false;
         slice.push_back(r);
-        for (uint32_t k = 0; k < inst.count; k++) needed.insert(trace_.arg(r, k));
+        for (uint32_t k = 0; k < inst.count; k++) {
+          Ref operand = trace_.arg(r, k);
+          needed.insert(operand);
+          auto use = uses.emplace(operand, std::pair<Ref, Ref>(r, r)).first;
+          use->second.first = r;  // walking backwards
+        }
       } else if (inst.type == Type::kTensor) {
         leaves.insert(r);
       }

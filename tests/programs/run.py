@@ -27,7 +27,7 @@ from tolerant import difference  # noqa: E402
 
 COUNT, GROUP = 200, 10
 # Seeds whose programs decide by rounding (found by --self-test).
-FRAGILE = frozenset({36, 48, 164, 198})
+FRAGILE = frozenset({25, 36, 48, 136, 164, 198})
 
 
 class Totals:
