@@ -390,6 +390,8 @@ void Recorder::finish() {
   }
   emit(side_ ? IrOp::k_leave : IrOp::k_loop, Type::kVoid, {}, 0, true);
   step_begin_ = 0;  // from here on the trace is kept whole or not at all
+  // Without a backward() of its own the trace would only make the interpreter run its operations again, for their graph.
+  if (freed_.empty() && graph_alive()) give_up(Abort::k_graph_escaped, "the graph is needed behind the trace's end");
   if (!fill_wraps()) give_up(Abort::k_graph_escaped, "a parameter that it was made of has been written");
   if (tensor_ops_ < heuristics().min_tensor_ops) give_up(Abort::k_no_tensor_work);
   done_ = true;

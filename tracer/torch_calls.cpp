@@ -230,7 +230,9 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
     // Done, but not recordable: the program goes on with the result.
     result = object(kNoRef, raw_result_, true);
   } else if (result == kNoValue) {
-    // No tensor operation: an ordinary residual call, already carried out.
+    // No tensor operation: an ordinary residual call, already carried out. A mode that it switches on or off decides what comes after.
+    for (V v : args)
+      if (at(v).kind == Value::kScalar && PyBool_Check(concrete(v))) promote(v);
     std::vector<V> all{callee};
     all.insert(all.end(), args.begin(), args.end());
     std::vector<Ref> refs;
