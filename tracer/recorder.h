@@ -319,7 +319,7 @@ class Recorder {
   void after_backward();
   bool fill_wraps();
   bool is_leaf_memory(ir::Ref tensor);
-  bool written_between(ir::Ref tensor, ir::Ref after, ir::Ref before);
+  bool written_between(ir::Ref tensor, ir::Ref after, ir::Ref before, const std::set<ir::Ref>& but_by);
   Handler torch_operator(vm::ThreadView& view, ir::Op op, std::vector<V> args, int64_t imm, int pops, const char* name, bool pushes = true);
 
   bridge::Bridge* bridge_;

@@ -39,6 +39,14 @@ bool holds(const AtenArg& arg, PyObject* number) {
   }
 }
 
+// Does autograd record it?
+bool is_differentiated(const ir::AtenCall& call) {
+  if (!call.grad_mode) return false;
+  for (const AtenArg& arg : call.args)
+    if ((arg.kind == AtenArg::kTensor || arg.kind == AtenArg::kTensorList) && std::count(arg.ints.begin(), arg.ints.end(), 1) > 0) return true;
+  return false;
+}
+
 }  // namespace
 
 bool Recorder::touches_torch(PyObject* callee, const std::vector<V>& args) {
@@ -409,12 +417,6 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
           if (records[r].call.args[a].kind == AtenArg::kNumberTensor) number_tensors.push_back({r, a});
         }
     Place* place = nullptr;
-    auto differentiated = [&](const ir::AtenCall& call) {
-      if (!call.grad_mode) return false;
-      for (const AtenArg& arg : call.args)
-        if ((arg.kind == AtenArg::kTensor || arg.kind == AtenArg::kTensorList) && std::count(arg.ints.begin(), arg.ints.end(), 1) > 0) return true;
-      return false;
-    };
     if (!same_constant && !PyBool_Check(number)) {
       if (number_tensors.size() == 1) place = &number_tensors[0];
       else if (places.size() == 1 && records[places[0].record].call.args[places[0].arg].kind != AtenArg::kInt) place = &places[0];
@@ -425,7 +427,7 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
       const AtenArg& arg = call.args[place->arg];
       if (arg.kind == AtenArg::kNumberTensor) {
         if (!arg.ints.empty()) number_tensors_[arg.ints[0]] = v;
-      } else if (arg.kind == AtenArg::kFloat && differentiated(call)) {
+      } else if (arg.kind == AtenArg::kFloat && is_differentiated(call)) {
         if (comes_back_unchanged(call, number)) graph_numbers_.push_back(v);
         else place = nullptr;
       }
@@ -804,12 +806,12 @@ bool Recorder::is_leaf_memory(Ref tensor) {
   return false;
 }
 
-// Does a call between two instructions write to the memory of this tensor value?
-bool Recorder::written_between(Ref tensor, Ref after, Ref before) {
+// Does a call between two instructions, other than these, write to the memory of this tensor value?
+bool Recorder::written_between(Ref tensor, Ref after, Ref before, const std::set<Ref>& but_by) {
   int32_t storage = trace_.metas[trace_.insts[tensor].meta].storage;
   for (Ref r = after + 1; r < before; r++) {
     const ir::Inst& inst = trace_.insts[r];
-    if (inst.op != IrOp::k_aten) continue;
+    if (inst.op != IrOp::k_aten || but_by.count(r) != 0) continue;
     const ir::AtenCall& call = trace_.calls[inst.imm];
     for (int32_t argument : call.mutates)
       for (int32_t operand : call.args[argument].operands) {
@@ -839,6 +841,7 @@ bool Recorder::fill_wraps() {
     if (wrap.freed) continue;
     // Backward slice through the differentiable operations.
     std::set<Ref> needed{tensor}, leaves;
+    std::set<Ref> rerun;
     std::map<Ref, std::pair<Ref, Ref>> uses;  // first and last in the slice
     std::vector<Ref> slice;
     for (Ref r = tensor + 1; r-- > 0;) {
@@ -848,8 +851,9 @@ bool Recorder::fill_wraps() {
         auto use = uses.find(r);
         auto [first, last] = use != uses.end() ? use->second : std::pair<Ref, Ref>(static_cast<Ref>(i), static_cast<Ref>(i));
         // Written through another name before it was used: the calls that made it would give what it was before.
-        if (written_between(r, r, last)) {
-          if (requires_graph_.count(r) != 0 || written_between(r, first, static_cast<Ref>(count))) return false;
+        if (written_between(r, r, last, rerun)) {
+          const ir::Inst& maker = trace_.insts[trace_.arg(r, 0)];
+          if (maker.op != IrOp::k_aten || is_differentiated(trace_.calls[maker.imm]) || written_between(r, first, static_cast<Ref>(count), rerun)) return false;
           leaves.insert(r);
           continue;
         }
@@ -864,6 +868,7 @@ bool Recorder::fill_wraps() {
           for (int32_t operand : call.args[argument].operands)
             if (!call.grad_mode && operand >= 0 && is_leaf_memory(trace_.arg(r, static_cast<uint32_t>(operand)))) return false;
         slice.push_back(r);
+        rerun.insert(r);
         for (uint32_t k = 0; k < inst.count; k++) {
           Ref operand = trace_.arg(r, k);
           needed.insert(operand);
