@@ -142,7 +142,7 @@ bool Recorder::cut() {
   if (keep != SIZE_MAX) trace_.insts.resize(keep);
   effect_done_ = effect_done;
   trace_.add(IrOp::k_leave, Type::kVoid, {}, 0, current_snapshot_);
-  fill_wraps();
+  if (!fill_wraps()) return false;
   cut_at_ = trace_.insts.size();
   return true;
 }
@@ -390,7 +390,9 @@ void Recorder::finish() {
   }
   emit(side_ ? IrOp::k_leave : IrOp::k_loop, Type::kVoid, {}, 0, true);
   step_begin_ = 0;  // from here on the trace is kept whole or not at all
-  fill_wraps();
+  // Without a backward() of its own the trace would only make the interpreter run its operations again, for their graph.
+  if (freed_.empty() && graph_alive()) give_up(Abort::k_graph_escaped, "the graph is needed behind the trace's end");
+  if (!fill_wraps()) give_up(Abort::k_graph_escaped, "a parameter that it was made of has been written");
   if (tensor_ops_ < heuristics().min_tensor_ops) give_up(Abort::k_no_tensor_work);
   done_ = true;
 }

@@ -223,7 +223,9 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
     // Done, but not recordable: the program goes on with the result.
     result = object(kNoRef, raw_result_, true);
   } else if (result == kNoValue) {
-    // No tensor operation: an ordinary residual call, already carried out.
+    // No tensor operation: an ordinary residual call, already carried out. A mode that it switches on or off decides what comes after.
+    for (V v : args)
+      if (at(v).kind == Value::kScalar && PyBool_Check(concrete(v))) promote(v);
     PyObject* shortcut = nkw == 0 && is_const(callee) ? bridge_->shortcut(o) : nullptr;
     std::vector<V> all{shortcut ? constant(shortcut) : callee};
     all.insert(all.end(), args.begin(), args.end());
@@ -276,27 +278,6 @@ HookResult Recorder::torch_operator(vm::ThreadView& view, IrOp op, std::vector<V
   if (method) push(view, null_);
   if (pushes) push(view, result);
   return next(view);
-}
-
-// Does the graph of one of these tensors go back to a tensor that came into the trace with a graph of its own?
-bool Recorder::graph_from_outside(const std::vector<V>& tensors) {
-  std::set<Ref> needed;
-  for (V v : tensors) needed.insert(as_tensor(v));
-  while (!needed.empty()) {
-    Ref ref = *needed.rbegin();
-    needed.erase(ref);
-    const ir::Inst& inst = trace_.insts[ref];
-    if (inst.op == IrOp::k_unbox_tensor) {
-      const ir::TensorMeta& meta = trace_.metas[inst.meta];
-      if (meta.requires_grad && !meta.is_leaf) return true;
-    } else if (inst.op == IrOp::k_result) {
-      Ref made = trace_.arg(ref, 0);
-      const ir::Inst& call = trace_.insts[made];
-      for (uint32_t k = 0; trace_.calls[call.imm].grad_mode && k < call.count; k++)
-        if (trace_.insts[trace_.arg(made, k)].type == Type::kTensor) needed.insert(trace_.arg(made, k));
-    }
-  }
-  return false;
 }
 
 // Runs fn with the recorder on. Afterwards executed_ says whether it ran; raw_result_ owns its result.
@@ -546,44 +527,6 @@ bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size
   return true;
 }
 
-void Recorder::after_backward() {
-  std::vector<std::pair<PyObject*, V>> leaves(leaf_objects_.begin(), leaf_objects_.end());
-  for (auto& [o, v] : leaves) {
-    bridge::TensorObject object = bridge_->describe(o);
-    if (!object.requires_grad || !object.is_leaf) continue;
-    PyObject* grad = bridge_->get_grad(o);
-    V before = grad_of(v);
-    if (grad == concrete(before)) {
-      Py_XDECREF(grad);
-      continue;
-    }
-    if (grad == nullptr || grad == Py_None) {
-      Py_XDECREF(grad);
-      continue;
-    }
-    int32_t id = aten_->tensor_id(grad);
-    auto found = tensors_.find(id);
-    if (found == tensors_.end()) {
-      Py_DECREF(grad);
-      give_up(Abort::k_unknown_tensor, "gradient");
-      return;
-    }
-    V g = tensor_value(grad, id);
-    Py_DECREF(grad);
-    set_grad(v, g);
-  }
-  // Graphs of everything that fed this backward are freed (retain_graph is seen by the second backward not failing; its values stay the same).
-  std::vector<Ref> freed;
-  for (auto& [id, ref] : tensors_)
-    if (requires_graph_.count(ref)) freed.push_back(ref);
-  emit(IrOp::k_graph_freed, Type::kVoid, freed);
-  for (Value& value : values_)
-    if (value.kind == Value::kTensor && value.wrap.requires_grad) value.snap = kNoRef;  // exits from here on find no graph
-  for (V v : live_graph_)
-    if (at(v).object != kNoRef && at(v).escaped) return give_up(Abort::k_graph_escaped);  // the graphs live on, to cut()
-  freed_.insert(freed.begin(), freed.end());
-}
-
 // A Python tensor made by recorded operations.
 V Recorder::tensor_value(PyObject* o, int32_t id) {
   bridge::TensorObject object_info = bridge_->describe(o);
@@ -747,51 +690,6 @@ Recorder::Attribute Recorder::look_up_tensor(V v, PyObject* name) {
     return result;
   }
   return result;  // T, mT, real ...: run as operations
-}
-
-// For each tensor that becomes a Python object: has its graph been freed where it is made, and if not, what rebuilds it under autograd.
-void Recorder::fill_wraps() {
-  size_t count = trace_.insts.size();
-  std::vector<size_t> freed_at;  // positions of graph_freed
-  for (size_t i = 0; i < count; i++)
-    if (trace_.insts[i].op == IrOp::k_graph_freed) freed_at.push_back(i);
-  for (size_t i = 0; i < count; i++) {
-    if (trace_.insts[i].op != IrOp::k_wrap) continue;
-    ir::Wrap& wrap = trace_.wraps[trace_.insts[i].imm];
-    if (!wrap.requires_grad || wrap.is_leaf) continue;
-    Ref tensor = trace_.arg(static_cast<Ref>(i), 0);
-    for (size_t position : freed_at) {
-      if (position > i && !trace_.insts[i].sunk) continue;
-      for (uint32_t k = 0; k < trace_.insts[position].count; k++)
-        if (trace_.arg(static_cast<Ref>(position), k) == tensor && position < i) wrap.freed = true;
-    }
-    if (wrap.freed) continue;
-    // Backward slice through the differentiable operations.
-    std::set<Ref> needed{tensor}, leaves;
-    std::vector<Ref> slice;
-    for (Ref r = tensor + 1; r-- > 0;) {
-      if (!needed.count(r)) continue;
-      const ir::Inst& inst = trace_.insts[r];
-      if (inst.op == IrOp::k_result) {
-        const ir::AtenCall& call = trace_.calls[trace_.insts[trace_.arg(r, 0)].imm];
-        if (call.is_random || !is_differentiated(call)) leaves.insert(r);  // to autograd what it gave or wrote is a leaf
-        else needed.insert(trace_.arg(r, 0));
-      } else if (inst.op == IrOp::k_aten) {
-        slice.push_back(r);
-        for (uint32_t k = 0; k < inst.count; k++) needed.insert(trace_.arg(r, k));
-      } else if (inst.type == Type::kTensor) {
-        leaves.insert(r);
-      }
-    }
-    std::reverse(slice.begin(), slice.end());
-    wrap.forward = slice;
-    std::vector<Ref> operands{tensor};
-    for (Ref leaf : leaves)
-      if (trace_.insts[leaf].type == Type::kTensor) operands.push_back(leaf);
-    trace_.insts[i].first = static_cast<uint32_t>(trace_.operands.size());
-    trace_.insts[i].count = static_cast<uint32_t>(operands.size());
-    trace_.operands.insert(trace_.operands.end(), operands.begin(), operands.end());
-  }
 }
 
 }  // namespace dynvm::tracer

@@ -293,7 +293,7 @@ class Program:
         self.set_up(seed)
         self.emit("hist, kept, state = [], [], {}")
         optimizer = self.make_optimizer() if self.with_gradients else None
-        self.emit(f"for i in range({self.random.randint(10, 22)}):")
+        self.emit(f"for i in range({self.random.randint(50, 70)}):")
         self.indent += 1
         for _ in range(self.random.randint(2, 4)):
             self.statement()

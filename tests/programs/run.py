@@ -6,7 +6,7 @@ Usage:   run.py [--count N] [--first SEED] [--hot N] [--stress] [--shrink] [SEED
                                something else decides by rounding, and is of no use here
 Inputs:  generate.py's programs, seeds from --first on, without FRAGILE. DYNVM and DYNVM_TEST_PYTHON: what is tested.
 Outputs: for each failure the seed, what differs and the program (shrunk with --shrink); the share of tensor operations that
-         ran compiled over the whole suite, which must not be zero; last line "N passed, N failed, N skipped".
+         ran compiled over the whole suite, which must not be below SHARE; last line "N passed, N failed, N skipped".
          Floats may differ by 1e-4 relative, 1e-6 absolute (tolerant.py), all else is exact.
 Method:  programs run in groups of ten a process (batch.py, driver.py); when a process dies, those it had not finished run
          again alone, so that one crash is one failure.
@@ -26,8 +26,9 @@ from shrink import shrink  # noqa: E402
 from tolerant import difference  # noqa: E402
 
 COUNT, GROUP = 200, 10
+SHARE = 0.58  # of tensor operations that must run compiled, without --stress: what is reached, less a little
 # Seeds whose programs decide by rounding (found by --self-test).
-FRAGILE = frozenset({36, 48, 164, 198})
+FRAGILE = frozenset({25, 36, 48, 136, 164, 198})
 
 
 class Totals:
@@ -149,6 +150,7 @@ def main():
             complaints = [text for text, wrong in (("nothing was compiled", not totals.compiled or not totals.traces),
                                                    (f"{totals.missing} reports are missing", totals.missing),
                                                    (f"{totals.handovers} hand-overs", totals.handovers),
+                                                   (f"only {share:.3f} ran compiled, not {SHARE}", share < SHARE and not arguments.stress and arguments.count == COUNT),
                                                    ("no exit was forced", arguments.stress and not totals.side_exits)) if wrong]
             count, failures = count + 1, failures + bool(complaints)
             if complaints:
