@@ -10,6 +10,7 @@
 
 #include "runtime/torch/convert.h"
 #include "runtime/torch/session.h"
+#include "runtime/torch/small_work.h"
 
 namespace dynvm::torch_bridge {
 namespace {
@@ -252,12 +253,18 @@ void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
     plan.constants.push_back(plan_argument(spec.call.args[i], schema.arguments()[i], static_cast<int32_t>(i), spec.operands, facts.lift_fresh, plan));
   }
 
-  bool on_cpu = true;
+  bool on_cpu = true, small = true;
   const auto look = [&](int32_t tensor) {
-    if (tensor >= 0) on_cpu &= tensors.at(static_cast<size_t>(tensor)).meta.device_type == 0;
+    if (tensor < 0) return;
+    const ir::TensorMeta& meta = tensors.at(static_cast<size_t>(tensor)).meta;
+    on_cpu &= meta.device_type == 0;
+    int64_t elements = 1;
+    for (int64_t size : meta.sizes) elements *= size;
+    small &= elements <= kSmallElements;
   };
   for (const TensorPlace& place : plan.tensors) look(place.tensor);
   for (int32_t result : plan.results) look(result);
+  plan.small = on_cpu && small;
   // A result that only the recorded call had still decides how the call is run: the unused one gets scratch memory.
   plan.how = classify(plan.call, facts, on_cpu, &plan.out, &plan.direct);
   if (plan.how == CallHow::kMovedView && plan.results.size() != 1) fail("view of several results with run-time scalars: " + full_name(spec.call));

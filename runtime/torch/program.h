@@ -53,6 +53,7 @@ struct CallPlan {
   std::vector<int32_t> results;           // tensor index or -1
   std::vector<int32_t> allocates;         // result storages that a planned form needs allocated first
   std::vector<int32_t> snapshots;         // input storages that it writes and a wrap may need as they were before
+  bool small = false;                     // all its tensors are CPU tensors of few elements (small_work.h)
   bool keeps_generator = false;           // a wrap may run it again: remember the generator's state before each run
 };
 

@@ -15,6 +15,7 @@
 #include "runtime/torch/block_pool.h"
 #include "runtime/torch/convert.h"
 #include "runtime/torch/python_tensor.h"
+#include "runtime/torch/small_work.h"
 #include "runtime/torch/torch_state.h"
 
 namespace dynvm::torch_bridge {
@@ -279,6 +280,7 @@ int SessionImpl::call(int32_t number, const int64_t* scalars) {
   for (int32_t storage : plan.allocates) {
     if (!storages_[static_cast<size_t>(storage)].in_use && allocate(storage) < 0) return -1;
   }
+  const SmallWork small(plan.small);
   if (plan.how == CallHow::kDirect) return run_plain([&] { plan.direct(state.arguments.data(), state.results.data()); });
   return run_boxed(plan, state);
 }
