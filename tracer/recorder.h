@@ -347,6 +347,7 @@ class Recorder {
   std::map<V, V> cells_;                                 // cell -> content
   std::map<V, V> grads_;                                 // tensor object -> .grad
   std::unordered_map<PyObject*, V> leaf_objects_;        // tensor objects seen, by identity
+  std::set<int32_t> input_storages_;                     // of tensors that the trace unboxes
   std::set<V> identified_;                               // loaded objects that are known to be the tensor that they were
   std::unordered_map<int32_t, ir::Ref> tensors_;         // recorder tensor id -> its present value
   std::unordered_map<int32_t, int32_t> metas_;

@@ -139,6 +139,8 @@ Ref Recorder::as_tensor(V v) {
     guard(IrOp::k_guard_is, {as_object(v), as_object(first)}, -1);
     return found->second;
   }
+  // Another tensor on memory that the trace itself has made: a residual call made it of that.
+  if (found != tensors_.end() && input_storages_.count(trace_.metas[meta_of(id)].storage) == 0) return found->second;
   if (at(v).kind == Value::kTensor) return tensors_[id] = at(v).ref;
   bridge::TensorObject object = bridge_->describe(o);
   if (!object.exact_type) {
@@ -156,6 +158,7 @@ Ref Recorder::as_tensor(V v) {
     trace_.metas[meta].is_leaf = object.is_leaf;
     trace_.metas[meta].is_parameter = strcmp(Py_TYPE(o)->tp_name, "Parameter") == 0;
   }
+  input_storages_.insert(trace_.metas[meta].storage);
   Ref ref = emit(IrOp::k_unbox_tensor, Type::kTensor, {as_object(v)}, meta, true);
   trace_.insts[ref].meta = meta;
   return tensors_.emplace(id, ref).first->second;  // another tensor on the same memory: what that holds now
