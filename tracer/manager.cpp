@@ -24,6 +24,7 @@
 #include "runtime/base/dump.h"
 #include "runtime/base/log.h"
 #include "runtime/base/report.h"
+#include "runtime/exec/helpers.h"
 #include "tracer/compile.h"
 #include "tracer/exits.h"
 #include "tracer/heuristics.h"
@@ -554,6 +555,7 @@ vm::Hooks hooks;
 }  // namespace
 
 void install(const char* bridge_path) {
+  runtime::helpers::suspended_generator = vm::suspended_generator;
   bridge_file = bridge_path ? bridge_path : "";
   hooks.hot_loop = on_hot_loop;
   hooks.record = on_record;

@@ -1,6 +1,5 @@
 // Building, changing and taking apart containers (helpers.h).
 #include "runtime/exec/helpers.h"
-#include "vm/objects.h"
 
 namespace dynvm::runtime::helpers {
 
@@ -57,9 +56,15 @@ PyObject* make_function(PyObject** parts, int64_t count) {
   return reinterpret_cast<PyObject*>(function);
 }
 
+SuspendedGenerator suspended_generator = nullptr;
+
 PyObject* generator_at(PyObject** parts, int64_t count) {
-  return vm::suspended_generator(reinterpret_cast<PyFunctionObject*>(parts[0]), static_cast<int>(PyLong_AsLong(parts[1])), parts + 2,
-                                 static_cast<int>(count - 2));
+  if (suspended_generator == nullptr) {
+    PyErr_SetString(PyExc_SystemError, "dynvm: no evaluator makes generators");
+    return nullptr;
+  }
+  return suspended_generator(reinterpret_cast<PyFunctionObject*>(parts[0]), static_cast<int>(PyLong_AsLong(parts[1])), parts + 2,
+                             static_cast<int>(count - 2));
 }
 
 PyObject* dict_view(PyObject* dict, int64_t which) {

@@ -49,6 +49,9 @@ PyObject* bind_method(PyObject* function, PyObject* self);
 // code, globals, defaults, kwdefaults, annotations, closure; the last four may be null or missing.
 PyObject* make_function(PyObject** parts, int64_t count);
 PyObject* generator_at(PyObject** parts, int64_t count);
+// The evaluator's, set by its client: function, code unit to go on at, local variables and value stack, their number (vm/objects.h).
+using SuspendedGenerator = PyObject* (*)(PyFunctionObject*, int, PyObject* const*, int);
+extern SuspendedGenerator suspended_generator;
 PyObject* dict_view(PyObject* dict, int64_t which);
 PyObject* iter_at(PyObject* list, PyObject* index);
 PyObject* dict_get(PyObject* dict, PyObject* key);                // null: missing, no exception

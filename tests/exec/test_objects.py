@@ -59,11 +59,11 @@ class Making(TraceCase):
         self.assertEqual(made.__qualname__, template.__qualname__)
         self.assertEqual(self.apply("%r:o = make_function %s0, %s1", (lambda: 7).__code__, globals())(), 7)
 
-    def test_generators_and_iterators(self):
-        def generate(n, step=1):
-            yield from range(0, n, step)
-
-        self.assertEqual(list(self.apply("%r:o = make_generator %s0, %s1, %s2", generate, 6, 2)), [0, 2, 4])
+    def test_views_sets_and_iterators(self):
+        table = {"a": 1, "b": 2}
+        for which, view in enumerate((table.keys(), table.values(), table.items())):
+            self.assertEqual(list(self.apply(f"%r:o = dict_view %s0 #{which}", table)), list(view))
+        self.assertEqual(self.apply("%r:o = set_of %s0, %s1, %s0 !snap0", 1, "x"), {1, "x"})
         for index in range(4):
             self.assertEqual(list(self.apply("%r:o = iter_at %s0, %s1", ["a", "b", "c"], index)), ["a", "b", "c"][index:])
 

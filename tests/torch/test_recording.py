@@ -107,9 +107,9 @@ class Recording(unittest.TestCase):
 
     def test_python_data_is_kept(self):
         _, _, ops, _ = record(lambda: (torch.tensor([1.0, 2.0]), torch.tensor(3.5)))
-        self.assertEqual([op["name"] for op in ops], ["aten::lift_fresh", "aten::lift_fresh"])
+        self.assertEqual([op["name"] for op in ops], ["aten::lift_fresh", "aten::full"])
         self.assertEqual(ops[0]["args"][0]["kind"], "opaque")
-        self.assertEqual((ops[1]["args"][0]["kind"], ops[1]["number"]), ("number", 3.5))
+        self.assertEqual((ops[1]["args"][1]["kind"], ops[1]["args"][1]["f"]), ("float", 3.5))
 
     def test_composites_decompose_under_inference_mode(self):
         x, w, b = torch.randn(2, 3), torch.randn(4, 3), torch.randn(4)
@@ -157,14 +157,14 @@ class Recording(unittest.TestCase):
         self.assertEqual(names(ops), ["aten::zeros", "aten::add.Tensor"])
 
     def test_refused_by_name(self):
-        x = torch.randn(4)
+        x, matrix = torch.randn(4), torch.randn(2, 3)
         cases = {
             "data-dependent shape": lambda: x.nonzero(),
             "data-dependent shape (mask index)": lambda: x[x > 0],
             "sparse": lambda: torch.eye(3).to_sparse() + torch.eye(3).to_sparse(),
             "meta": lambda: torch.empty(2, device="meta") + 1,
             "storage": lambda: torch.empty(2).resize_(5),
-            "geometry": lambda: torch.zeros(2, 3).t_(),
+            "geometry": lambda: matrix.t_(),
             "explicit random generator": lambda: torch.rand(2, generator=torch.Generator()),
             "data-dependent result": lambda: torch.equal(x, x),
             "another library": lambda: torch.from_numpy(__import__("numpy").zeros(3)),

@@ -139,7 +139,7 @@ class Plain(unittest.TestCase):
         a, b = replay.wrap(0), replay.wrap(1)
         replay.end()
         self.assertEqual((a.tolist(), b.item()), ([1.0, 2.0], 3))
-        scalar = Replay(recorder, records, ids, scalars=[(1, 0, -1)], wraps=[wrap_spec(id) for id in ids])
+        scalar = Replay(recorder, records, ids, scalars=[(1, 1, -1)], wraps=[wrap_spec(id) for id in ids])
         scalar.run([8])
         self.assertEqual(scalar.wrap(1).item(), 8)
         scalar.end()

@@ -61,8 +61,8 @@ class Report(CompareCase):
         report, _ = self.report_of(DROPPED)
         calls = report["residual_calls"]["call time.sleep"]
         loops = [trace for trace in report["traces"] if trace["function"] == "template"]
-        self.assertEqual(len(loops), 4)
-        self.assertGreater(calls, 4 * 20)
+        self.assertGreaterEqual(len(loops), 2)
+        self.assertGreater(calls, len(loops) * 15)
         self.assertGreater(report["residual_ms"]["call time.sleep"], 1.9 * calls)
 
     def test_time_of_traces(self):
