@@ -8,7 +8,7 @@
 // *observation*: the bytes of all memory that could be seen there (inputs, tensor objects made, and those of its snapshot).
 //
 // Invariant: the trace verifies. f32 is computed in f32, each operation rounded once; f16 and bf16 in f32, rounded at an operation's end.
-// Tests: tests/ir/fuse_fuzz.cpp, tests/ir/lower.cpp.
+// Tests: tests/ir/fuse_fuzz.cpp, tests/ir/lower_run.cpp.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The reference semantics of ATen operations, for eval.cpp.
-// Tests: tests/ir/fuse_fuzz.cpp, tests/ir/lower.cpp.
+// Tests: tests/ir/fuse_fuzz.cpp, tests/ir/lower_run.cpp.
 #pragma once
 
 #include <vector>

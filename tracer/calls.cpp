@@ -142,7 +142,7 @@ bool Recorder::push_callee(vm::ThreadView& view, V function, std::vector<V> loca
   PyObject** base = vm::FrameView::locals(frame.frame);
   for (size_t i = 0; i < locals.size(); i++) base[i] = Py_XNewRef(concrete(locals[i]));
   frame.slots = std::move(locals);
-  frames_.push_back(std::move(frame));
+  follow(std::move(frame));
   return true;
 }
 

@@ -24,6 +24,15 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   std::string name = ir.name;
   if (base::dump_on(base::DumpStage::kIr)) base::dump(base::DumpStage::kIr, name + " recorded", ir::print_trace(ir));
   ir::PassOptions pass_options;
+  std::string before;
+  if (base::dump_on(base::DumpStage::kIr)) {
+    before = ir::print_trace(ir);
+    pass_options.after = [&](std::string_view pass, const ir::Trace& now) {
+      std::string text = ir::print_trace(now);
+      if (text != before) base::dump(base::DumpStage::kIr, name + " after " + std::string(pass), text);
+      before = std::move(text);
+    };
+  }
   base::Status status = ir::run_passes(ir, pass_options);
   if (!status.ok()) {
     *reason = Abort::k_pass_failed;
@@ -65,6 +74,10 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   entry.ir_insts = static_cast<int>(final.insts.size());
   entry.tensor_ops = ops;
   entry.kernels = static_cast<int>(final.kernels.size());
+  std::string kernels;
+  for (const ir::Kernel& kernel : final.kernels) kernels += " " + kernel.name;
+  DYNVM_LOG(kCompile, "trace {}: {:.1f} ms for {} instructions, {} bytes of machine code, kernels{}", trace->id, ms, final.insts.size(),
+            trace->compiled->code_size(), kernels.empty() ? " none" : kernels);
   trace->entry = &entry;
   DYNVM_LOG(kTrace, "trace {} {}: {} instructions, {} tensor operations, {} kernels; recorded in {:.1f} ms, compiled in {:.1f} ms", trace->id, name,
             final.insts.size(), recording.tensor_ops, final.kernels.size(), recording.ms, ms);

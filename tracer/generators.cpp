@@ -85,7 +85,7 @@ bool Recorder::resume(vm::ThreadView& view, V generator, vm::Continuation k) {
     entered_error_ = true;
     return false;
   }
-  frames_.push_back(std::move(frame));
+  follow(std::move(frame));
   at(generator).running = true;
   at(generator).snap = kNoRef;
   push(view, constant(Py_None));

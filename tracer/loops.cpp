@@ -1,7 +1,7 @@
 // Recording of jumps, truth tests and iteration. See recorder.h.
 //
-// Iterators are real objects (an exit must find them where they stand), but where the container's items are known under guards
-// (iterators_) the item needs no guard: only the iterator's step is an operation.
+// An iterator over known items is virtual: exits make one that stands where it stood. One that had to become an object still gives known
+// items (iterators_): its step is an operation, its item needs no guard. Any other iterator's item is guarded to be there.
 #include "tracer/heuristics.h"
 #include "tracer/recorder.h"
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "runtime/base/dump.h"
 #include "runtime/base/log.h"
 #include "runtime/exec/execute.h"
 #include "tracer/heuristics.h"
@@ -72,7 +73,7 @@ Recorder::Recorder(const std::vector<LiveFrame>& live, int header_unit, bridge::
       }
       frame.slots.push_back(v);
     }
-    frames_.push_back(std::move(frame));
+    follow(std::move(frame));
   }
 }
 
@@ -97,6 +98,21 @@ Recording Recorder::take() {
   recording.tensor_ops = tensor_ops_;
   recording.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count();
   return recording;
+}
+
+// The frame is the innermost one from here on.
+void Recorder::follow(ShadowFrame frame) {
+  if (codes_.insert(frame.code).second && base::dump_on(base::DumpStage::kBytecode)) {
+    std::string text;
+    const vm::Inst* inst = vm::first_inst(frame.code, true);
+    for (int i = 0; i < vm::inst_count(frame.code); i++, inst++) {
+      text += fmt::format("{:5} {} {}", vm::unit_of(frame.code, inst), vm::op_name(vm::opcode(inst)), vm::oparg(inst));
+      if (const vm::Inst* target = vm::jump_target(inst)) text += fmt::format(" to {}", vm::unit_of(frame.code, target));
+      text += '\n';
+    }
+    base::dump(base::DumpStage::kBytecode, PyUnicode_AsUTF8(frame.code->co_qualname), text);
+  }
+  frames_.push_back(std::move(frame));
 }
 
 void Recorder::give_up(Abort reason, std::string detail) {
@@ -502,9 +518,6 @@ V Recorder::run_residual(IrOp op, const std::vector<V>& args, int64_t imm, bool*
 void Recorder::escape(V v) {
   if (at(v).escaped) return;
   at(v).escaped = true;
-  if (at(v).kind == Value::kTensor && at(v).wrap.requires_grad)
-    DYNVM_LOG(kGuard, "a tensor with a graph is handed out at {}:{} {}", PyUnicode_AsUTF8(top().code->co_filename),
-              PyCode_Addr2Line(top().code, current_unit_ * 2), vm::op_name(vm::opcode(previous_ip_)));
   if (!at(v).fresh) return;
   for (auto& [key, field] : fields_)  // what it holds is reachable now
     if (key.first == v) escape(field);

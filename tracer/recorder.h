@@ -168,6 +168,7 @@ class Recorder {
   bool known(uint64_t kind, const void* a, uint64_t b = 0);  // true when already guarded since the last barrier; notes it otherwise
 
   // --- stack
+  void follow(ShadowFrame frame);
   ShadowFrame& top() { return frames_.back(); }
   V peek(int depth) { auto& s = top().slots; return s[s.size() - depth]; }
   V& slot(int index) { return top().slots[index]; }
@@ -336,6 +337,7 @@ class Recorder {
   std::vector<Site> sites_;
   std::vector<Value> values_;
   std::vector<ShadowFrame> frames_;
+  std::set<PyCodeObject*> codes_;                        // of all frames so far
   std::vector<PyObject*> owned_;
   std::unordered_map<PyObject*, V> constants_;
   std::unordered_map<PyObject*, int32_t> object_index_;

@@ -2,7 +2,7 @@
 //
 // Inputs: a CallView and the space's sizes. Output: Lowered. Invariant: finish() leaves out dims of size 1 that are not reduced, so that
 // equal spaces have equal sizes. Expressions are computed in `type`, the compute dtype (f32 for f16 and bf16).
-// Tests: tests/ir/lower.cpp.
+// Tests: tests/ir/lower_run.cpp.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // One aten instruction as lowering reads it: arguments by position, for one element of the tensor lists of a _foreach_ operation.
 //
 // Inputs: a trace, an instruction, the element's index (0 for ordinary operations). Outputs: tensors, numbers, dtypes. No state of its own.
-// Tests: tests/ir/lower.cpp.
+// Tests: tests/ir/lower_run.cpp.
 #pragma once
 
 #include <algorithm>

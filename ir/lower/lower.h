@@ -9,7 +9,7 @@
 //
 // Invariant: an operation is lowered only if the kernels do what eager does for all data; what may raise depending on data (integer
 // division by a tensor) is not.
-// Tests: tests/ir/lower.cpp (against eval.h), tests/ir/against_torch.py (against PyTorch).
+// Tests: tests/ir/lower_run.cpp (against eval.h), tests/ir/test_against_torch.py (against PyTorch).
 #pragma once
 
 #include <string>

@@ -2,7 +2,7 @@
 //
 // Inputs, outputs, invariants: builder.h (Request). Where an operation writes its result in several steps (zeros, then a slice), the
 // kernels come in that order.
-// Tests: tests/ir/lower.cpp, tests/ir/against_torch.py.
+// Tests: tests/ir/lower_run.cpp, tests/ir/test_against_torch.py.
 #include <algorithm>
 #include <unordered_map>
 

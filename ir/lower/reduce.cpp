@@ -3,7 +3,7 @@
 // Inputs, outputs, invariants: builder.h (Request). Each operation is one kernel wherever its reductions run over the same dims; values
 // that a later pass over the reduced dims needs are computed again by the compiled kernel. Sources of the formulas: ATen's CPU kernels of
 // the same names (SoftMaxKernel, layer_norm_kernel, batch_norm_kernel, WelfordOps), in whose order the terms stand.
-// Tests: tests/ir/lower.cpp, tests/ir/against_torch.py.
+// Tests: tests/ir/lower_run.cpp, tests/ir/test_against_torch.py.
 #include <cmath>
 #include <limits>
 

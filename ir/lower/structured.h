@@ -1,5 +1,5 @@
 // The lowering functions that structured.def names; each lowers the operation of its row (builder.h, Request).
-// Tests: tests/ir/lower.cpp.
+// Tests: tests/ir/lower_run.cpp.
 #pragma once
 
 #include "ir/lower/builder.h"

@@ -1,7 +1,7 @@
 """dynvm runs Python programs that use PyTorch faster. `dynvm script.py` needs nothing of this package.
 
 install() puts dynvm into an interpreter that already runs; `python -m dynvm script.py` is `dynvm script.py`.
-Tests: tests/launcher/test_package.py.
+Tests: tests/launcher/test_options.py.
 """
 
 import ctypes

@@ -6,7 +6,7 @@
 // Invariants: a TraceReport stays where it is once added (generated code may count through pointers into it). Written
 //   once, also when the script ends by an exception, sys.exit or Ctrl-C; a forked child writes its own file, FILE.PID
 //   before the suffix, and no lines. os._exit writes nothing, as with Python's own atexit.
-// Tests: tests/base/base_test.cpp, tests/launcher/test_report.py.
+// Tests: tests/base/base_test.cpp, tests/traces/test_report.py.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct TraceReport {
   std::string file;              // of the loop header or function, as its code object says
   int line = 0;
   std::string function;          // qualified name
-  std::string kind;              // "loop", "call", "side", "backward"
+  std::string kind;              // "loop" or "side"
   int ir_insts = 0;              // after the passes
   int tensor_ops = 0;            // eager ATen operations of one run
   int kernels = 0;               // generated kernels of one run
