@@ -42,6 +42,14 @@ function(dynvm_test name)
   endif()
 endfunction()
 
+# A test whose Python loads a module of this build: a sanitizer's runtime must come first in that process.
+function(dynvm_loads_module name)
+  if(DYNVM_SANITIZE)
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libasan.so OUTPUT_VARIABLE runtime OUTPUT_STRIP_TRAILING_WHITESPACE)
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "LD_PRELOAD=${runtime};ASAN_OPTIONS=detect_leaks=0")
+  endif()
+endfunction()
+
 function(dynvm_gtest name)
   cmake_parse_arguments(arg "PYTHON;FULL" "" "SOURCES;LIBS" ${ARGN})
   if(NOT DYNVM_TESTS)
