@@ -42,11 +42,13 @@ function(dynvm_test name)
   endif()
 endfunction()
 
-# A test whose Python loads a module of this build: a sanitizer's runtime must come first in that process.
+# A test whose Python loads a module of this build: a sanitizer's runtime must come first in that process, and C++'s
+# library must be there when it starts, or it cannot follow exceptions.
 function(dynvm_loads_module name)
   if(DYNVM_SANITIZE)
     execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libasan.so OUTPUT_VARIABLE runtime OUTPUT_STRIP_TRAILING_WHITESPACE)
-    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "LD_PRELOAD=${runtime};ASAN_OPTIONS=detect_leaks=0")
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libstdc++.so OUTPUT_VARIABLE library OUTPUT_STRIP_TRAILING_WHITESPACE)
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "LD_PRELOAD=${runtime}:${library};ASAN_OPTIONS=detect_leaks=0")
   endif()
 endfunction()
 
