@@ -552,23 +552,20 @@ V Recorder::regrouped(PyObject* object, const std::unordered_map<PyObject*, V>& 
 bool Recorder::fold_torch(PyObject* callee, const std::vector<V>& args, PyObject* kwnames, const char* kind, V* result) {
   std::vector<PyObject*> objects;
   std::unordered_map<PyObject*, V> grouped;
-  if (strcmp(kind, "group") == 0) {
-    std::vector<V> tensors, numbers;
+  const bool group = strcmp(kind, "group") == 0;
+  std::vector<V> tensors, numbers;
+  if (group)
     for (V v : args) collect(v, &tensors, &numbers);
-    for (V v : tensors) {
-      if (done_) return false;
-      if (at(v).kind != Value::kTensor) as_tensor(v);
-      grouped[concrete(v)] = v;
-    }
-    for (V v : args) {
-      if (!PyList_CheckExact(concrete(v)) && !promote_deeply(v)) return false;
-      objects.push_back(concrete(v));
-    }
-  } else for (V v : args) {
+  for (V v : tensors) {
+    if (done_) return false;
+    if (at(v).kind != Value::kTensor) as_tensor(v);
+    grouped[concrete(v)] = v;
+  }
+  for (V v : args) {
     PyObject* o = concrete(v);
     if (is_tensor(o)) {
       if (at(v).kind != Value::kTensor) as_tensor(v);
-    } else if (!promote_deeply(v)) {
+    } else if (!(group && PyList_CheckExact(o)) && !promote_deeply(v)) {
       return false;
     }
     objects.push_back(o);

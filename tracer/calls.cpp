@@ -19,7 +19,6 @@ using vm::Op;
 using IrOp = ir::Op;
 
 namespace {
-constexpr int kGeneratorFlags = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
 
 PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
 }  // namespace
@@ -121,6 +120,14 @@ void Recorder::guard_code_unchanged(PyObject* function) {
   guard(IrOp::k_guard_is, {ref, const_ref(reinterpret_cast<PyFunctionObject*>(function)->func_code)}, -1);
 }
 
+// A function made in this trace, or a constant one that still has its code; false: neither.
+bool Recorder::know_function(V function) {
+  if (functions_.count(function) != 0) return true;
+  if (!promote(function)) return false;
+  guard_code_unchanged(concrete(function));
+  return true;
+}
+
 // Pops `pops` values and pushes the function's frame with its shadow. False: the exception is set, entered_error_ says so.
 bool Recorder::push_callee(vm::ThreadView& view, V function, std::vector<V> locals, int pops, vm::Continuation k) {
   PyObject* o = concrete(function);
@@ -154,13 +161,11 @@ bool Recorder::enter_function(vm::ThreadView& view, V function, std::vector<V> a
   auto* code = reinterpret_cast<PyCodeObject*>(f->func_code);
   if (code->co_flags & kGeneratorFlags) return false;
   if ((code->co_flags & (CO_OPTIMIZED | CO_NEWLOCALS)) != (CO_OPTIMIZED | CO_NEWLOCALS)) return false;
-  bool made_here = functions_.count(function) != 0;
-  if (!made_here && !promote(function)) return false;
+  if (!know_function(function)) return false;
   if (static_cast<int>(frames_.size()) > heuristics().max_depth) {
     give_up(Abort::k_call_depth);
     return false;
   }
-  if (!made_here) guard_code_unchanged(o);
   std::vector<V> locals;
   if (!bind_arguments(function, args, kwnames, &locals) || done_) return false;
 

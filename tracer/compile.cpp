@@ -22,11 +22,11 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   trace->cut = recording.cut != Abort::kNone;
   ir::Trace& ir = recording.trace;
   std::string name = ir.name;
-  if (base::dump_on(base::DumpStage::kIr)) base::dump(base::DumpStage::kIr, name + " recorded", ir::print_trace(ir));
   ir::PassOptions pass_options;
   std::string before;
   if (base::dump_on(base::DumpStage::kIr)) {
     before = ir::print_trace(ir);
+    base::dump(base::DumpStage::kIr, name + " recorded", before);
     pass_options.after = [&](std::string_view pass, const ir::Trace& now) {
       std::string text = ir::print_trace(now);
       if (text != before) base::dump(base::DumpStage::kIr, name + " after " + std::string(pass), text);
@@ -39,13 +39,12 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
     *error = status.message();
     return nullptr;
   }
-  if (base::dump_on(base::DumpStage::kIr)) base::dump(base::DumpStage::kIr, name + " optimised", ir::print_trace(ir));
+  if (base::dump_on(base::DumpStage::kIr)) base::dump(base::DumpStage::kIr, name + " optimised", before);
   ir::Plan plan = ir::make_plan(ir, [bridge](const ir::AtenCall& call) { return bridge != nullptr && bridge->has_planned_form(call); });
   runtime::CompileOptions options;
   options.stress_exits = base::options().stress == "exit";
   std::unique_ptr<runtime::CompiledTrace> compiled;
   options.listing = base::dump_on(base::DumpStage::kAsm);
-  trace->timed = base::report_wanted();
   options.count_residuals = base::report_wanted();
   status = runtime::CompiledTrace::compile(std::move(recording.trace), plan, bridge, options, &compiled);
   if (!status.ok()) {

@@ -22,10 +22,8 @@ struct LoopTrace {
   std::vector<Site> sites;
   std::vector<int32_t> ops_before;     // by instruction: eager operations done before it in an iteration
   bool cut = false;                    // ends before an instruction that a trace cannot hold
-  bool timed = false;                  // the report wants to know how long runs take
   int lessons = 0;
   int entry_failures = 0;
-  int fruitless = 0;                   // runs in a row that left before an iteration was complete
   std::map<ir::Ref, int> exit_counts;
   base::TraceReport* entry = nullptr;
 };

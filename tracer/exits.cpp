@@ -19,7 +19,7 @@ using runtime::RunResult;
 // Adds the time between its making and its end to the trace's in the report.
 class RunTimer {
  public:
-  explicit RunTimer(const LoopTrace& trace) : entry_(trace.timed ? trace.entry : nullptr) {
+  explicit RunTimer(const LoopTrace& trace) : entry_(base::report_wanted() ? trace.entry : nullptr) {
     if (entry_) start_ = Clock::now();
   }
   ~RunTimer() {

@@ -23,11 +23,8 @@ PyObject* sum_function() {
 V Recorder::make_generator(V function, const std::vector<V>& args, PyObject* kwnames) {
   auto* f = reinterpret_cast<PyFunctionObject*>(concrete(function));
   auto* code = reinterpret_cast<PyCodeObject*>(f->func_code);
-  constexpr int kKinds = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
-  if ((code->co_flags & kKinds) != CO_GENERATOR || PyBytes_GET_SIZE(code->co_exceptiontable) > 0) return kNoValue;
-  bool made_here = functions_.count(function) != 0;
-  if (!made_here && !promote(function)) return kNoValue;
-  if (!made_here) guard_code_unchanged(concrete(function));
+  if ((code->co_flags & kGeneratorFlags) != CO_GENERATOR || PyBytes_GET_SIZE(code->co_exceptiontable) > 0) return kNoValue;
+  if (!know_function(function)) return kNoValue;
   std::vector<V> locals;
   if (!bind_arguments(function, args, kwnames, &locals) || done_) return kNoValue;
   const vm::Inst* inst = vm::first_inst(code, true);

@@ -1,7 +1,5 @@
 // Autograd graphs at a trace's borders: what backward() did, which graphs it may not reach, and how a tensor that a trace hands out gets its
 // graph. See recorder.h.
-#include <algorithm>
-
 #include "tracer/recorder.h"
 
 namespace dynvm::tracer {
@@ -86,7 +84,8 @@ bool Recorder::written_between(Ref tensor, Ref after, Ref before, const std::set
   return false;
 }
 
-// For each tensor that becomes a Python object: has its graph been freed where it is made, and if not, what rebuilds it under autograd. False: nothing can.
+// For each tensor that becomes a Python object: has its graph been freed where it is made, and if not, what rebuilds it under autograd.
+// False: nothing can.
 bool Recorder::fill_wraps() {
   size_t count = trace_.insts.size();
   std::vector<size_t> freed_at;  // positions of graph_freed
@@ -97,17 +96,14 @@ bool Recorder::fill_wraps() {
     ir::Wrap& wrap = trace_.wraps[trace_.insts[i].imm];
     if (!wrap.requires_grad || wrap.is_leaf) continue;
     Ref tensor = trace_.arg(static_cast<Ref>(i), 0);
-    for (size_t position : freed_at) {
-      if (position > i && !trace_.insts[i].sunk) continue;
-      for (uint32_t k = 0; k < trace_.insts[position].count; k++)
-        if (trace_.arg(static_cast<Ref>(position), k) == tensor && position < i) wrap.freed = true;
-    }
+    for (size_t position : freed_at)
+      for (uint32_t k = 0; k < trace_.insts[position].count && position < i; k++)
+        if (trace_.arg(static_cast<Ref>(position), k) == tensor) wrap.freed = true;
     if (wrap.freed) continue;
     // Backward slice through the differentiable operations.
     std::set<Ref> needed{tensor}, leaves;
-    std::set<Ref> rerun;
-    std::map<Ref, std::pair<Ref, Ref>> uses;  // first and last in the slice
-    std::vector<Ref> slice;
+    std::set<Ref> rerun;                      // the slice
+    std::map<Ref, std::pair<Ref, Ref>> uses;  // first and last in it
     for (Ref r = tensor + 1; r-- > 0;) {
       if (!needed.count(r)) continue;
       const ir::Inst& inst = trace_.insts[r];
@@ -124,7 +120,6 @@ bool Recorder::fill_wraps() {
           needed.insert(trace_.arg(r, 0));
         }
       } else if (inst.op == IrOp::k_aten) {
-        slice.push_back(r);
         rerun.insert(r);
         for (uint32_t k = 0; k < inst.count; k++) {
           Ref operand = trace_.arg(r, k);
@@ -136,8 +131,7 @@ bool Recorder::fill_wraps() {
         leaves.insert(r);
       }
     }
-    std::reverse(slice.begin(), slice.end());
-    wrap.forward = slice;
+    wrap.forward.assign(rerun.begin(), rerun.end());
     std::vector<Ref> operands{tensor};
     for (Ref leaf : leaves)
       if (trace_.insts[leaf].type == Type::kTensor) operands.push_back(leaf);

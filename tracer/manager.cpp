@@ -152,14 +152,22 @@ void wait_longer(LoopState& loop) {
   loop.waits = loop.penalty;
 }
 
-void penalise(LoopState& loop, Abort reason, const std::string& detail) {
+void note_abort(const LoopState& loop, Abort reason, const std::string& detail) {
   report().aborts[abort_name(reason)]++;
   DYNVM_LOG(kAbort, "{}:{} {} {}", PyUnicode_AsUTF8(loop.code->co_filename), PyCode_Addr2Line(loop.code, loop.unit * 2), abort_name(reason), detail);
-  if (reason == Abort::k_dict_changes) {  // a lesson, not a failure
+}
+
+// A recording was given up: its loop or, with a side trace, its place waits. Changing dicts are a lesson, not a failure.
+void penalise(LoopState& loop, SidePoint* side, Abort reason, const std::string& detail) {
+  note_abort(loop, reason, detail);
+  bool lesson = reason == Abort::k_dict_changes;
+  if (side != nullptr) {
+    if (!lesson) side->waits = heuristics().penalty_start << std::min(side->failures++, 8);
+  } else if (lesson) {
     loop.waits = 0;
-    return;
+  } else {
+    wait_longer(loop);
   }
-  wait_longer(loop);
 }
 
 // Should an inner loop wait for a loop around it, in its own frame or a calling one?
@@ -186,40 +194,24 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
   return false;
 }
 
-void forget_recorder() {
-  delete recorder;
-  recorder = nullptr;
+std::unique_ptr<Recorder> take_recorder() {
   recording_loop = nullptr;
   recording_side = nullptr;
-}
-
-// An abort of a side trace is the place's, not the loop's.
-void penalise_side(SidePoint& side, LoopState& loop, Abort reason, const std::string& detail) {
-  int waits = loop.waits, penalty = loop.penalty;
-  penalise(loop, reason, detail);
-  loop.waits = waits;
-  loop.penalty = penalty;
-  if (reason != Abort::k_dict_changes) side.waits = heuristics().penalty_start << std::min(side.failures++, 8);
+  return std::unique_ptr<Recorder>(std::exchange(recorder, nullptr));
 }
 
 // Compiles what has been recorded; true when the loop has a new trace.
 bool finish_recording() {
   LoopState& loop = *recording_loop;
   SidePoint* side = recording_side;
-  std::unique_ptr<Recorder> done(recorder);
-  recorder = nullptr;
-  recording_loop = nullptr;
-  recording_side = nullptr;
+  std::unique_ptr<Recorder> done = take_recorder();
   auto failed = [&](Abort reason, const std::string& detail) {
-    if (side != nullptr) penalise_side(*side, loop, reason, detail);
-    else penalise(loop, reason, detail);
+    penalise(loop, side, reason, detail);
     return false;
   };
   if (done->abort_reason() != Abort::kNone) {
     if (!done->is_cut()) return failed(done->abort_reason(), done->abort_detail());
-    report().aborts[abort_name(done->abort_reason())]++;
-    DYNVM_LOG(kAbort, "{}:{} {} {}", PyUnicode_AsUTF8(loop.code->co_filename), PyCode_Addr2Line(loop.code, loop.unit * 2), abort_name(done->abort_reason()),
-              done->abort_detail());
+    note_abort(loop, done->abort_reason(), done->abort_detail());
   }
   codegen::set_num_threads(torch_bridge->num_threads());
   Recording recording = done->take();
@@ -256,14 +248,16 @@ bool start_skip(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root
   return true;
 }
 
-void stop_skip() { skip = Skip{}; }
+void stop_skip(vm::ThreadView& view) {
+  skip = Skip{};
+  vm::stop_recording(view);
+}
 
 HookResult on_skip(vm::ThreadView& view) {
   _PyInterpreterFrame* ancestor = view.frame;
   while (ancestor != skip.frames[0] && ancestor != view.entry_frame) ancestor = vm::FrameView::previous(ancestor);
   if (ancestor != skip.frames[0]) {  // the loop's frame has been left
-    stop_skip();
-    vm::stop_recording(view);
+    stop_skip(view);
     return HookResult::kReload;
   }
   bool known_frame = false;
@@ -277,14 +271,12 @@ HookResult on_skip(vm::ThreadView& view) {
     skip.at = nullptr;
     if (++skip.steps <= heuristics().max_step_over) return HookResult::kContinue;
     if (skip.side != nullptr) skip.side->failures = INT_MAX;
-    stop_skip();
-    vm::stop_recording(view);
+    stop_skip(view);
     return HookResult::kReload;
   }
   LoopState& loop = *skip.loop;
   _PyInterpreterFrame* root = skip.frames[0];
-  stop_skip();
-  vm::stop_recording(view);
+  stop_skip(view);
   bool entered = false;
   HookResult result = travel(view, loop, root, false, &entered);
   return result == HookResult::kContinue ? HookResult::kReload : result;
@@ -315,15 +307,15 @@ HookResult on_record(vm::ThreadView& view) {
 void on_event(vm::ThreadView& view, const vm::EventInfo& info) {
   bool over = info.event == vm::Event::kActivationEnd || info.event == vm::Event::kHandover;
   if (recorder == nullptr) {
-    if (over) stop_skip();
+    if (over) skip = Skip{};
     return;
   }
   recorder->on_event(view, info);
   if (over) {
     LoopState& loop = *recording_loop;
-    if (recording_side != nullptr) penalise_side(*recording_side, loop, recorder->abort_reason(), recorder->abort_detail());
-    else penalise(loop, recorder->abort_reason(), recorder->abort_detail());
-    forget_recorder();
+    SidePoint* side = recording_side;
+    std::unique_ptr<Recorder> done = take_recorder();
+    penalise(loop, side, done->abort_reason(), done->abort_detail());
   }
 }
 
@@ -379,7 +371,7 @@ HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
   if (loop.consecutive < threshold()) return HookResult::kContinue;
   if (outer_loop_first(view, loop)) return HookResult::kContinue;
   if (vm::FrameView::generator(view.frame) != nullptr) {
-    penalise(loop, Abort::k_generator_frame, "");
+    penalise(loop, nullptr, Abort::k_generator_frame, "");
     return HookResult::kContinue;
   }
   return start_recorder(view, loop, view.frame, nullptr) ? HookResult::kReload : HookResult::kContinue;
@@ -428,11 +420,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, st
         // Signals, the GIL, pending calls: seen to here, so that the trace can go on.
         return vm::handle_pending(view.tstate) < 0 ? Entry::kRaised : Entry::kMoved;
       case LeaveResult::kLeft:
-        if (left.at_end) {
-          trace->fruitless = 0;
-          return trace->cut ? Entry::kCut : Entry::kMoved;
-        }
-        trace->fruitless = left.iterations > 0 ? 0 : trace->fruitless + 1;
+        if (left.at_end) return trace->cut ? Entry::kCut : Entry::kMoved;
         if (learn(loop, *trace, left.inst)) {
           drop_it();
           record_soon();
@@ -535,8 +523,7 @@ HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
   }
   if (skip.loop != nullptr) {  // what is skipped has loops of its own
     if (skip.side != nullptr) skip.side->failures = INT_MAX;
-    stop_skip();
-    vm::stop_recording(view);
+    stop_skip(view);
   }
   LoopState& loop = state_of(counter);
   if (loop.frame != view.frame) {

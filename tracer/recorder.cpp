@@ -446,7 +446,7 @@ HookResult Recorder::step(vm::ThreadView& view) {
     finish();
     return HookResult::kContinue;
   }
-  if (bridge_ != nullptr && (state_open_ || !(bridge_->torch_state() == torch_state_))) guard_torch_state();
+  if (bridge_ != nullptr && !(bridge_->torch_state() == torch_state_)) guard_torch_state();
   if (done_) return HookResult::kContinue;
   return record(view);
 }
@@ -454,7 +454,6 @@ HookResult Recorder::step(vm::ThreadView& view) {
 // Guards torch's thread-local modes as they are.
 void Recorder::guard_torch_state() {
   torch_state_ = bridge_->torch_state();
-  state_open_ = false;
   size_t i = 0;
   while (i < trace_.torch_states.size() && !(trace_.torch_states[i] == torch_state_)) i++;
   if (i == trace_.torch_states.size()) trace_.torch_states.push_back(torch_state_);

@@ -96,6 +96,9 @@ bool holds_number(const ir::AtenArg& arg, PyObject* number);
 // Did autograd record this operation?
 bool is_differentiated(const ir::AtenCall& call);
 
+// Kinds of code whose call makes a generator or the like.
+inline constexpr int kGeneratorFlags = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
+
 class Recorder {
  public:
   // `frames`: from the loop's frame to the one to begin in. header_unit: of the loop.
@@ -143,6 +146,7 @@ class Recorder {
   ir::Ref emit(ir::Op op, ir::Type type, std::vector<ir::Ref> args, int64_t imm = 0, bool snap = false);
   void guard(ir::Op op, std::vector<ir::Ref> args, int64_t imm = 0);
   ir::Ref const_ref(PyObject* object);
+  ir::Ref const_index(size_t index);
   int32_t object_index(PyObject* object);
   ir::Ref as_object(V v);
   ir::Ref as_snapshot(V v);
@@ -290,6 +294,7 @@ class Recorder {
   static std::string callable_name(PyObject* callee);
   static PyObject* interned_instancecheck();
   void guard_code_unchanged(PyObject* function);
+  bool know_function(V function);
   bool push_callee(vm::ThreadView& view, V function, std::vector<V> locals, int pops, vm::Continuation k);
   bool enter_function(vm::ThreadView& view, V function, std::vector<V> args, PyObject* kwnames, int pops, vm::Continuation k);
   bool bind_arguments(V function, const std::vector<V>& args, PyObject* kwnames, std::vector<V>* locals);
@@ -375,7 +380,6 @@ class Recorder {
   std::string mismatch_;
   int32_t current_snapshot_ = -1;
   ir::TorchState torch_state_;
-  bool state_open_ = false;                              // a call with a run-time number may have changed torch's modes
   bool effect_done_ = false;
   bool done_ = false;
   std::set<int32_t> moving_storages_;                    // storages that a view with a changing offset looks at, and its own

@@ -234,7 +234,6 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
     all.insert(all.end(), args.begin(), args.end());
     std::vector<Ref> refs;
     for (V v : all) {
-      state_open_ = state_open_ || at(v).kind == Value::kScalar;  // it may set a mode
       refs.push_back(as_object(v));
       escape(v);
     }

@@ -118,6 +118,14 @@ Ref Recorder::const_ref(PyObject* object) {
   return ref;
 }
 
+// An int object.
+Ref Recorder::const_index(size_t index) {
+  PyObject* number = PyLong_FromSize_t(index);
+  Ref ref = const_ref(number);
+  Py_DECREF(number);
+  return ref;
+}
+
 // The instruction that makes a virtual value's object.
 Ref Recorder::make(V v, bool for_snapshot) {
   Value value = at(v);  // a copy: making the items may grow values_
@@ -157,12 +165,7 @@ Ref Recorder::make(V v, bool for_snapshot) {
         give_up(Abort::k_generator_frame, "a running or exhausted generator is handed out");
         return const_ref(Py_None);
       }
-      refs = {as_object(value.items[0]), const_ref(nullptr)};
-      {
-        PyObject* unit = PyLong_FromSize_t(value.position);
-        refs[1] = const_ref(unit);
-        Py_DECREF(unit);
-      }
+      refs = {as_object(value.items[0]), const_index(value.position)};
       for (size_t i = 1; i < value.items.size() && !value.running; i++) refs.push_back(object_item(value.items[i]));
       return emit(IrOp::k_generator_at, Type::kObject, refs);
     case Value::kSet:
@@ -170,12 +173,7 @@ Ref Recorder::make(V v, bool for_snapshot) {
       return emit(IrOp::k_set_of, Type::kObject, refs, 0, !for_snapshot);
     case Value::kView: return emit(IrOp::k_dict_view, Type::kObject, {object_item(value.items[0])}, static_cast<int64_t>(value.position));
     case Value::kIterator: {
-      if (value.source != kNoValue) {
-        PyObject* position = PyLong_FromSize_t(value.position);
-        Ref at_index = const_ref(position);
-        Py_DECREF(position);
-        return emit(IrOp::k_iter_at, Type::kObject, {object_item(value.source), at_index});
-      }
+      if (value.source != kNoValue) return emit(IrOp::k_iter_at, Type::kObject, {object_item(value.source), const_index(value.position)});
       for (size_t i = value.position; i < value.items.size(); i++) refs.push_back(object_item(value.items[i]));
       Ref rest = emit(IrOp::k_build_tuple, Type::kObject, refs);
       trace_.insts[rest].sunk = for_snapshot;

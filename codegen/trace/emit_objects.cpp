@@ -61,14 +61,19 @@ int32_t TraceEmitter::gather_numbers() {
   return numbers;
 }
 
+// The time stamp counter, into rax.
+void TraceEmitter::read_ticks() {
+  a_.rdtsc();
+  a_.shl(rdx, 32);
+  a_.or_(rax, rdx);
+}
+
 // The time stamps are summed up: each run subtracts its beginning and adds its end.
 void TraceEmitter::begin_count() {
   counted_ = options_.counters != nullptr && ((ir::op_info(inst_->op).effects & ir::kBarrier) || inst_->op == Op::k_call_known);
   if (!counted_) return;
   ResidualCounter* counter = &(*options_.counters)[ref_];
-  a_.rdtsc();
-  a_.shl(rdx, 32);
-  a_.or_(rax, rdx);
+  read_ticks();
   a_.mov(rcx, imm(counter));
   a_.inc(qword_ptr(rcx, offsetof(ResidualCounter, runs)));
   a_.sub(qword_ptr(rcx, offsetof(ResidualCounter, ticks)), rax);
@@ -77,9 +82,7 @@ void TraceEmitter::begin_count() {
 void TraceEmitter::end_count() {
   if (!counted_) return;
   a_.mov(rsi, rax);  // the helper's result
-  a_.rdtsc();
-  a_.shl(rdx, 32);
-  a_.or_(rax, rdx);
+  read_ticks();
   a_.mov(rcx, imm(&(*options_.counters)[ref_]));
   a_.add(qword_ptr(rcx, offsetof(ResidualCounter, ticks)), rax);
   a_.mov(rax, rsi);

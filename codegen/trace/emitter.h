@@ -82,6 +82,7 @@ class TraceEmitter {
   void compare_ints(asmjit::x86::CondCode code);
   void compare_floats();
   void replace_field(const Mem& field, Ref value);
+  void read_ticks();
   void begin_count();
   void end_count();
 

@@ -3,11 +3,12 @@
 #include "runtime/torch/gemm.h"
 
 #include <ATen/Context.h>
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <climits>
 #include <cstring>
+
+#include "runtime/torch/torch_symbol.h"
 
 namespace dynvm::torch_bridge {
 namespace {
@@ -20,14 +21,6 @@ using SetThreads = int (*)(int);
 // Below this many multiplications and additions (about 40 us of one core) the barriers of several threads cost more than they save.
 constexpr double kSerialOperations = 4e6;
 
-// From the library that ATen's own code is in: another BLAS in the process would round differently.
-void* find_in_torch(const char* name) {
-  Dl_info info;
-  if (!dladdr(reinterpret_cast<void*>(static_cast<at::Context& (*)()>(&at::globalContext)), &info)) return nullptr;
-  void* library = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
-  return library ? dlsym(library, name) : nullptr;
-}
-
 // MKL on this thread only, while it lives.
 class OneThread {
  public:
@@ -39,7 +32,7 @@ class OneThread {
  private:
   static constexpr int kUntouched = -1;
   static SetThreads set_threads() {
-    static const auto function = reinterpret_cast<SetThreads>(find_in_torch("MKL_Set_Num_Threads_Local"));
+    static const auto function = reinterpret_cast<SetThreads>(torch_symbol("MKL_Set_Num_Threads_Local"));
     return function;
   }
   int before_;
@@ -61,7 +54,7 @@ bool is_float_matrix(const at::Tensor& t) { return t.scalar_type() == at::kFloat
 }  // namespace
 
 bool multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor* bias, const at::Tensor& out) {
-  static const auto sgemm = reinterpret_cast<Sgemm>(find_in_torch("sgemm_"));
+  static const auto sgemm = reinterpret_cast<Sgemm>(torch_symbol("sgemm_"));
   if (!sgemm || !is_float_matrix(a) || !is_float_matrix(b) || !is_float_matrix(out)) return false;
   const int64_t rows = out.sizes()[0], columns = out.sizes()[1], inner = a.sizes()[1];
   // One column is a layout of its own in ATen, and empty products are not for BLAS.

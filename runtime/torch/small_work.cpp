@@ -1,8 +1,7 @@
 // See small_work.h. The OpenMP library is the one that libtorch_cpu was linked with; where it has none, nothing is done.
 #include "runtime/torch/small_work.h"
 
-#include <ATen/Context.h>
-#include <dlfcn.h>
+#include "runtime/torch/torch_symbol.h"
 
 namespace dynvm::torch_bridge {
 namespace {
@@ -12,12 +11,8 @@ struct OpenMp {
   void (*set)(int) = nullptr;
 
   OpenMp() {
-    Dl_info info;
-    if (!dladdr(reinterpret_cast<void*>(static_cast<at::Context& (*)()>(&at::globalContext)), &info)) return;
-    void* library = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
-    if (!library) return;
-    get = reinterpret_cast<int (*)()>(dlsym(library, "omp_get_max_threads"));
-    set = reinterpret_cast<void (*)(int)>(dlsym(library, "omp_set_num_threads"));
+    get = reinterpret_cast<int (*)()>(torch_symbol("omp_get_max_threads"));
+    set = reinterpret_cast<void (*)(int)>(torch_symbol("omp_set_num_threads"));
     if (!set) get = nullptr;
   }
 };
