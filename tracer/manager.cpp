@@ -21,6 +21,8 @@
 #include <utility>
 
 #include "codegen/parallel.h"
+#include "codegen/x86/matmul/matmul.h"
+
 #include "runtime/base/dump.h"
 #include "runtime/base/log.h"
 #include "runtime/base/report.h"
@@ -144,6 +146,7 @@ bridge::Bridge* bridge_now() {
   }
   if (base::report_wanted()) torch_bridge->set_counting(true);
   codegen::set_parallel_for(torch_bridge->parallel_for());
+  torch_bridge->set_matmul([](const codegen::Matmul& call) { return codegen::matmul(call); });
   return torch_bridge;
 }
 

@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/x86/matmul/matmul.h"
 #include "ir/trace.h"
 
 namespace dynvm::bridge {
@@ -175,6 +176,8 @@ class Bridge {
   // --- threads: torch's pool, for codegen::set_parallel_for and codegen::set_num_threads (the signatures are those of codegen/parallel.h).
   virtual ParallelForFunction parallel_for() = 0;
   virtual int num_threads() = 0;
+  // Matrix products that the function serves are its own from now on; the others stay the library's.
+  virtual void set_matmul(codegen::MatmulFunction function) { (void)function; }
 };
 
 // Exported by libdynvm_torch.so as `dynvm_torch_bridge`; null with a Python exception when the running torch is not the one built for.

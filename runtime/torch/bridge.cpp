@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "runtime/torch/convert.h"
+#include "runtime/torch/gemm.h"
 #include "runtime/torch/operator_facts.h"
 #include "runtime/torch/program.h"
 #include "runtime/torch/python_tensor.h"
@@ -49,7 +50,7 @@ class BridgeImpl final : public bridge::Bridge {
     const auto handle = c10::Dispatcher::singleton().findSchema(c10::OperatorName(call.name, call.overload));
     if (!handle) return false;
     std::optional<OutOverload> out;
-    DirectFunction direct = nullptr;
+    Direct direct;
     // A call does not say where its tensors are. On a GPU some forms planned here turn out to run functionally; their results are then copied.
     const CallHow how = classify(call, operator_facts(*handle), /*on_cpu=*/true, &out, &direct);
     return how != CallHow::kFunctional && how != CallHow::kMovedView;
@@ -61,6 +62,7 @@ class BridgeImpl final : public bridge::Bridge {
     };
   }
   int num_threads() override { return at::get_num_threads(); }
+  void set_matmul(codegen::MatmulFunction function) override { torch_bridge::set_matmul(function); }
 };
 
 // The torch in this process must be the one that the layouts in this library come from.

@@ -57,8 +57,12 @@ void addmm(const IValue* in, at::Tensor* out) {
   if (is_one(in[3]) && is_one(in[4]) && multiply(in[1].toTensor(), in[2].toTensor(), &in[0].toTensor(), out[0])) return;
   at::cpu::addmm_out(out[0], in[0].toTensor(), in[1].toTensor(), in[2].toTensor(), in[3].toScalar(), in[4].toScalar());
 }
-void bmm(const IValue* in, at::Tensor* out) { at::cpu::bmm_out(out[0], in[0].toTensor(), in[1].toTensor()); }
+void bmm(const IValue* in, at::Tensor* out) {
+  if (multiply(in[0].toTensor(), in[1].toTensor(), nullptr, out[0])) return;
+  at::cpu::bmm_out(out[0], in[0].toTensor(), in[1].toTensor());
+}
 void baddbmm(const IValue* in, at::Tensor* out) {
+  if (is_one(in[3]) && is_one(in[4]) && multiply(in[1].toTensor(), in[2].toTensor(), &in[0].toTensor(), out[0])) return;
   at::cpu::baddbmm_out(out[0], in[0].toTensor(), in[1].toTensor(), in[2].toTensor(), in[3].toScalar(), in[4].toScalar());
 }
 void log_softmax(const IValue* in, at::Tensor* out) { at::cpu::_log_softmax_out(out[0], in[0].toTensor(), in[1].toInt(), in[2].toBool()); }
@@ -150,17 +154,19 @@ void lift(const IValue* in, at::Tensor* out) { copy(out[0], in[0].toTensor()); }
 
 }  // namespace
 
-DirectFunction find_direct(std::string_view name, std::string_view overload) {
-  static const auto* table = new std::unordered_map<std::string, DirectFunction>{
-#define DIRECT(name, overload, function, sentence) {name "." overload, function},
+Direct find_direct(std::string_view name, std::string_view overload) {
+  static const auto* table = new std::unordered_map<std::string, Direct>{
+#define DIRECT(name, overload, function, sentence) {name "." overload, {function, false}},
+#define PRODUCT(name, overload, function, sentence) {name "." overload, {function, true}},
 #include "runtime/torch/direct.def"
 #undef DIRECT
+#undef PRODUCT
   };
   std::string key(name);
   key += '.';
   key += overload;
   const auto found = table->find(key);
-  return found == table->end() ? nullptr : found->second;
+  return found == table->end() ? Direct() : found->second;
 }
 
 }  // namespace dynvm::torch_bridge

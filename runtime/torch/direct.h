@@ -14,7 +14,12 @@ namespace dynvm::torch_bridge {
 // arguments: in schema order; results: the operation's result tensors (for an in-place operation: undefined, it writes its argument).
 using DirectFunction = void (*)(const c10::IValue* arguments, at::Tensor* results);
 
-// Null when direct.def has no such row.
-DirectFunction find_direct(std::string_view name, std::string_view overload);
+struct Direct {
+  DirectFunction function = nullptr;
+  bool product = false;  // a PRODUCT row
+};
+
+// Function null when direct.def has no such row.
+Direct find_direct(std::string_view name, std::string_view overload);
 
 }  // namespace dynvm::torch_bridge

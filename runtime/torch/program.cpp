@@ -159,7 +159,7 @@ std::optional<c10::OperatorHandle> find_operator(const ir::AtenCall& call) {
 
 }  // namespace
 
-CallHow classify(const ir::AtenCall& call, const OperatorFacts& facts, bool on_cpu, std::optional<OutOverload>* out, DirectFunction* direct) {
+CallHow classify(const ir::AtenCall& call, const OperatorFacts& facts, bool on_cpu, std::optional<OutOverload>* out, Direct* direct) {
   if (call.mutates.empty() && only_aliases(call)) {
     if (call.is_random) return CallHow::kFunctional;     // nothing to see of it, but the generator moves on
     if (call.results.empty()) return CallHow::kInPlace;  // it is there to raise, as _linalg_check_errors is
@@ -167,7 +167,7 @@ CallHow classify(const ir::AtenCall& call, const OperatorFacts& facts, bool on_c
   }
   if (on_cpu || facts.lift_fresh) {
     *direct = find_direct(call.name, call.overload);
-    if (*direct) return CallHow::kDirect;
+    if (direct->function) return CallHow::kDirect;
   }
   if (only_aliases(call)) return CallHow::kInPlace;
   if (call.mutates.empty()) {
@@ -264,9 +264,9 @@ void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
   };
   for (const TensorPlace& place : plan.tensors) look(place.tensor);
   for (int32_t result : plan.results) look(result);
-  plan.small = on_cpu && small;
   // A result that only the recorded call had still decides how the call is run: the unused one gets scratch memory.
   plan.how = classify(plan.call, facts, on_cpu, &plan.out, &plan.direct);
+  plan.small = on_cpu && small && !plan.direct.product;
   if (plan.how == CallHow::kMovedView && plan.results.size() != 1) fail("view of several results with run-time scalars: " + full_name(spec.call));
 
   if (plan.how == CallHow::kDirect) convert_numbers(plan);
@@ -294,12 +294,16 @@ void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
         tensor.view_call = number;
         tensor.view_result = static_cast<int32_t>(i);
         tensor.view_base = place.tensor;
+        tensor.stands_alone = plan.call.name == "aten::detach" && storages[static_cast<size_t>(tensor.meta.storage)].spec.kind != bridge::StorageSpec::kInput;
       }
     }
   }
   // A tensor that a call computes is made by that call, whatever later looks the same.
   for (size_t i = 0; i < plan.results.size(); ++i) {
-    if (plan.results[i] >= 0 && plan.call.result_alias[i] < 0) tensors.at(static_cast<size_t>(plan.results[i])).view_call = -1;
+    if (plan.results[i] < 0 || plan.call.result_alias[i] >= 0) continue;
+    TensorPlan& computed = tensors.at(static_cast<size_t>(plan.results[i]));
+    computed.view_call = -1;
+    computed.stands_alone = false;
   }
   calls.push_back(std::move(plan));
 }

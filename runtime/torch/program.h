@@ -45,7 +45,7 @@ struct CallPlan {
   c10::OperatorHandle op;
   ir::AtenCall call;
   CallHow how = CallHow::kNothing;
-  DirectFunction direct = nullptr;
+  Direct direct;
   std::optional<OutOverload> out;
   std::vector<c10::IValue> constants;     // argument stack with holes at the places below
   std::vector<TensorPlace> tensors;
@@ -53,7 +53,7 @@ struct CallPlan {
   std::vector<int32_t> results;           // tensor index or -1
   std::vector<int32_t> allocates;         // result storages that a planned form needs allocated first
   std::vector<int32_t> snapshots;         // input storages that it writes and a wrap may need as they were before
-  bool small = false;                     // all its tensors are CPU tensors of few elements (small_work.h)
+  bool small = false;                     // runs on the calling thread: its tensors are CPU tensors of few elements (small_work.h)
   bool keeps_generator = false;           // a wrap may run it again: remember the generator's state before each run
 };
 
@@ -72,6 +72,7 @@ struct TensorPlan {
   c10::DispatchKeySet inference_keys;     // of an inference tensor of this kind
   // The view call that makes this tensor from another, for real ones to be made the same way; -1 when none.
   int32_t view_call = -1, view_result = -1, view_base = -1;
+  bool stands_alone = false;              // that call is detach() of something computed: the result has no base
 };
 
 struct WrapPlan {
@@ -110,6 +111,6 @@ class ProgramImpl final : public bridge::Program {
 };
 
 // How a call would be run, from its schema and arguments alone.
-CallHow classify(const ir::AtenCall& call, const OperatorFacts& facts, bool on_cpu, std::optional<OutOverload>* out, DirectFunction* direct);
+CallHow classify(const ir::AtenCall& call, const OperatorFacts& facts, bool on_cpu, std::optional<OutOverload>* out, Direct* direct);
 
 }  // namespace dynvm::torch_bridge

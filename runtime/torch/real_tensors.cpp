@@ -2,7 +2,7 @@
 //
 // Three cases, from WrapSpec:
 //  - no graph: a tensor on the escaping storage. A view is made by the recorded view calls on the real base, so that `_base`, the version
-//    counter and what in-place operations may do are those of eager.
+//    counter and what in-place operations may do are those of eager. What detach() gives has no base: it needs no such calls.
 //  - a graph that a backward() in the trace has freed: the same, with a node that raises torch's own error.
 //  - a live graph: the calls in `forward` run once more, under autograd, on the real inputs. Effects are not repeated: inputs that the calls
 //    write are replaced by copies from before the first write, and random calls draw from the generator state that the first run had.
@@ -124,7 +124,7 @@ at::Tensor SessionImpl::real_tensor(int32_t number, bool detach_base) {
     const at::Tensor& input = inputs_[static_cast<size_t>(number)];
     return detach_base && input.requires_grad() ? input.detach() : input;
   }
-  if (plan.view_call >= 0) {
+  if (plan.view_call >= 0 && !plan.stands_alone) {
     const CallPlan& view = program_.calls[static_cast<size_t>(plan.view_call)];
     // A view that needs no grad of a base that does was taken without grad mode, or of a detached look-alike of the base.
     at::Tensor base = real_tensor(plan.view_base, detach_base && view.call.grad_mode);
@@ -161,6 +161,7 @@ at::Tensor SessionImpl::real_tensor(int32_t number, bool detach_base) {
     }
     made.unsafeGetTensorImpl()->set_version_counter(slot.counter);
   }
+  if (plan.stands_alone) made.unsafeGetTensorImpl()->set_allow_tensor_metadata_change(false);
   return made;
 }
 

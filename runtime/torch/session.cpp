@@ -281,7 +281,7 @@ int SessionImpl::call(int32_t number, const int64_t* scalars) {
     if (!storages_[static_cast<size_t>(storage)].in_use && allocate(storage) < 0) return -1;
   }
   const SmallWork small(plan.small);
-  if (plan.how == CallHow::kDirect) return run_plain([&] { plan.direct(state.arguments.data(), state.results.data()); });
+  if (plan.how == CallHow::kDirect) return run_plain([&] { plan.direct.function(state.arguments.data(), state.results.data()); });
   return run_boxed(plan, state);
 }
 

@@ -1,4 +1,4 @@
-# Matrix products of every layout, bit for bit.
+# Matrix products of every layout, of float and double, one and many at once.
 # expect: compiled>=0.2
 import torch
 
@@ -19,9 +19,24 @@ def products(a, b, bias, spread, tall):
             torch.addmm(bias, a, b, alpha=2))
 
 
+def batches(a, b, tall):
+    many = torch.stack((a, 2 * a, 3 * a))
+    other = torch.stack((b, b + 1, b - 1))
+    turned = other.transpose(1, 2).contiguous().transpose(1, 2)
+    return torch.bmm(many, other), torch.bmm(many, turned), torch.baddbmm(tall, many, turned), torch.bmm(many, b.expand(3, *b.shape))
+
+
+def seen(result):
+    """A number that each element and its place have a part in."""
+    squares = result.double().square().flatten()
+    return (squares * torch.arange(1, squares.numel() + 1)).sum().item()
+
+
 for rows, inner, columns in ((5, 7, 9), (1, 6, 4), (6, 1, 5), (8, 4, 1), (33, 65, 17)):
     pairs = [(a, b) for a in layouts(rows, inner) for b in layouts(inner, columns)]
     bias, spread, tall = torch.randn(columns), torch.randn(2 * columns)[::2], torch.randn(rows, 1)
     for _ in range(16):
         results = [products(a, b, bias, spread, tall) for a, b in pairs]
-    print([hash(tuple(v for r in group for v in r.flatten().tolist())) for group in results])
+        results += [(torch.mm(a.double(), b.double()),) for a, b in pairs]
+        results += [batches(a, b, tall) for a, b in pairs]
+    print([seen(r) for group in results for r in group])
