@@ -17,10 +17,11 @@ constexpr int64_t kInnerBlock = 512;            // k of one pass over a panel: 1
 constexpr double kNanosecondsPerOperation = 0.01;  // of one core, f32
 // Below it another core loses as much on fetching operands from this one's caches as it saves, and far more where the two share no cache.
 constexpr double kParallelNanoseconds = 40000;
-constexpr int64_t kLargestOperand = 1 << 19;    // bytes of a: it is read again for each panel, from the second-level cache
-constexpr int64_t kLargestTransposed = 1 << 18; // the same, where each k is in another page
-constexpr double kLargestWork = 3e8;            // multiplications and additions of one product; libraries are better above
+constexpr double kLargestWork = 3e8;            // multiplications and additions of one product; above it, blocking for all caches wins
 constexpr int64_t kThinRows = 8;                // fewer rows do not pay for packing a transposed b
+
+// The most bytes of an operand of which each k stands in other lines: AVX2's small tiles read it again too often. (bench/RESULTS.md)
+int64_t largest_strided(const CpuFeatures& features) { return features.avx512 ? 1 << 22 : 1 << 18; }
 
 // A panel of b in the order that tiles read it: to[k, j] = from[j, k], rows of `width` elements, those behind `columns` zero.
 template <typename T>
@@ -191,7 +192,8 @@ bool matmul(const Matmul& call, const CpuFeatures& features) {
   if (call.batches < 1 || call.rows < 1 || call.columns < 1 || call.inner < 1 || !unit_stride(call.a) || !unit_stride(call.b)) return false;
   const double work = 2.0 * static_cast<double>(call.rows) * static_cast<double>(call.columns) * static_cast<double>(call.inner);
   const int64_t size = call.wide ? 8 : 4;
-  if (work > kLargestWork || call.rows * call.inner * size > (call.a.column == 1 ? kLargestOperand : kLargestTransposed)) return false;
+  const int64_t limit = largest_strided(features) / size;
+  if (work > kLargestWork || (call.a.column != 1 && call.rows * call.inner > limit) || (call.b.column == 1 && call.columns * call.inner > limit)) return false;
   if (call.rows < kThinRows && call.b.column != 1) return false;
   Run run;
   if (!run.prepare(call, features)) return false;
