@@ -113,6 +113,9 @@ struct AtenCall {
   int32_t count = 1;                  // eager operations this call stands for (for the report)
 };
 
+// Is it a view at an index that is an argument? Where the index changes from run to run, the view is memory of its own to the trace.
+bool is_index(const AtenCall& call);
+
 // How a tensor value becomes a Python object.
 struct Wrap {
   bool requires_grad = false;
