@@ -113,7 +113,7 @@ struct AtenCall {
   int32_t count = 1;                  // eager operations this call stands for (for the report)
 };
 
-// Is it a view at an index that is an argument? Where the index changes from run to run, the view is memory of its own to the trace.
+// A view whose int arguments may change from run to run without changing its shape. Where they do, it is memory of its own to the trace.
 bool is_index(const AtenCall& call);
 
 // How a tensor value becomes a Python object.
