@@ -46,8 +46,8 @@ function(dynvm_test name)
   add_test(NAME ${name} COMMAND ${arg_COMMAND})
   set_tests_properties(${name} PROPERTIES
     ENVIRONMENT "DYNVM=${DYNVM_BIN_DIR}/dynvm;DYNVM_TEST_PYTHON=${DYNVM_PYTHON}" SKIP_RETURN_CODE 77)
-  if(DYNVM_SANITIZE)  # CPython leaves memory behind
-    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
+  if(DYNVM_SANITIZE)  # CPython leaves memory behind; all takes longer
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0;DYNVM_TEST_PATIENCE=4")
   endif()
   if(arg_FULL)
     set_tests_properties(${name} PROPERTIES LABELS full)

@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from compare import DYNVM, PYTHON, environment, run  # noqa: E402,F401
+from compare import DYNVM, PATIENCE, PYTHON, environment, run  # noqa: E402,F401
 
 DRIVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "driver.py")
 JOBS = 2
@@ -59,6 +59,7 @@ def _command(mode, options, folder):
 def _run_part(mode, scripts, options, env, seconds):
     """The Runs of scripts that share one driver."""
     folder = tempfile.mkdtemp(prefix="dynvm-session-")
+    seconds *= PATIENCE
     try:
         with open(os.path.join(folder, "manifest"), "w", encoding="utf-8") as file:
             json.dump({"scripts": scripts, "folder": folder, "seconds": seconds}, file)
