@@ -2,7 +2,8 @@
 #
 # Purpose: from a fresh clone on Debian 12 or Ubuntu 24.04 to a built and installed dynvm: system packages, .venv with
 #   torch, build/release, installation into .venv. What is there already is kept.
-# Inputs: PYTHON (interpreter for a new .venv; default: a supported one found in PATH). Outputs: .venv/bin/dynvm.
+# Inputs: PYTHON (interpreter for a new .venv; default: a supported one found in PATH). Outputs: .venv/bin/dynvm; for another
+#   preset than release its build folder, not installed.
 # Invariants: everything it says goes to standard error, nothing when nothing is to do. Stamps hold the hash of what a step
 #   depends on: they are in build/ and .venv/, so that deleting either repeats its steps.
 # Works as root, with sudo, or, where neither is possible, without system packages (libraries are then built from sources).
@@ -151,29 +152,35 @@ setup_environment() {
   printf '%s' "$key" >"$stamp"
 }
 
+# The build of preset $1, in build/$1: Ninja's target $2.
 setup_build() {
+  local folder=build/$1 environment
   # A build folder belongs to one interpreter and one torch.
-  local made_for=build/release/.made_for environment
+  local made_for=$folder/.made_for
   environment=$(.venv/bin/python -c 'import importlib.metadata, sys; print(sys.prefix, sys.version, importlib.metadata.version("torch"))')
-  if [ ! -f build/release/build.ninja ] || [ "$(cat "$made_for" 2>/dev/null)" != "$environment" ]; then
-    say "configuring build/release"
-    rm -f build/release/CMakeCache.txt
-    quietly cmake --preset release || fail "cmake failed"
+  if [ ! -f "$folder/build.ninja" ] || [ "$(cat "$made_for" 2>/dev/null)" != "$environment" ]; then
+    say "configuring $folder"
+    rm -f "$folder/CMakeCache.txt"
+    quietly cmake --preset "$1" || fail "cmake failed"
     printf '%s' "$environment" >"$made_for"
   fi
   # Always: Ninja knows best what is to do, and a build of nothing takes a tenth of a second.
-  local log=build/release/build.log pid i
-  ninja -C build/release >"$log" 2>&1 &
+  local log=$folder/build.log pid i
+  ninja -C "$folder" "$2" >"$log" 2>&1 &
   pid=$!
   for i in 1 2 3 4 5 6 7 8 9 10; do
     kill -0 "$pid" 2>/dev/null || break
     sleep 0.1
   done
-  kill -0 "$pid" 2>/dev/null && say "building in build/release"
+  kill -0 "$pid" 2>/dev/null && say "building in $folder"
   if ! wait "$pid"; then
     grep -A 12 -E "^FAILED|error:|CMake Error" "$log" | head -n 80 >&2
     fail "the build failed; all of its output is in $log"
   fi
+}
+
+# build/release into .venv.
+setup_installation() {
   local stamp=.venv/.dynvm-installed key
   key=$(hash_of build/release/bin/dynvm build/release/lib/dynvm/*.so python/dynvm/*.py)
   [ "$(cat "$stamp" 2>/dev/null)" = "$key" ] && [ -x .venv/bin/dynvm ] && return
@@ -182,10 +189,11 @@ setup_build() {
   printf '%s' "$key" >"$stamp"
 }
 
-# Everything, in the repository's root $1.
+# In the repository's root $1, the build of preset $2 as far as $3 says: `product`, what is installed, or `all`, with tests.
 setup() {
   cd "$1" || exit 1
   setup_packages
   setup_environment
-  setup_build
+  setup_build "$2" "$3"
+  [ "$2" != release ] || setup_installation
 }

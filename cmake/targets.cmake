@@ -11,6 +11,18 @@
 set(DYNVM_LIB_DIR ${CMAKE_BINARY_DIR}/lib/dynvm)
 set(DYNVM_BIN_DIR ${CMAKE_BINARY_DIR}/bin)
 
+# What a process that loads sanitized libraries later must have from its start: the sanitizer's runtime, first of all, and
+# C++'s library, without which the runtime cannot follow exceptions.
+set(DYNVM_SANITIZER_PRELOAD)
+if(DYNVM_SANITIZE MATCHES "address")
+  foreach(library libasan.so libstdc++.so)
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=${library} OUTPUT_VARIABLE file OUTPUT_STRIP_TRAILING_WHITESPACE)
+    get_filename_component(file "${file}" REALPATH)
+    list(APPEND DYNVM_SANITIZER_PRELOAD ${file})
+  endforeach()
+  list(JOIN DYNVM_SANITIZER_PRELOAD ":" DYNVM_SANITIZER_PRELOAD)
+endif()
+
 function(dynvm_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
   add_library(dynvm_${name} STATIC ${arg_SOURCES})
@@ -34,21 +46,18 @@ function(dynvm_test name)
   add_test(NAME ${name} COMMAND ${arg_COMMAND})
   set_tests_properties(${name} PROPERTIES
     ENVIRONMENT "DYNVM=${DYNVM_BIN_DIR}/dynvm;DYNVM_TEST_PYTHON=${DYNVM_PYTHON}" SKIP_RETURN_CODE 77)
-  if(DYNVM_SANITIZE)  # CPython leaves memory behind
-    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
+  if(DYNVM_SANITIZE)  # CPython leaves memory behind; all takes longer
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0;DYNVM_TEST_PATIENCE=4")
   endif()
   if(arg_FULL)
     set_tests_properties(${name} PROPERTIES LABELS full)
   endif()
 endfunction()
 
-# A test whose Python loads a module of this build: a sanitizer's runtime must come first in that process, and C++'s
-# library must be there when it starts, or it cannot follow exceptions.
+# A test whose Python loads a module of this build.
 function(dynvm_loads_module name)
-  if(DYNVM_SANITIZE)
-    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libasan.so OUTPUT_VARIABLE runtime OUTPUT_STRIP_TRAILING_WHITESPACE)
-    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libstdc++.so OUTPUT_VARIABLE library OUTPUT_STRIP_TRAILING_WHITESPACE)
-    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "LD_PRELOAD=${runtime}:${library};ASAN_OPTIONS=detect_leaks=0")
+  if(DYNVM_SANITIZER_PRELOAD)
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "LD_PRELOAD=${DYNVM_SANITIZER_PRELOAD};ASAN_OPTIONS=detect_leaks=0")
   endif()
 endfunction()
 

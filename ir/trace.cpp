@@ -33,6 +33,10 @@ static_assert(std::size(kOps) == static_cast<size_t>(Op::kCount));
 
 const OpInfo& op_info(Op op) { return table::kOps[static_cast<size_t>(op)]; }
 
+bool is_index(const AtenCall& call) {
+  return (call.name == "aten::select" && call.overload == "int") || (call.name == "aten::slice" && call.overload == "Tensor");
+}
+
 Ref Trace::add(Op op, Type type, const std::vector<Ref>& args, int64_t imm, int32_t snapshot) {
   Inst inst;
   inst.op = op;

@@ -113,6 +113,9 @@ struct AtenCall {
   int32_t count = 1;                  // eager operations this call stands for (for the report)
 };
 
+// A view whose int arguments may change from run to run without changing its shape. Where they do, it is memory of its own to the trace.
+bool is_index(const AtenCall& call);
+
 // How a tensor value becomes a Python object.
 struct Wrap {
   bool requires_grad = false;

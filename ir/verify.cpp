@@ -233,6 +233,9 @@ class Verifier {
         if (!snapshot_value(slot)) return fail(name + "a slot names no value defined before");
       }
     }
+    for (const auto& store : snapshot.stores)
+      if (!snapshot_value(store.dict) || !snapshot_value(store.key) || !snapshot_value(store.value))
+        return fail(name + "a store names no value defined before");
   }
 
   bool snapshot_value(Ref ref) const {
@@ -255,7 +258,9 @@ class Verifier {
   void call(const Inst& inst) {
     const AtenCall& call = trace_.calls[inst.imm];
     std::vector<bool> used(inst.count, false);
+    bool numbers = false;  // some are values of the trace
     for (const AtenArg& arg : call.args) {
+      numbers = numbers || arg.kind == AtenArg::kScalar;
       for (int32_t position : arg.operands) {
         if (position < 0) continue;
         used[position] = true;
@@ -275,6 +280,7 @@ class Verifier {
       if (!in(alias, call.args.size())) return fail("a result aliases an argument that it does not have");
       if (call.args[alias].kind != AtenArg::kTensor || call.args[alias].operands[0] < 0) continue;
       const Inst& operand = inst_of(trace_.arg(inst, call.args[alias].operands[0]));
+      if (numbers && is_index(call)) continue;
       if (trace_.metas[operand.meta].storage != trace_.metas[call.results[k]].storage) fail("an aliasing result has another storage");
     }
   }

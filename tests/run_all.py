@@ -81,13 +81,13 @@ def run_suite(suite, full):
         environment = {**os.environ, **suite.environment}
         if full:
             environment["DYNVM_TEST_FULL"] = "1"
-        limit = TIME_LIMIT_FULL_S if full else TIME_LIMIT_S
+        limit = (TIME_LIMIT_FULL_S if full else TIME_LIMIT_S) * float(suite.environment.get("DYNVM_TEST_PATIENCE", "1"))
         try:
             done = subprocess.run(command, cwd=suite.folder, env=environment, stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit)
             code, output = done.returncode, done.stdout.decode(errors="replace")
         except subprocess.TimeoutExpired as timeout:
-            code, output = -1, (timeout.stdout or b"").decode(errors="replace") + f"\ntime limit of {limit} s passed\n"
+            code, output = -1, (timeout.stdout or b"").decode(errors="replace") + f"\ntime limit of {limit:.0f} s passed\n"
         counts = count_gtest(result_file) if suite.gtest else None
         if not suite.gtest:
             lines = COUNTS.findall(output)
@@ -107,7 +107,7 @@ def main():
     parser.add_argument("suites", nargs="*")
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--jobs", type=int, default=max(1, min(4, (os.cpu_count() or 1) // 2)))
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
 
     suites = list_suites(os.path.abspath(arguments.build))
     if arguments.suites:

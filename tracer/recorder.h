@@ -314,7 +314,6 @@ class Recorder {
   std::string not_repeatable(const std::vector<bridge::OpRecord>& records, PyObject* result);
   bool convert_records(std::vector<bridge::OpRecord>& records, const std::vector<V>& inputs, bool backward);
   bool convert_record(bridge::OpRecord& record, const std::vector<std::pair<size_t, V>>& scalars, bool backward);
-  static bool is_index(const ir::AtenCall& call);
   static bool takes_any_int(const ir::AtenCall& call, size_t argument);
   ir::Ref tensor_of_id(int32_t id);
   int32_t meta_of(int32_t id);

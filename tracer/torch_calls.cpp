@@ -431,11 +431,6 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
   return true;
 }
 
-// Views whose int argument may change from run to run without changing the shape of the result.
-bool Recorder::is_index(const ir::AtenCall& call) {
-  return (call.name == "aten::select" && call.overload == "int") || (call.name == "aten::slice" && call.overload == "Tensor");
-}
-
 // Does an int argument change nothing but the result's contents, or the memory that it looks at?
 bool Recorder::takes_any_int(const ir::AtenCall& call, size_t argument) {
   return is_index(call) || (call.name == "aten::full" && argument == 1);

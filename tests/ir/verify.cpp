@@ -97,6 +97,29 @@ TEST(Verify, FindsTensorFaults) {
   }));
 }
 
+constexpr char kIndex[] = R"ir(
+trace 1 "t" storages 2
+%0:o = slot #0
+%1:i = unbox_int %0 !snap0
+%2:o = slot #1
+%3:t = unbox_tensor %2 !snap0 -> f32[4,8]{8,1} s0
+%4 = aten "aten::select.int" (%3, 0, $%1) -> (f32[8]{1} s1 alias 0) !snap0
+leave !snap0
+snap0: root unit 0 [=, =]
+)ir";
+
+TEST(Verify, OnlyAViewAtAChangingIndexIsMemoryOfItsOwn) {
+  Trace trace;
+  ASSERT_TRUE(parse_trace(kIndex, &trace).ok());
+  EXPECT_EQ(verify_trace(trace).message(), "");
+  trace.calls[0].name = "aten::add";
+  EXPECT_NE(verify_trace(trace).message().find("another storage"), std::string::npos);
+  trace.calls[0].name = "aten::select";
+  trace.calls[0].args[2] = trace.calls[0].args[1];
+  trace.insts[4].count = 1;
+  EXPECT_NE(verify_trace(trace).message().find("another storage"), std::string::npos);
+}
+
 TEST(Verify, FindsSunkAndKernelFaults) {
   EXPECT_TRUE(finds("cannot be sunk", [](Trace& t) { t.insts[10].sunk = true; }));
   EXPECT_TRUE(finds("only exits make", [](Trace& t) { t.insts[8].sunk = false; t.operands[t.insts[8].first + 1] = 0; }));

@@ -3,7 +3,7 @@
 Purpose: every whole-run suite uses this. Standard output, standard error (tracebacks with it) and the exit status must be
   equal; what differs between any two runs (addresses, process ids) is the caller's to leave out with `clean`.
 Inputs: DYNVM (the launcher to test) and DYNVM_TEST_PYTHON (the interpreter), which the build sets; without them, those of
-  .venv.
+  .venv. DYNVM_TEST_PATIENCE: a factor for time limits, which the build sets where programs run slower than usual.
 
     from compare import CompareCase
     class Mine(CompareCase):
@@ -29,8 +29,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 PYTHON = os.environ.get("DYNVM_TEST_PYTHON", os.path.join(ROOT, ".venv", "bin", "python"))
 DYNVM = os.environ.get("DYNVM", os.path.join(ROOT, ".venv", "bin", "dynvm"))
 FULL = os.environ.get("DYNVM_TEST_FULL") == "1"
+PATIENCE = float(os.environ.get("DYNVM_TEST_PATIENCE", "1"))
 # Variables that would make runs differ from a user's.
-_LEFT_OUT = {"DYNVM", "DYNVM_TEST_PYTHON", "DYNVM_TEST_FULL", "DYNVM_OPTIONS", "PYTHONPATH"}
+_LEFT_OUT = {"DYNVM", "DYNVM_TEST_PYTHON", "DYNVM_TEST_FULL", "DYNVM_TEST_PATIENCE", "DYNVM_OPTIONS", "PYTHONPATH"}
 
 
 def environment(extra=None):
@@ -73,7 +74,7 @@ def run(program, args, *, stdin=b"", env=None, cwd=None, timeout=120, interrupt_
                 before += piece
             time.sleep(0.1)
             process.send_signal(signal.SIGINT)
-        out, err = process.communicate(stdin, timeout=timeout)
+        out, err = process.communicate(stdin, timeout=timeout * PATIENCE)
     except subprocess.TimeoutExpired:
         process.kill()
         out, err = process.communicate()

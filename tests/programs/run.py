@@ -21,7 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from batch import batch_text, split_output  # noqa: E402
 from generate import generate  # noqa: E402
-from session import DYNVM, PYTHON, run_shared  # noqa: E402
+from session import DYNVM, PYTHON, defects, run_shared  # noqa: E402
 from shrink import shrink  # noqa: E402
 from tolerant import difference  # noqa: E402
 
@@ -152,6 +152,7 @@ def main():
                                                    (f"{totals.handovers} hand-overs", totals.handovers),
                                                    (f"only {share:.3f} ran compiled, not {SHARE}", share < SHARE and not arguments.stress and arguments.count == COUNT),
                                                    ("no exit was forced", arguments.stress and not totals.side_exits)) if wrong]
+            complaints += defects(totals.aborts)
             count, failures = count + 1, failures + bool(complaints)
             if complaints:
                 print("FAILED suite: " + "; ".join(complaints))

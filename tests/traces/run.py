@@ -26,7 +26,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "programs"))
-from session import DYNVM, PYTHON, run_alone, run_shared  # noqa: E402
+from session import DYNVM, PYTHON, defects, run_alone, run_shared  # noqa: E402
 from tolerant import difference  # noqa: E402
 from compare import FULL, ROOT, no_addresses  # noqa: E402
 
@@ -74,7 +74,6 @@ def check_report(case, report):
     complaints = []
     if values["handovers"]:
         complaints.append(f"{values['handovers']} frames were handed to CPython's evaluator")
-    complaints += [f"an abort without a name ({name!r})" for name in report["aborts"] if name in ("", "unknown")]
     for part in filter(None, (p.strip() for p in case.headers.get("expect", "").split(","))):
         match = EXPECTATION.match(part)
         if not match or match[1] not in values:
@@ -133,7 +132,7 @@ def run_examples(options, env, stress):
                 complaints.append("no report was written")
             else:
                 reports.append(got.report)
-                complaints += [f"an abort without a name ({n!r})" for n in got.report["aborts"] if n in ("", "unknown")]
+                complaints += defects(got.report["aborts"])
                 if got.report["handovers"]:
                     complaints.append(f"{got.report['handovers']} frames were handed to CPython's evaluator")
         if len(reports) == 2:
@@ -184,6 +183,7 @@ def main():
             traces += values["traces"]
             compiled += run.report["tensor_ops_compiled"]
             total += run.report["tensor_ops_total"]
+            complaints += defects(run.report["aborts"])
             if not arguments.stress:
                 complaints += check_report(case, run.report)
             if arguments.verbose:

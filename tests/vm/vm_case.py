@@ -9,6 +9,8 @@ import re
 import subprocess
 import sys
 
+from compare import PATIENCE
+
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(FOLDER))
 PYTHON = os.environ.get("DYNVM_TEST_PYTHON", os.path.join(ROOT, ".venv", "bin", "python"))
@@ -29,7 +31,7 @@ def run(arguments, mode, timeout=300, cwd=None):
         variables["DYNVM_VM_OFF"] = "1"
     elif mode in STRESS:
         variables["DYNVM_VM_STRESS"] = STRESS[mode]
-    done = subprocess.run([PYTHON, *arguments], env=variables, capture_output=True, text=True, timeout=timeout, cwd=cwd,
+    done = subprocess.run([PYTHON, *arguments], env=variables, capture_output=True, text=True, timeout=timeout * PATIENCE, cwd=cwd,
                           stdin=subprocess.DEVNULL, errors="backslashreplace")
     return done.returncode, clean(done.stdout), clean(done.stderr)
 
