@@ -32,7 +32,7 @@ AttrAccess access_of(PyTypeObject* type, AttrEntry* entry) {
     if (!PyFunction_Check(getattr)) return AttrAccess::kOpaque;
     entry->getattr = reinterpret_cast<PyFunctionObject*>(getattr);
   }
-  if (getattribute == nullptr || getattribute == PyDict_GetItem(PyBaseObject_Type.tp_dict, g_names.n_getattribute)) {
+  if (getattribute == nullptr || getattribute == _PyType_Lookup(&PyBaseObject_Type, g_names.n_getattribute)) {
     return AttrAccess::kGeneric;
   }
   if (!PyFunction_Check(getattribute)) return AttrAccess::kOpaque;

@@ -1,19 +1,13 @@
-// vm/objects.h for CPython 3.11.
-#define Py_BUILD_CORE 1
-#include <Python.h>
-#undef HAVE_STD_ATOMIC
-#include <opcode.h>
+// vm/objects.h in terms of vm/cpython/.
+//
+// Purpose, inputs, outputs, invariants: objects.h. Tests: tests/exec, tests/traces.
+#include "vm/cpython/cpython.h"
+
 #include <structmember.h>
 
 #include <algorithm>
 #include <vector>
-extern "C" {
-#include "internal/pycore_ceval.h"
-#include "internal/pycore_dict.h"
-#include "internal/pycore_interp.h"
-}
 
-#include "vm/cpython/cpython.h"
 #include "vm/objects.h"
 
 namespace dynvm::vm {
@@ -75,15 +69,14 @@ bool is_c_descriptor(PyObject* descriptor) {
 
 PyObject* suspended_generator(PyFunctionObject* function, int unit, PyObject* const* slots, int count) {
   auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
-  const size_t words = sizeof(_PyInterpreterFrame) / sizeof(PyObject*) + code->co_nlocalsplus + code->co_stacksize;
-  std::vector<PyObject*> memory(words);
-  auto* frame = reinterpret_cast<_PyInterpreterFrame*>(memory.data());
-  frame->f_func = reinterpret_cast<PyFunctionObject*>(Py_NewRef(function));
-  frame->f_code = reinterpret_cast<PyCodeObject*>(Py_NewRef(code));
-  frame->f_globals = function->func_globals;
-  frame->f_builtins = function->func_builtins;
+  std::vector<PyObject*> memory(static_cast<size_t>(cpython::kFrameWords + code->co_nlocalsplus + code->co_stacksize + 1));
+  auto* frame = reinterpret_cast<cpython::Frame*>(memory.data());
+  Py_INCREF(function);
+  Py_INCREF(code);
+  cpython::init_frame(frame, function, code);
+  frame->previous = nullptr;
   frame->stacktop = std::max(count, code->co_nlocalsplus);
-  frame->prev_instr = _PyCode_CODE(code) + unit - 1;
+  cpython::stands_before(frame, cpython::code_units(code) + unit);
   for (int i = 0; i < count; ++i) frame->localsplus[i] = Py_XNewRef(slots[i]);
   PyObject* generator = cpython::make_generator(PyThreadState_Get(), frame);
   if (generator == nullptr) {
@@ -92,19 +85,16 @@ PyObject* suspended_generator(PyFunctionObject* function, int unit, PyObject* co
     Py_DECREF(code);
     return nullptr;
   }
-  const bool started = _Py_OPCODE(_PyCode_CODE(code)[unit - 1]) != RETURN_GENERATOR;
-  if (started) reinterpret_cast<PyGenObject*>(generator)->gi_frame_state = FRAME_SUSPENDED;
+  cpython::mark_position(reinterpret_cast<PyGenObject*>(generator));
   return generator;
 }
 
 void set_generator_locals(PyObject* generator, PyObject* const* slots) {
-  _PyInterpreterFrame* frame = cpython::frame_of(reinterpret_cast<PyGenObject*>(generator));
-  for (int i = 0; i < frame->f_code->co_nlocalsplus; ++i) Py_XSETREF(frame->localsplus[i], Py_XNewRef(slots[i]));
+  cpython::Frame* frame = cpython::frame_of(reinterpret_cast<PyGenObject*>(generator));
+  for (int i = 0; i < cpython::code_of(frame)->co_nlocalsplus; ++i) Py_XSETREF(frame->localsplus[i], Py_XNewRef(slots[i]));
 }
 
-const volatile int* eval_breaker(PyThreadState* tstate) {
-  return reinterpret_cast<const volatile int*>(&tstate->interp->ceval.eval_breaker._value);
-}
+const volatile int* eval_breaker(PyThreadState* tstate) { return cpython::eval_breaker_word(tstate); }
 
 int handle_pending(PyThreadState* tstate) { return cpython::handle_pending(tstate) ? 0 : -1; }
 

@@ -1,0 +1,311 @@
+// CPython 3.12: frames, generators, monitoring and the operations that libpython 3.12 hides.
+//
+// Purpose, inputs, outputs: see cpython.h. Invariants: each function has the effects of the CPython function that its comment in common.h
+// or below names, in the same order where Python code can see it. Tests: tests/vm/.
+#include "vm/cpython/cpython.h"
+
+#include <cstring>
+
+#include "vm/operations.h"
+#include "vm/vm.h"
+
+namespace dynvm::vm::cpython {
+
+uint64_t g_quiet_version = UINT64_MAX;
+
+namespace {
+
+PyObject* g_look_up = nullptr;       // hidden function: its RESUME sees to whatever the eval breaker asks for
+PyObject* g_intrinsic_1[MAX_INTRINSIC_1 + 1];  // hidden functions, made on demand
+PyObject* g_intrinsic_2[MAX_INTRINSIC_2 + 1];
+
+// Moves what `frame` holds into its frame object, which outlives it.
+void give_to_frame_object(PyThreadState* tstate, PyFrameObject* object, Frame* frame) {
+  const size_t size = reinterpret_cast<char*>(&frame->localsplus[frame->stacktop]) - reinterpret_cast<char*>(frame);
+  Py_INCREF(frame->f_code);
+  std::memcpy(object->_f_frame_data, frame, size);
+  Frame* moved = reinterpret_cast<Frame*>(object->_f_frame_data);
+  object->f_frame = moved;
+  moved->owner = FRAME_OWNED_BY_FRAME_OBJECT;
+  if (_PyFrame_IsIncomplete(moved)) {
+    // It is dead anyway: let it look as if its first RESUME had run.
+    moved->prev_instr = _PyCode_CODE(moved->f_code) + moved->f_code->_co_firsttraceable;
+  }
+  Frame* previous = _PyFrame_GetFirstComplete(moved->previous);
+  moved->previous = nullptr;
+  if (previous != nullptr) {
+    PyFrameObject* back = previous->frame_obj;
+    if (back != nullptr) {
+      Py_INCREF(back);
+    } else {
+      back = PyThreadState_GetFrame(tstate);  // the frame is unlinked, so the current frame is its caller
+    }
+    object->f_back = back;
+  }
+  if (!_PyObject_GC_IS_TRACKED(reinterpret_cast<PyObject*>(object))) _PyObject_GC_TRACK(reinterpret_cast<PyObject*>(object));
+}
+
+PyObject* origin_of(Frame* caller, int depth) {
+  int count = 0;
+  for (Frame* frame = caller; frame != nullptr && count < depth; frame = _PyFrame_GetFirstComplete(frame->previous)) ++count;
+  PyObject* origin = PyTuple_New(count);
+  if (origin == nullptr) return nullptr;
+  Frame* frame = caller;
+  for (int i = 0; i < count; ++i, frame = _PyFrame_GetFirstComplete(frame->previous)) {
+    PyObject* row = Py_BuildValue("OiO", frame->f_code->co_filename, PyUnstable_InterpreterFrame_GetLine(frame), frame->f_code->co_name);
+    if (row == nullptr) {
+      Py_DECREF(origin);
+      return nullptr;
+    }
+    PyTuple_SET_ITEM(origin, i, row);
+  }
+  return origin;
+}
+
+// Tells the tools about an event of the current frame that has the exception that is set as its argument.
+void send_exception_event(PyThreadState* tstate, Frame* frame, int event) {
+  const uint8_t tools = tstate->interp->monitors.tools[event];
+  if (tools == 0 || tstate->tracing != 0) return;
+  PyObject* exception = PyErr_GetRaisedException();
+  PyObject* offset = PyLong_FromLong(last_unit(frame) * static_cast<long>(sizeof(_Py_CODEUNIT)));
+  PyObject* arguments[] = {nullptr, reinterpret_cast<PyObject*>(frame->f_code), offset, exception};
+  for (int tool = 0; tool < PY_MONITORING_TOOL_IDS; ++tool) {
+    PyObject* callable = tstate->interp->monitoring_callables[tool][event];
+    if ((tools >> tool & 1) == 0 || callable == nullptr || offset == nullptr) continue;
+    const int old = tstate->what_event;
+    tstate->what_event = event;
+    ++tstate->tracing;
+    PyObject* result = PyObject_Vectorcall(callable, arguments + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+    --tstate->tracing;
+    tstate->what_event = old;
+    if (result == nullptr) break;  // its exception takes the other one's place
+    Py_DECREF(result);
+  }
+  Py_XDECREF(offset);
+  if (PyErr_Occurred()) {
+    Py_DECREF(exception);
+  } else {
+    PyErr_SetRaisedException(exception);
+  }
+}
+
+PyObject* call_numbered(PyThreadState* tstate, PyObject** functions, int opcode, int number, int most, PyObject* const* arguments, int count) {
+  if (number > most) {
+    PyErr_SetString(PyExc_SystemError, "invalid intrinsic function");
+    return nullptr;
+  }
+  if (functions[number] == nullptr) functions[number] = make_hidden(count, opcode, number, nullptr);
+  if (functions[number] == nullptr) return nullptr;
+  return call_hidden(tstate, functions[number], arguments, static_cast<size_t>(count));
+}
+
+// INTRINSIC_STOPITERATION_ERROR: what leaves a generator instead of `exception`; new reference.
+PyObject* stop_iteration_error(PyCodeObject* code, PyObject* exception) {
+  const bool async_generator = (code->co_flags & CO_ASYNC_GENERATOR) != 0;
+  const char* text = nullptr;
+  if (PyErr_GivenExceptionMatches(exception, PyExc_StopIteration)) {
+    text = async_generator                       ? "async generator raised StopIteration"
+           : (code->co_flags & CO_COROUTINE) != 0 ? "coroutine raised StopIteration"
+                                                  : "generator raised StopIteration";
+  } else if (async_generator && PyErr_GivenExceptionMatches(exception, PyExc_StopAsyncIteration)) {
+    text = "async generator raised StopAsyncIteration";
+  }
+  if (text == nullptr) return Py_NewRef(exception);
+  PyObject* error = PyObject_CallFunction(PyExc_RuntimeError, "s", text);
+  if (error == nullptr) return nullptr;
+  PyException_SetCause(error, Py_NewRef(exception));
+  PyException_SetContext(error, Py_NewRef(exception));
+  return error;
+}
+
+}  // namespace
+
+bool recursion_is_too_deep(PyThreadState* tstate) {
+  if (tstate->recursion_headroom != 0) {
+    if (tstate->py_recursion_remaining < -50) Py_FatalError("Cannot recover from Python stack overflow.");
+    return false;
+  }
+  if (tstate->py_recursion_remaining > 0) return false;
+  ++tstate->recursion_headroom;
+  PyErr_SetString(PyExc_RecursionError, "maximum recursion depth exceeded");
+  --tstate->recursion_headroom;
+  return true;
+}
+
+PyObject* run_elsewhere(PyThreadState* tstate, Frame* frame, int throwing) {
+  // While dynvm stands in the evaluation slot, CPython's evaluator enters itself anew for each Python call, where it would go on
+  // in place otherwise: not counted, as long as C's stack surely has room.
+  constexpr int kMost = 2500;
+  static thread_local int depth = 0;
+  if (depth >= kMost) return _PyEval_EvalFrameDefault(tstate, frame, throwing);
+  ++depth;
+  tstate->c_recursion_remaining += kEntryUnits;
+  PyObject* result = _PyEval_EvalFrameDefault(tstate, frame, throwing);
+  tstate->c_recursion_remaining -= kEntryUnits;
+  --depth;
+  return result;
+}
+
+bool look_for_tools(PyThreadState* tstate) {
+  const PyInterpreterState* interp = tstate->interp;
+  for (uint8_t tools : interp->monitors.tools) {
+    if (tools != 0) return tstate->tracing == 0;  // a tool's own code is not monitored
+  }
+  g_quiet_version = interp->monitoring_version;
+  return false;
+}
+
+bool has_local_tools(PyCodeObject* code) {
+  for (uint8_t tools : code->_co_monitoring->local_monitors.tools) {
+    if (tools != 0) return true;
+  }
+  return false;
+}
+
+bool handle_pending(PyThreadState* tstate) {
+  PyObject* none = call_hidden(tstate, g_look_up, nullptr, 0);
+  Py_XDECREF(none);
+  return none != nullptr;
+}
+
+void clear_frame(PyThreadState* tstate, Frame* frame) {
+  PyCodeObject* code = is_generator_frame(frame) ? nullptr : frame->f_code;
+  PyFrameObject* object = frame->frame_obj;
+  frame->frame_obj = nullptr;
+  if (object != nullptr && Py_REFCNT(object) > 1) {
+    give_to_frame_object(tstate, object, frame);
+    Py_DECREF(object);
+  } else {
+    Py_XDECREF(object);
+    for (int i = 0; i < frame->stacktop; ++i) Py_XDECREF(frame->localsplus[i]);
+    Py_XDECREF(frame->f_locals);
+    Py_DECREF(frame->f_funcobj);
+  }
+  Py_XDECREF(code);
+}
+
+PyObject* make_generator(PyThreadState* tstate, Frame* frame) {
+  PyFunctionObject* function = function_of(frame);
+  PyCodeObject* code = frame->f_code;
+  const int kind = code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
+  PyTypeObject* type = kind == CO_GENERATOR ? &PyGen_Type : kind == CO_COROUTINE ? &PyCoro_Type : &PyAsyncGen_Type;
+  auto* generator = reinterpret_cast<PyGenObject*>(_PyObject_GC_NewVar(type, _PyFrame_NumSlotsForCodeObject(code)));
+  if (generator == nullptr) return nullptr;
+  generator->gi_frame_state = FRAME_CLEARED;
+  generator->gi_weakreflist = nullptr;
+  generator->gi_exc_state.exc_value = nullptr;
+  generator->gi_exc_state.previous_item = nullptr;
+  generator->gi_name = Py_NewRef(function->func_name);
+  generator->gi_qualname = Py_NewRef(function->func_qualname);
+  generator->gi_origin_or_finalizer = nullptr;
+  generator->gi_hooks_inited = 0;
+  generator->gi_closed = 0;
+  generator->gi_running_async = 0;
+  _PyObject_GC_TRACK(reinterpret_cast<PyObject*>(generator));
+  if (kind == CO_COROUTINE && tstate->coroutine_origin_tracking_depth != 0) {
+    PyObject* origin = origin_of(_PyFrame_GetFirstComplete(frame->previous), tstate->coroutine_origin_tracking_depth);
+    if (origin == nullptr) {
+      Py_DECREF(generator);
+      return nullptr;
+    }
+    generator->gi_origin_or_finalizer = origin;
+  }
+  Frame* own = frame_of(generator);
+  const size_t size = reinterpret_cast<char*>(&frame->localsplus[frame->stacktop]) - reinterpret_cast<char*>(frame);
+  std::memcpy(own, frame, size);
+  own->previous = nullptr;
+  own->owner = FRAME_OWNED_BY_GENERATOR;
+  generator->gi_frame_state = FRAME_CREATED;
+  return reinterpret_cast<PyObject*>(generator);
+}
+
+void suspend(Frame* frame, uint16_t* unit, int) {
+  generator_of(frame)->gi_frame_state = FRAME_SUSPENDED;
+  runs_at(frame, unit);
+}
+
+void mark_position(PyGenObject* generator) {
+  if (frame_of(generator)->prev_instr->op.code != RETURN_GENERATOR) generator->gi_frame_state = FRAME_SUSPENDED;
+}
+
+void finish_generator(PyThreadState* tstate, Frame* frame, int local_count, bool) {
+  PyGenObject* generator = generator_of(frame);
+  generator->gi_frame_state = FRAME_CLEARED;
+  leave_generator(tstate, generator);
+  frame->stacktop = local_count;
+  clear_frame(tstate, frame);
+  frame->previous = nullptr;
+  Py_CLEAR(generator->gi_exc_state.exc_value);
+}
+
+PyCodeObject* code_of_generator(PyGenObject* generator) { return frame_of(generator)->f_code; }
+
+bool delegates(PyGenObject* generator) {
+  if (generator->gi_frame_state >= FRAME_CLEARED || generator->gi_frame_state == FRAME_CREATED) return false;
+  const Frame* frame = frame_of(generator);
+  const Decoded next = decode_unit(frame->f_code, next_unit(frame), 0);
+  return next.info.op == Op::kResume && next.arg >= 2;
+}
+
+namespace {
+struct WrappedValue {  // layout of _PyAsyncGenWrappedValue
+  PyObject_HEAD
+  PyObject* value;
+};
+}  // namespace
+
+PyObject* async_gen_wrap(PyObject* value) {
+  auto* wrapped = PyObject_GC_New(WrappedValue, &_PyAsyncGenWrappedValue_Type);
+  if (wrapped == nullptr) return nullptr;
+  wrapped->value = Py_NewRef(value);
+  PyObject_GC_Track(reinterpret_cast<PyObject*>(wrapped));
+  return reinterpret_cast<PyObject*>(wrapped);
+}
+
+PyObject* take_duplicate_key() {
+  PyObject* error = PyErr_GetRaisedException();
+  PyObject* arguments = reinterpret_cast<PyBaseExceptionObject*>(error)->args;
+  if (arguments == nullptr || !PyTuple_Check(arguments) || PyTuple_GET_SIZE(arguments) != 1) {
+    PyErr_SetRaisedException(error);
+    return nullptr;
+  }
+  PyObject* key = Py_NewRef(PyTuple_GET_ITEM(arguments, 0));
+  Py_DECREF(error);
+  return key;
+}
+
+PyObject* prep_reraise_star(PyObject* orig, PyObject* list) { return PyUnstable_Exc_PrepReraiseStar(orig, list); }
+
+void raise_import_from(PyObject* module, PyObject* name) {
+  PyObject* function = make_hidden(1, IMPORT_FROM, 0, name);
+  if (function == nullptr) return;
+  PyObject* found = call_hidden(PyThreadState_Get(), function, &module, 1);
+  Py_DECREF(function);
+  if (found != nullptr) {
+    Py_DECREF(found);
+    PyErr_Format(PyExc_ImportError, "cannot import name %R", name);
+  }
+}
+
+PyObject* intrinsic_1(PyThreadState* tstate, Frame* frame, int number, PyObject* value) {
+  switch (number) {
+    case INTRINSIC_IMPORT_STAR: return import_star(frame, value) ? Py_NewRef(Py_None) : nullptr;
+    case INTRINSIC_STOPITERATION_ERROR: return stop_iteration_error(frame->f_code, value);
+    default: return call_numbered(tstate, g_intrinsic_1, CALL_INTRINSIC_1, number, MAX_INTRINSIC_1, &value, 1);
+  }
+}
+
+PyObject* intrinsic_2(PyThreadState* tstate, int number, PyObject* first, PyObject* second) {
+  PyObject* arguments[] = {first, second};
+  return call_numbered(tstate, g_intrinsic_2, CALL_INTRINSIC_2, number, MAX_INTRINSIC_2, arguments, 2);
+}
+
+void trace_exception(PyThreadState* tstate, Frame* frame) { send_exception_event(tstate, frame, PY_MONITORING_EVENT_RAISE); }
+void trace_unwound(PyThreadState* tstate, Frame* frame) { send_exception_event(tstate, frame, PY_MONITORING_EVENT_PY_UNWIND); }
+
+bool prepare_hidden() {
+  g_look_up = make_hidden(0, 0, 0, nullptr);
+  return g_look_up != nullptr;
+}
+
+}  // namespace dynvm::vm::cpython
