@@ -76,7 +76,7 @@ inline bool compare_doubles(int op, double left, double right) {
 // Notices that somebody else has taken the evaluation slot; true when Python calls may stay in this loop.
 bool __attribute__((noinline)) recover_slot(PyInterpreterState* interp) {
   if (interp->eval_frame != nullptr && interp->eval_frame != _PyEval_EvalFrameDefault) return false;
-  if (!installed()) return false;
+  if (!installed() || cpython::slot_is_left(interp)) return false;
   // It was set back to CPython's evaluator (torch's dynamo does that when it is switched off): take it again.
   ++g_stats.reinstalls;
   _PyInterpreterState_SetEvalFrameFunc(interp, evaluate_frame);
@@ -176,13 +176,13 @@ PyObject* evaluate_frame(PyThreadState* tstate, Frame* frame, int throwing) {
 
   if (unlikely(cpython::traced(tstate))) {
     ++g_stats.handovers;
-    return cpython::run_elsewhere(tstate, frame, throwing);
+    return cpython::run_traced(tstate, frame, throwing);
   }
   Code* code = code_for(cpython::code_of(frame));
   // A code object that is being deallocated may still run (a callback of another owner of extra data): its Code is dead then.
   if (unlikely(code == nullptr || code->hidden || code->code != cpython::code_of(frame))) {
     if (code == nullptr) PyErr_Clear();
-    return cpython::run_elsewhere(tstate, frame, throwing);
+    return _PyEval_EvalFrameDefault(tstate, frame, throwing);
   }
 
   ++g_stats.activations;
@@ -343,7 +343,7 @@ periodic_here:  // before ip
 // continuation needs it, and SYNC has been done.
 enter_detour: {
   Code* target = code_for(reinterpret_cast<PyCodeObject*>(detour->func_code));
-  if (likely(target != nullptr && CAN_INLINE())) {
+  if (likely(target != nullptr && runs_its_code(detour) && CAN_INLINE())) {
     entered = allocate_frame(tstate, detour, target);
     if (unlikely(entered == nullptr)) goto detour_memory;
     PyObject** locals = entered->localsplus;
@@ -368,7 +368,7 @@ enter_detour: {
   }
   // Not from here: through C, with the same continuation.
   Py_INCREF(detour);
-  result = _PyFunction_Vectorcall(reinterpret_cast<PyObject*>(detour), detour_arguments, static_cast<size_t>(detour_count), nullptr);
+  result = PyObject_Vectorcall(reinterpret_cast<PyObject*>(detour), detour_arguments, static_cast<size_t>(detour_count), nullptr);
   for (int i = 0; i < detour_count; ++i) Py_DECREF(detour_arguments[i]);
   Py_DECREF(detour);
   if (result == nullptr) goto callee_raised;
@@ -724,10 +724,10 @@ hand_over: {
   act.cpython_entry.link(tstate, caller);
   if (handed == act.entry) {
     act.cpython_entry.end(tstate);
-    return cpython::run_elsewhere(tstate, handed, 0);
+    return cpython::run_traced(tstate, handed, 0);
   }
   const Link link = *link_of_current(tstate, handed);
-  result = cpython::run_elsewhere(tstate, handed, 0);
+  result = cpython::run_traced(tstate, handed, 0);
   frame = caller;
   ip = const_cast<Inst*>(link.ip);
   sp = link.sp;

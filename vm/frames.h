@@ -46,6 +46,9 @@ inline Link* link_of_current(PyThreadState* tstate, cpython::Frame* frame) {
                                      : reinterpret_cast<Link*>(frame) - 1;
 }
 
+// Nobody has changed the way that C calls the function (PyFunction_SetVectorcall).
+inline bool runs_its_code(const PyFunctionObject* function) { return function->vectorcall == _PyFunction_Vectorcall; }
+
 // Memory for a frame of `code` with its Link in front, header set, locals unset; takes a new reference to `function`. nullptr with
 // MemoryError.
 inline cpython::Frame* allocate_frame(PyThreadState* tstate, PyFunctionObject* function, const Code* code) {

@@ -76,7 +76,7 @@ generic_Call : {
   if (Py_TYPE(callable) == &PyFunction_Type && CAN_INLINE()) {
     auto* function = reinterpret_cast<PyFunctionObject*>(callable);
     Code* target = code_for(reinterpret_cast<PyCodeObject*>(function->func_code));
-    if (likely(target != nullptr && (target->code->co_flags & CO_OPTIMIZED) != 0)) {
+    if (likely(target != nullptr && (target->code->co_flags & CO_OPTIMIZED) != 0 && runs_its_code(function))) {
       entered = allocate_frame(tstate, function, target);
       if (unlikely(entered == nullptr)) {
         Py_XDECREF(pending);
@@ -147,7 +147,7 @@ INST(CallPythonExact) {
   auto* target = reinterpret_cast<Code*>(ip->cache[0]);
   auto* function = reinterpret_cast<PyFunctionObject*>(callable);
   if (unlikely(Py_TYPE(callable) != &PyFunction_Type ||
-               function->func_code != reinterpret_cast<PyObject*>(target->code) || target->argcount != sp - arguments ||
+               function->func_code != reinterpret_cast<PyObject*>(target->code) || target->argcount != sp - arguments || !runs_its_code(function) ||
                interp->eval_frame != evaluate_frame)) {
     MISS(Call);
   }
@@ -396,7 +396,7 @@ INST(CallFunctionEx) {
     const Py_ssize_t positional = PyTuple_GET_SIZE(arguments) + (self != nullptr ? 1 : 0);
     const Py_ssize_t keywords = kwargs != nullptr ? PyDict_GET_SIZE(kwargs) : 0;
     int bound = 0;
-    if (target != nullptr && (target->code->co_flags & CO_OPTIMIZED) != 0 && positional <= kMost && keywords <= kMost) {
+    if (target != nullptr && (target->code->co_flags & CO_OPTIMIZED) != 0 && runs_its_code(function) && positional <= kMost && keywords <= kMost) {
       PyObject *values[kMost], *names[kMost], *named[kMost];
       Py_ssize_t count = 0, position = 0, index = 0;
       if (self != nullptr) values[count++] = self;

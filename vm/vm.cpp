@@ -132,6 +132,7 @@ bool install() {
   evaluate_frame(nullptr, nullptr, 0);
   if (!prepare_decoder(g_label_table)) return false;
   g_installed = true;
+  cpython::prepare_slot(evaluate_frame);
   _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), evaluate_frame);
   return true;
 }
@@ -139,6 +140,7 @@ bool install() {
 void uninstall() {
   if (!g_installed) return;
   g_installed = false;
+  cpython::prepare_slot(nullptr);
   PyInterpreterState* interp = PyInterpreterState_Get();
   if (_PyInterpreterState_GetEvalFrameFunc(interp) == evaluate_frame) {
     _PyInterpreterState_SetEvalFrameFunc(interp, _PyEval_EvalFrameDefault);

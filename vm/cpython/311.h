@@ -94,10 +94,13 @@ class Entry {
   _PyCFrame cframe_;
   _PyCFrame* previous_;
 };
-// CPython's evaluator runs a frame.
-inline PyObject* run_elsewhere(PyThreadState* tstate, Frame* frame, int throwing) {
+// CPython's evaluator runs a frame because it is traced.
+inline PyObject* run_traced(PyThreadState* tstate, Frame* frame, int throwing) {
   return _PyEval_EvalFrameDefault(tstate, frame, throwing);
 }
+// The evaluation slot may hold this function, or has been left to CPython's evaluator for a while.
+inline void prepare_slot(_PyFrameEvalFunction) {}
+inline bool slot_is_left(PyInterpreterState*) { return false; }
 
 inline const int* eval_breaker_word(PyThreadState* tstate) { return &tstate->interp->ceval.eval_breaker._value; }
 
@@ -204,6 +207,8 @@ inline Py_ssize_t request_extra_index(freefunc release) { return _PyEval_Request
 inline int set_extra(PyCodeObject* code, Py_ssize_t index, void* value) {
   return _PyCode_SetExtra(reinterpret_cast<PyObject*>(code), index, value);
 }
+
+inline constexpr char kMatchNeedsClass[] = "called match pattern must be a type";
 
 // A generator whose frame was put together: marks it as suspended where it does not stand at its beginning.
 void mark_position(PyGenObject* generator);

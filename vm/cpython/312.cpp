@@ -132,26 +132,67 @@ bool recursion_is_too_deep(PyThreadState* tstate) {
   return true;
 }
 
-PyObject* run_elsewhere(PyThreadState* tstate, Frame* frame, int throwing) {
-  // While dynvm stands in the evaluation slot, CPython's evaluator enters itself anew for each Python call, where it would go on
-  // in place otherwise: not counted, as long as C's stack surely has room.
-  constexpr int kMost = 2500;
-  static thread_local int depth = 0;
-  if (depth >= kMost) return _PyEval_EvalFrameDefault(tstate, frame, throwing);
-  ++depth;
-  tstate->c_recursion_remaining += kEntryUnits;
+// ---- the evaluation slot while there are tools
+//
+// No event tells that the last tool has gone. It is looked for when a frame of ours gets control back, and, where none does (the whole
+// program was handed over), after the next audited operation: sys.settrace, sys.setprofile and
+// sys.monitoring.register_callback are audited, before they take effect, and so are imports, open() and many others.
+
+namespace {
+
+_PyFrameEvalFunction g_ours = nullptr;
+bool g_left = false, g_asked = false, g_listens = false;
+
+bool any_tools(const PyInterpreterState* interp) {
+  for (uint8_t tools : interp->monitors.tools) {
+    if (tools != 0) return true;
+  }
+  return false;
+}
+
+int take_slot_back(void*) {
+  PyInterpreterState* interp = PyInterpreterState_Main();
+  g_asked = false;
+  if (g_left && g_ours != nullptr && interp->eval_frame == nullptr && !any_tools(interp)) {
+    g_left = false;
+    _PyInterpreterState_SetEvalFrameFunc(interp, g_ours);
+  }
+  return 0;
+}
+
+int after_audit(const char*, PyObject*, void*) {
+  if (g_left && !g_asked) g_asked = Py_AddPendingCall(take_slot_back, nullptr) == 0;
+  return 0;
+}
+
+}  // namespace
+
+void prepare_slot(_PyFrameEvalFunction function) {
+  g_ours = function;
+  g_left = false;
+}
+
+bool slot_is_left(PyInterpreterState* interp) { return g_left && any_tools(interp); }
+
+PyObject* run_traced(PyThreadState* tstate, Frame* frame, int throwing) {
+  PyInterpreterState* interp = tstate->interp;
+  if (g_ours != nullptr && interp->eval_frame == g_ours && any_tools(interp)) {
+    if (!g_listens) {
+      PyObject* exception = PyErr_GetRaisedException();
+      g_listens = PySys_AddAuditHook(after_audit, nullptr) == 0;
+      PyErr_SetRaisedException(exception);
+    }
+    g_left = true;
+    _PyInterpreterState_SetEvalFrameFunc(interp, _PyEval_EvalFrameDefault);
+  }
   PyObject* result = _PyEval_EvalFrameDefault(tstate, frame, throwing);
-  tstate->c_recursion_remaining -= kEntryUnits;
-  --depth;
+  if (g_left) take_slot_back(nullptr);
   return result;
 }
 
 bool look_for_tools(PyThreadState* tstate) {
-  const PyInterpreterState* interp = tstate->interp;
-  for (uint8_t tools : interp->monitors.tools) {
-    if (tools != 0) return tstate->tracing == 0;  // a tool's own code is not monitored
-  }
-  g_quiet_version = interp->monitoring_version;
+  if (any_tools(tstate->interp)) return tstate->tracing == 0;  // a tool's own code is not monitored
+  g_quiet_version = tstate->interp->monitoring_version;
   return false;
 }
 

@@ -108,8 +108,12 @@ class Entry {
   _PyCFrame* previous_;
 };
 
-// CPython's evaluator runs a frame.
-PyObject* run_elsewhere(PyThreadState* tstate, Frame* frame, int throwing);
+// CPython's evaluator runs a frame because it is traced. With a function in the evaluation slot it would not go on in place at Python
+// calls, which tools can tell: the slot is left empty while there are tools.
+PyObject* run_traced(PyThreadState* tstate, Frame* frame, int throwing);
+// The evaluation slot may hold this function (nullptr: no longer), or has been left to CPython's evaluator for a while.
+void prepare_slot(_PyFrameEvalFunction function);
+bool slot_is_left(PyInterpreterState* interp);
 
 inline const int* eval_breaker_word(PyThreadState* tstate) { return &tstate->interp->ceval.eval_breaker._value; }
 
@@ -233,6 +237,8 @@ inline Py_ssize_t request_extra_index(freefunc release) { return PyUnstable_Eval
 inline int set_extra(PyCodeObject* code, Py_ssize_t index, void* value) {
   return PyUnstable_Code_SetExtra(reinterpret_cast<PyObject*>(code), index, value);
 }
+
+inline constexpr char kMatchNeedsClass[] = "called match pattern must be a class";
 
 // A generator whose frame was put together: marks it as suspended where it does not stand at its beginning.
 void mark_position(PyGenObject* generator);

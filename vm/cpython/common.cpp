@@ -222,6 +222,7 @@ PyObject* make_hidden(int parameters, int opcode, int arg, PyObject* name) {
   if (parameters == 0) unit(LOAD_CONST, 0);
   if (opcode != 0) unit(opcode, arg);
   unit(RETURN_VALUE, 0);
+  unit(NOP, 0);  // where tracing would begin
 
   PyObject* space = PyDict_New();
   PyObject* function = space != nullptr ? PyRun_String(kSources[parameters], Py_eval_input, space, space) : nullptr;
@@ -239,7 +240,7 @@ PyObject* make_hidden(int parameters, int opcode, int arg, PyObject* name) {
   PyObject* result = nullptr;
   if (hidden != nullptr) {
     auto* object = reinterpret_cast<PyCodeObject*>(hidden);
-    object->_co_firsttraceable = static_cast<int>(Py_SIZE(object)) + 1;
+    object->_co_firsttraceable = static_cast<int>(Py_SIZE(object)) - 1;
     result = PyFunction_New(hidden, space);
   }
   Py_XDECREF(hidden);

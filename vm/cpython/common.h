@@ -374,6 +374,6 @@ extern SlotFunctions g_slots;
 PyObject* make_hidden(int parameters, int opcode, int arg, PyObject* name);
 // Calls it; its own level of recursion is free. New reference or nullptr with an exception.
 PyObject* call_hidden(PyThreadState* tstate, PyObject* function, PyObject* const* arguments, size_t count);
-inline bool is_hidden_code(const PyCodeObject* code) { return code->_co_firsttraceable > Py_SIZE(code); }
+inline bool is_hidden_code(const PyCodeObject* code) { return code->_co_firsttraceable + 1 == Py_SIZE(code); }
 
 }  // namespace dynvm::vm::cpython
