@@ -59,8 +59,7 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
         give_up(Abort::k_exception, "NameError");
         return HookResult::kContinue;
       }
-      if (global && (arg & 1)) push(view, null_);
-      push(view, value);
+      push_callable(view, value, global && (arg & 1));
       return next(view);
     }
     case Op::kStoreName:

@@ -101,12 +101,15 @@ void each_instruction(PyCodeObject* code, Visit visit) {
     const cpython::OpcodeInfo& info = decoded.info;
     const int behind = unit + 1 + info.caches;
     extended = decoded.extends ? decoded.arg << 8 : 0;
-    if (decoded.names) kwnames = decoded.arg;
-    if (!info.prefix) {
+    // The constant with a call's names is part of the call.
+    const bool names = decoded.names || (info.op == Op::kLoadConst && behind < count && cpython::is_named_call(code, behind));
+    if (names) kwnames = decoded.arg;
+    if (!info.prefix && !names) {
       const bool is_call = info.op == Op::kCall;
       const int target = info.direction == 0 ? -1 : behind + info.direction * decoded.arg + info.skip;
       const Op op = info.valid ? info.op : Op::kNop;
-      visit(Step{op, decoded.arg, start, unit, behind, target, is_call ? kwnames : -1, info.direction < 0, info.valid});
+      const bool valid = info.valid && (!decoded.named || kwnames >= 0);
+      visit(Step{op, decoded.arg, start, unit, behind, target, is_call ? kwnames : -1, info.direction < 0, valid});
       if (decoded.two) {
         visit(Step{decoded.second, decoded.second_arg, unit | kSecondHalf, unit, behind, -1, -1, false, true});
       }
@@ -155,15 +158,19 @@ void fill(Code* decoded, Inst* insts, bool plain) {
 // Puts fused forms into fast code where the shape alone decides; the rest is fused when operands are seen.
 void fuse(Inst* insts, int count) {
   const auto is = [&](int i, Op op) { return i < count && insts[i].op == static_cast<uint16_t>(op); };
+  const auto is_branch = [&](int i) { return is(i, Op::kPopJumpIfFalse) || is(i, Op::kPopJumpIfTrue); };
   for (int i = 0; i + 1 < count;) {
     int length = 1;
     if (is(i, Op::kLoadFast) && is(i + 1, Op::kLoadFast) && is(i + 2, Op::kBinaryOp)) {
       set_form(&insts[i], Form::kBinaryLL), length = 3;
     } else if (is(i, Op::kLoadFast) && is(i + 1, Op::kLoadConst) && is(i + 2, Op::kBinaryOp)) {
       set_form(&insts[i], Form::kBinaryLC), length = 3;
-    } else if (is(i, Op::kCompareOp) && (is(i + 1, Op::kPopJumpIfFalse) || is(i + 1, Op::kPopJumpIfTrue))) {
+    } else if (is(i, Op::kCompareOp) && is_branch(i + 1)) {
       set_form(&insts[i], Form::kCompareJump), length = 2;
-    } else if (is(i, Op::kIsOp) && (is(i + 1, Op::kPopJumpIfFalse) || is(i + 1, Op::kPopJumpIfTrue))) {
+    } else if (is(i, Op::kCompareOp) && is(i + 1, Op::kToBool) && is_branch(i + 2)) {
+      set_form(&insts[i], Form::kCompareJump), length = 3;
+      insts[i].cache[1] = 1;  // between it and its jump
+    } else if (is(i, Op::kIsOp) && is_branch(i + 1)) {
       set_form(&insts[i], Form::kIsOpJump), length = 2;
     } else if (is(i, Op::kLoadFast) && (is(i + 2, Op::kLoadAttr) || is(i + 2, Op::kLoadMethod)) && is(i + 1, Op::kLoadFast)) {
       // the second LoadFast is better fused with what follows it

@@ -47,7 +47,7 @@ inline Link* link_of_current(PyThreadState* tstate, cpython::Frame* frame) {
 }
 
 // Nobody has changed the way that C calls the function (PyFunction_SetVectorcall).
-inline bool runs_its_code(const PyFunctionObject* function) { return function->vectorcall == _PyFunction_Vectorcall; }
+inline bool runs_its_code(const PyFunctionObject* function) { return function->vectorcall == cpython::g_slots.function_call; }
 
 // Memory for a frame of `code` with its Link in front, header set, locals unset; takes a new reference to `function`. nullptr with
 // MemoryError.

@@ -36,8 +36,12 @@ INST(PushExcInfo) {
 }
 INST(PopExcept) {
   _PyErr_StackItem* handled = tstate->exc_info;
-  PyObject* value = handled->exc_value;
-  handled->exc_value = POP();
+  PyObject *value = handled->exc_value, *before = POP();
+  handled->exc_value = before;
+  if (before == Py_None) {
+    handled->exc_value = nullptr;
+    cpython::drop_singleton(before);
+  }
   XDROP(value);
   NEXT();
 }

@@ -6,7 +6,7 @@
 // one, with a Link of its own on the data stack.
 
 INST(ReturnGenerator) {
-  SYNC();
+  cpython::stands_before(frame, ip->position + 1);
   frame->stacktop = static_cast<int>(sp - frame->localsplus);
   result = cpython::make_generator(tstate, frame);
   if (unlikely(result == nullptr)) {

@@ -196,6 +196,7 @@ INST(ForIterList) {
       NEXT();
     }
     iterator->sequence = nullptr;
+    iterator->index = -1;
     DROP(list);
   }
   goto end_loop;

@@ -266,12 +266,12 @@ INST(CompareStr) {
   NEXT();
 }
 
-// Fused with the conditional jump in the next slot. ip becomes that jump before it is taken.
+// Fused with the conditional jump in the next slot, or behind the ToBool there. ip becomes that jump before it is taken.
 #define BRANCH(value)                                                                    \
   do {                                                                                   \
-    const bool taken_ = (value) == (ip[1].op == static_cast<uint16_t>(Op::kPopJumpIfTrue)); \
-    if (!taken_) NEXT_AFTER(2);                                                          \
-    ++ip;                                                                                \
+    const bool truth_ = (value);                                                         \
+    ip += 1 + ip->cache[1];                                                              \
+    if (truth_ != (ip->op == static_cast<uint16_t>(Op::kPopJumpIfTrue))) NEXT();        \
     goto take_jump;                                                                      \
   } while (0)
 

@@ -27,8 +27,19 @@ RENAMED = {
                                       0 if arg in (4, 5, 6) else arg),),
     "CALL_INTRINSIC_2": lambda arg: (("PrepReraiseStar", 0) if arg == 1 else ("CallIntrinsic2", arg),),
 } if sys.version_info >= (3, 12) else {}
+if sys.version_info >= (3, 13):
+    RENAMED.update({
+        "COMPARE_OP": lambda arg: (("CompareOp", arg >> 5), ("ToBool", 0)) if arg & 16 else (("CompareOp", arg >> 5),),
+        "END_FOR": lambda arg: (("PopTop", arg),),
+        "FORMAT_SIMPLE": lambda arg: (("FormatValue", 0),),
+        "FORMAT_WITH_SPEC": lambda arg: (("FormatValue", 4),),
+        "LOAD_FAST_LOAD_FAST": lambda arg: (("LoadFast", arg >> 4), ("LoadFast", arg & 15)),
+        "STORE_FAST_LOAD_FAST": lambda arg: (("StoreFast", arg >> 4), ("LoadFast", arg & 15)),
+        "STORE_FAST_STORE_FAST": lambda arg: (("StoreFast", arg >> 4), ("StoreFast", arg & 15)),
+        "CALL_KW": lambda arg: (("Call", arg),),
+    })
 # Jumps go beyond what stands at their targets: that is part of them.
-SKIPS = {"FOR_ITER": 1, "SEND": 1} if sys.version_info >= (3, 12) else {}
+SKIPS = {"FOR_ITER": 2 if sys.version_info >= (3, 13) else 1, "SEND": 1} if sys.version_info >= (3, 12) else {}
 SECOND_HALF = 1 << 28
 
 
@@ -56,18 +67,21 @@ class Decode(unittest.TestCase):
 
     def check(self, code):
         expected, starts, start, names = [], {}, None, None
-        for instruction in dis.get_instructions(code, adaptive=False):
+        instructions = [i for i in dis.get_instructions(code, adaptive=False) if i.opname != "CACHE"]
+        for place, instruction in enumerate(instructions):
             if start is None:
                 start = instruction.offset // 2
-            if instruction.opname == "KW_NAMES":
+            following = [i.opname for i in instructions[place + 1:place + 5] if i.opname != "EXTENDED_ARG"]
+            names_call = instruction.opname == "LOAD_CONST" and following[:1] == ["CALL_KW"]
+            if instruction.opname == "KW_NAMES" or names_call:
                 names = code.co_consts[instruction.arg]
-            if instruction.opname in FOLDED:
+            if instruction.opname in FOLDED or names_call:
                 continue
             target = instruction.argval // 2 + SKIPS.get(instruction.opname, 0) if instruction.opcode in dis.hasjrel else -1
             starts[instruction.offset // 2] = start
             for unit in range(start, instruction.offset // 2):
                 starts[unit] = start
-            is_call = instruction.opname == "CALL"
+            is_call = instruction.opname in ("CALL", "CALL_KW")
             for half, (name, arg) in enumerate(names_of(instruction)):
                 expected.append((instruction.offset // 2 | SECOND_HALF if half else start, name, arg, instruction.offset // 2,
                                  target, names if is_call else None, True))

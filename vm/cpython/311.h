@@ -200,6 +200,10 @@ void set_exception(PyObject* exception);
 PyObject* take_duplicate_key();
 
 inline PyObject* type_dict(PyTypeObject* type) { return Py_XNewRef(type->tp_dict); }  // new reference
+// 0: none.
+inline uint32_t current_version(const PyTypeObject* type) {
+  return (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+}
 inline PyObject* import_function(PyThreadState* tstate) { return tstate->interp->import_func; }
 inline int optional_attribute(PyObject* object, PyObject* name, PyObject** value) { return _PyObject_LookupAttr(object, name, value); }
 inline int int_argument(PyObject* object) { return _PyLong_AsInt(object); }

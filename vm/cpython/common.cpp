@@ -34,6 +34,8 @@ struct Table {
 #define ARGUMENT(number, expression) depends[number] = true;
 #define CHOICE(number, condition, name, expression) depends[number] = true;
 #define PAIR(number, name, first, last) depends[number] = true;
+#define PAIR_IF(number, condition, name, first, last) depends[number] = true;
+#define NAMED(number) depends[number] = true;
 #define WRITTEN_OVER(number, opcode) original[number] = opcode;
 #include DYNVM_CPYTHON_OPCODES
   }
@@ -61,7 +63,7 @@ _PyStackChunk* g_spare_chunk = nullptr;
 Decoded decode_unit(PyCodeObject* code, int unit, int extended) {
   const int opcode = g_table.original[written_opcode(code, unit)];
   const int arg = code_units(code)[unit] >> 8 | extended;
-  Decoded out{g_table.rows[opcode], arg, false, Op::kNop, 0, false, false};
+  Decoded out{g_table.rows[opcode], arg, false, Op::kNop, 0, false, false, false};
   if (!g_table.depends[opcode]) return out;
 #define EXTENDED(number) \
   if (opcode == number) out.extends = true;
@@ -71,10 +73,19 @@ Decoded decode_unit(PyCodeObject* code, int unit, int extended) {
   if (opcode == number) out.arg = expression;
 #define CHOICE(number, condition, name, expression) \
   if (opcode == number && (condition)) out.info.op = Op::k##name, out.arg = expression;
-#define PAIR(number, name, first, last) \
-  if (opcode == number) out.two = true, out.arg = first, out.second = Op::k##name, out.second_arg = last;
+#define PAIR(number, name, first, last) PAIR_IF(number, true, name, first, last)
+#define PAIR_IF(number, condition, name, first, last) \
+  if (opcode == number && (condition)) out.two = true, out.arg = first, out.second = Op::k##name, out.second_arg = last;
+#define NAMED(number) \
+  if (opcode == number) out.named = true;
 #include DYNVM_CPYTHON_OPCODES
   return out;
+}
+
+bool is_named_call(PyCodeObject* code, int unit) {
+  Decoded at = decode_unit(code, unit, 0);
+  while (at.extends && unit + 1 < Py_SIZE(code)) at = decode_unit(code, ++unit, 0);
+  return at.named;
 }
 
 bool find_handler(PyCodeObject* code, int unit, HandlerEntry* entry) {
@@ -306,6 +317,7 @@ bool learn_slots() {
   Py_DECREF(done);
   auto* all = item<PyTypeObject>(space, "_All");
   SlotFunctions& slots = g_slots;
+  slots.function_call = item<PyFunctionObject>(space, "_method")->vectorcall;
   slots.call = all->tp_call;
   slots.getattr_hook = item<PyTypeObject>(space, "_Hook")->tp_getattro;
   slots.getattro = item<PyTypeObject>(space, "_Attribute")->tp_getattro;

@@ -29,7 +29,10 @@ struct Decoded {
   int second_arg;
   bool extends;       // EXTENDED_ARG
   bool names;         // KW_NAMES: arg is the constant
+  bool named;         // a call whose keywords are named by the constant that is loaded before it
 };
+// The instruction at `unit` is the call that takes the names of its keywords from the constant loaded before it.
+bool is_named_call(PyCodeObject* code, int unit);
 // The instruction at a unit; `extended` is the argument so far, shifted.
 Decoded decode_unit(PyCodeObject* code, int unit, int extended);
 
@@ -110,7 +113,7 @@ inline void drop_float(const FloatList& list, PyObject* object) {
 uint32_t stamp_keys(PyDictKeysObject* keys);
 inline uint32_t type_version(PyTypeObject* type, PyObject* name) {
   _PyType_Lookup(type, name);  // gives the type a version when it can have one
-  return (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+  return current_version(type);
 }
 
 // Appends without the call where there is room; takes the reference. false with an exception (then the reference is gone).
@@ -345,6 +348,7 @@ void trace_unwound(PyThreadState* tstate, Frame* frame);
 
 // Entries of the type slots that CPython fills for methods written in Python; learnt from probe classes at start.
 struct SlotFunctions {
+  vectorcallfunc function_call;  // of functions written in Python
   ternaryfunc call;
   getattrofunc getattr_hook, getattro, generic_getattr, module_getattr, type_getattr;
   setattrofunc setattr, generic_setattr;

@@ -12,12 +12,30 @@
 
 namespace dynvm::vm {
 
+const bool kLoneCallableFirst = cpython::kLoneCallable == 0;
+
 uint64_t dict_version(PyObject* dict) { return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag; }
 
 uint32_t type_version(PyTypeObject* type) {
   static PyObject* name = PyUnicode_InternFromString("__class__");
   _PyType_Lookup(type, name);  // assigns a tag to the type and its bases
-  return (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+  return cpython::current_version(type);
+}
+
+PyObject* own_attribute(PyTypeObject* type, PyObject* name) {
+  PyObject* dict = cpython::type_dict(type);
+  if (dict == nullptr) return nullptr;
+  PyObject* found = PyDict_GetItemWithError(dict, name);
+  PyErr_Clear();
+  Py_DECREF(dict);
+  return found;
+}
+
+PyObject* own_attribute(PyTypeObject* type, const char* name) {
+  PyObject* text = PyUnicode_InternFromString(name);
+  PyObject* found = text != nullptr ? own_attribute(type, text) : nullptr;
+  Py_XDECREF(text);
+  return found;
 }
 
 PyObject* instance_dict(PyObject* object) {

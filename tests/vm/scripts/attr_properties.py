@@ -38,7 +38,7 @@ def show(f):
     for i in range(5):
         try: r = f()
         # From 3.12 on, CPython's specialised forms leave the name out.
-        except Exception as e: r = (type(e).__name__, str(e), getattr(e, "name", None) if i == 0 or sys.version_info < (3, 12) else "?")
+        except Exception as e: r = (type(e).__name__, str(e), getattr(e, "name", None) if sys.version_info < (3, 12) else "?")
         if i in (0, 4): print(r)
 for o in (A(), G()):
     show(lambda: o.p)
