@@ -254,6 +254,13 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
       push(view, result);
       return next(view);
     }
+    case Op::kToBool: {
+      V truth = kNoValue;
+      if (!truth_value(view, peek(1), &truth)) return done_ ? HookResult::kContinue : raised(view);
+      pop(view, 1);
+      push(view, truth);
+      return next(view);
+    }
     case Op::kUnaryNegative:
     case Op::kUnaryPositive:
     case Op::kUnaryInvert: {

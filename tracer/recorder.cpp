@@ -595,6 +595,7 @@ HookResult Recorder::record(vm::ThreadView& view) {
     case Op::kImportName:
     case Op::kImportFrom:
     case Op::kMakeFunction:
+    case Op::kSetFunctionAttribute:
     case Op::kLoadAssertionError: return record_names(view, op, arg);
 
     case Op::kLoadAttr:
@@ -607,6 +608,7 @@ HookResult Recorder::record(vm::ThreadView& view) {
     case Op::kCompareOp:
     case Op::kIsOp:
     case Op::kContainsOp:
+    case Op::kToBool:
     case Op::kUnaryNot:
     case Op::kUnaryNegative:
     case Op::kUnaryPositive:
@@ -660,6 +662,7 @@ HookResult Recorder::record(vm::ThreadView& view) {
     case Op::kBuildString:
     case Op::kBuildSlice:
     case Op::kFormatValue:
+    case Op::kConvertValue:
     case Op::kListAppend:
     case Op::kListExtend:
     case Op::kListToTuple:

@@ -28,6 +28,10 @@ bool super_parts(PyObject* super, PyTypeObject** type, PyObject** self, PyTypeOb
 // Name of a getset, member or method descriptor's owner and whether it is written in C.
 bool is_c_descriptor(PyObject* descriptor);
 
+// Does the code handle exceptions. From 3.12 on, all of a generator's code stands under a handler that turns StopIteration into
+// RuntimeError: that is none of its own.
+bool has_handlers(PyCodeObject* code);
+
 // A suspended generator of a generator function, to go on at a code unit, with local variables and value stack (count slots, null allowed;
 // those that are not given are null). A new reference, or null with an exception.
 PyObject* suspended_generator(PyFunctionObject* function, int unit, PyObject* const* slots, int count);

@@ -296,7 +296,7 @@ bool TraceEmitter::emit_load() {
       a_.test(dword_ptr(rax, layout_.type_flags), static_cast<uint32_t>(layout_.managed_dict_flag));
       a_.jz(other);
       a_.mov(rax, qword_ptr(rdi, layout_.managed_dict));
-      if (layout_.odd_values) {  // inline values have no dict
+      if (layout_.values == PythonLayout::kValuesOdd) {  // inline values have no dict
         Label dict = a_.newLabel();
         a_.test(eax, 1);
         a_.jz(dict);
@@ -313,18 +313,19 @@ bool TraceEmitter::emit_load() {
     case Op::k_load_value: {
       Label none = a_.newLabel();
       load(rcx, arg(0));
-      a_.mov(rax, qword_ptr(rcx, layout_.managed_values));
-      if (layout_.odd_values) {
-        a_.mov(rcx, rax);
-        a_.xor_(eax, eax);
-        a_.test(ecx, 1);
-        a_.jz(none);
-        a_.lea(rax, qword_ptr(rcx, 1));
+      a_.xor_(eax, eax);
+      if (layout_.values == PythonLayout::kValuesInside) {
+        a_.cmp(byte_ptr(rcx, layout_.values_valid), 0);
       } else {
-        a_.test(rax, rax);
-        a_.jz(none);
+        a_.mov(rcx, qword_ptr(rcx, layout_.managed_values));
+        if (layout_.values == PythonLayout::kValuesOdd) {
+          a_.test(ecx, 1);
+        } else {
+          a_.test(rcx, rcx);
+        }
       }
-      a_.mov(rax, qword_ptr(rax, static_cast<int32_t>(layout_.first_value + 8 * inst.imm)));
+      a_.jz(none);
+      a_.mov(rax, qword_ptr(rcx, static_cast<int32_t>(layout_.first_value + 8 * inst.imm)));
       a_.bind(none);
       result_object(rax, true);
       return true;

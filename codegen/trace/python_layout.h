@@ -23,8 +23,14 @@ struct PythonLayout {
   int32_t type_flags = 0, type_version = 0;        // tp_flags, tp_version_tag
   uint64_t managed_dict_flag = 0;                  // bit in tp_flags
   int32_t managed_dict = 0, managed_values = 0;    // from the object: pointers to its dict and to its inline values
-  bool odd_values = false;                         // 3.12: one word for both; the values' address less one, where they are there
-  int32_t first_value = 0;                         // from the inline values: value 0
+  // Where inline values are.
+  enum Values : uint8_t {
+    kValuesBehind,  // 3.11: behind a pointer of their own
+    kValuesOdd,     // 3.12: one word for dict and values; their address less one, where they are there
+    kValuesInside,  // 3.13: in the object, where a byte says that they are valid
+  } values = kValuesBehind;
+  int32_t values_valid = 0;                        // kValuesInside: that byte
+  int32_t first_value = 0;                         // value 0 from what managed_values holds, or from the object
   int32_t heap_type_keys = 0, keys_version = 0;    // ht_cached_keys; dk_version in it
   int32_t dict_version = 0, dict_used = 0;         // ma_version_tag, ma_used
   int32_t function_version = 0;                    // func_version

@@ -2,7 +2,7 @@
 // sizes and kind in 4 bytes, version in 4 bytes}, and where an instance with a managed dict keeps it:
 //   3.11: pointers to its inline values and to its dict 32 and 24 bytes in front
 //   3.12: one word 24 bytes in front: the dict, or the address before the inline values, an odd number
-//   3.13: the dict 24 bytes in front; inline values are within the object, so generated code leaves them alone
+//   3.13: the dict 24 bytes in front; inline values within the object, behind {capacity, size, embedded, valid} in 8 bytes
 #include <Python.h>
 
 #include <cstddef>
@@ -21,7 +21,6 @@ const codegen::PythonLayout& python_layout() {
     out.type_version = offsetof(PyTypeObject, tp_version_tag);
     out.managed_dict_flag = Py_TPFLAGS_MANAGED_DICT;
     out.managed_dict = -24;
-    out.first_value = 0;
     out.heap_type_keys = offsetof(PyHeapTypeObject, ht_cached_keys);
     out.keys_version = 12;
     out.dict_version = offsetof(PyDictObject, ma_version_tag);
@@ -40,8 +39,15 @@ const codegen::PythonLayout& python_layout() {
     out.long_size = offsetof(PyLongObject, long_value.lv_tag);
     out.long_digits = offsetof(PyLongObject, long_value.ob_digit);
     out.immortal_objects = true;
+#if PY_VERSION_HEX >= 0x030d0000
+    out.values = codegen::PythonLayout::kValuesInside;
+    out.values_valid = sizeof(PyObject) + 3;
+    out.first_value = sizeof(PyObject) + 8;
+#else
+    out.values = codegen::PythonLayout::kValuesOdd;
     out.managed_values = -24;
-    out.odd_values = true;
+    out.first_value = 1;
+#endif
 #else
     out.long_style = codegen::PythonLayout::kSizedDigits;
     out.long_size = offsetof(PyVarObject, ob_size);

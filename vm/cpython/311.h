@@ -200,6 +200,8 @@ void set_exception(PyObject* exception);
 PyObject* take_duplicate_key();
 
 inline PyObject* type_dict(PyTypeObject* type) { return Py_XNewRef(type->tp_dict); }  // new reference
+// Makes an instance's dict the only place of its items: its version tells of every change then. false where that cannot be.
+inline bool own_items(PyObject*) { return true; }
 // 0: none.
 inline uint32_t current_version(const PyTypeObject* type) {
   return (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;

@@ -148,6 +148,8 @@ inline PyObject* managed_dict(PyObject* object) {
   return _PyDictOrValues_IsValues(either) ? nullptr : _PyDictOrValues_GetDict(either);
 }
 
+// Makes an instance's dict the only place of its items: its version tells of every change then. false where that cannot be.
+inline bool own_items(PyObject*) { return true; }
 // 0: none.
 inline uint32_t current_version(const PyTypeObject* type) {
   return (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;

@@ -14,6 +14,17 @@
 
 namespace dynvm::vm::cpython {
 
+bool own_items(PyObject* object) {
+  auto* dict = reinterpret_cast<PyDictObject*>(object);
+  if (!PyDict_CheckExact(object) || dict->ma_values == nullptr || !dict->ma_values->embedded) return true;
+  // Stores to the instance's inline values leave the version alone. popitem() gives a dict a table of its own.
+  PyObject* last = PyDict_GET_SIZE(object) != 0 ? PyObject_CallMethod(object, "popitem", nullptr) : nullptr;
+  const bool done = last != nullptr && PyDict_SetItem(object, PyTuple_GET_ITEM(last, 0), PyTuple_GET_ITEM(last, 1)) == 0;
+  Py_XDECREF(last);
+  PyErr_Clear();
+  return done && dict->ma_values == nullptr;
+}
+
 PyObject* make_generator(PyThreadState*, Frame* frame) {
   auto* generator = reinterpret_cast<PyGenObject*>(_Py_MakeCoro(function_of(frame)));
   if (generator == nullptr) return nullptr;

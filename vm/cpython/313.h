@@ -151,6 +151,8 @@ inline PyDictValues* writable_values(PyObject* object) {
   return values != nullptr && managed_dict(object) == nullptr ? values : nullptr;
 }
 
+// Makes an instance's dict the only place of its items: its version tells of every change then. false where that cannot be.
+bool own_items(PyObject* dict);
 inline uint32_t current_version(const PyTypeObject* type) { return type->tp_version_tag; }  // 0: none
 inline PyObject* import_function(PyThreadState* tstate) { return tstate->interp->imports.import_func; }
 inline int optional_attribute(PyObject* object, PyObject* name, PyObject** value) { return PyObject_GetOptionalAttr(object, name, value); }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "vm/objects.h"
+#include "vm/vm.h"
 
 namespace dynvm::vm {
 
@@ -45,8 +46,10 @@ PyObject* instance_dict(PyObject* object) {
     PyObject* dict = PyObject_GenericGetDict(object, nullptr);
     Py_XDECREF(dict);
     PyErr_Clear();
+    slot = _PyObject_GetDictPtr(object);
+    if (slot == nullptr) return nullptr;
   }
-  return *slot;
+  return *slot != nullptr && cpython::own_items(*slot) ? *slot : nullptr;
 }
 
 bool may_have_dict(PyObject* object) {
@@ -83,6 +86,18 @@ bool is_c_descriptor(PyObject* descriptor) {
   PyTypeObject* type = Py_TYPE(descriptor);
   return type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type || type == &PyMethodDescr_Type ||
          type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type;
+}
+
+bool has_handlers(PyCodeObject* code) {
+  if (PyBytes_GET_SIZE(code->co_exceptiontable) == 0) return false;
+  constexpr int kStopIterationError = 3;  // CALL_INTRINSIC_1's argument
+  cpython::HandlerEntry entry;
+  for (int unit = 0; unit < Py_SIZE(code); ++unit) {
+    if (!cpython::find_handler(code, unit, &entry)) continue;
+    const cpython::Decoded first = cpython::decode_unit(code, entry.handler, 0);
+    if (first.info.op != Op::kCallIntrinsic1 || first.arg != kStopIterationError) return true;
+  }
+  return false;
 }
 
 PyObject* suspended_generator(PyFunctionObject* function, int unit, PyObject* const* slots, int count) {
