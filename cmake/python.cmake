@@ -1,6 +1,6 @@
 # The Python that dynvm is built for, and its torch.
 #
-# Input: DYNVM_PYTHON. Outputs: DYNVM_PYTHON_VERSION ("3.11.7"), DYNVM_PYTHON_TAG ("cp311"), DYNVM_PYTHON_PREFIX (of the
+# Input: DYNVM_PYTHON. Outputs: DYNVM_PYTHON_VERSION ("3.11.7"), DYNVM_PYTHON_TAG ("cp311"), DYNVM_PYTHON_NUMBER ("311"), DYNVM_PYTHON_PREFIX (of the
 #   environment), DYNVM_TORCH_VERSION ("" without torch), DYNVM_TORCH_DIR; targets Python::Module (headers only: the VM
 #   library takes its symbols from the process) and, where there is a libpython to link, Python::Python for tests.
 # find_package(Torch) itself is left to runtime/torch, so that its variables stay there.
@@ -11,6 +11,7 @@ set(Python_EXECUTABLE "${DYNVM_PYTHON}")
 find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module OPTIONAL_COMPONENTS Development.Embed)
 set(DYNVM_PYTHON_VERSION ${Python_VERSION})
 set(DYNVM_PYTHON_TAG cp${Python_VERSION_MAJOR}${Python_VERSION_MINOR})
+set(DYNVM_PYTHON_NUMBER ${Python_VERSION_MAJOR}${Python_VERSION_MINOR})
 
 execute_process(
   COMMAND "${DYNVM_PYTHON}" -c [[

@@ -4,10 +4,11 @@
 //   dynvm's, with its own executable, prefix, encodings and modules. The shim finds Python's version, loads the VM
 //   library made for it, and calls its dynvm_main in place of main.
 // Inputs: the process's symbols; DYNVM_LAUNCH, DYNVM_USER_PRELOAD, LD_PRELOAD, as launcher.c sets them.
-// Outputs: main's exit status; the environment as it was before the launcher.
+// Outputs: main's exit status; where the VM library of this Python is missing, 127 and which ones there are; the environment as it was before the launcher.
 // Invariants: no Python symbol at link time. A process other than the one that the launcher became is left alone; its
 //   environment keeps the variables, so that Python may come later in a chain of exec (a wrapper script as `python`).
 // Tests: tests/launcher/.
+#include <dirent.h>
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
@@ -42,6 +43,23 @@ static int library_path(char* path, size_t size, const char* version) {
   return length > 0 && (size_t)length < size;
 }
 
+// Says which Python versions the folder of `path` has VM libraries for.
+static void print_versions(const char* path) {
+  char folder[PATH_MAX];
+  snprintf(folder, sizeof folder, "%s", path);
+  char* slash = strrchr(folder, '/');
+  if (slash != NULL) *slash = 0;
+  DIR* entries = opendir(slash == NULL ? "." : folder);
+  int found = 0, digits, end;
+  for (struct dirent* entry; entries != NULL && (entry = readdir(entries)) != NULL;) {
+    end = 0;
+    if (sscanf(entry->d_name, "libdynvm-cp3%d.so%n", &digits, &end) != 1 || end == 0 || entry->d_name[end] != 0) continue;
+    fprintf(stderr, "%s3.%d", found++ ? ", " : "dynvm: this installation serves Python ", digits);
+  }
+  fprintf(stderr, found ? "\n" : "dynvm: there is no VM library in %s\n", folder);
+  if (entries != NULL) closedir(entries);
+}
+
 static int dynvm_entry(int argc, char** argv, char** environment) {
   (void)environment;
   restore_environment();
@@ -49,6 +67,11 @@ static int dynvm_entry(int argc, char** argv, char** environment) {
   char path[PATH_MAX];
   if (!library_path(path, sizeof path, version())) {
     fprintf(stderr, "dynvm: no VM library can be named for Python %s\n", version());
+    return 127;
+  }
+  if (access(path, R_OK) != 0) {
+    fprintf(stderr, "dynvm: Python %s has no VM library\n", version());
+    print_versions(path);
     return 127;
   }
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

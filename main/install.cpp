@@ -27,7 +27,7 @@ std::string bridge_path() {
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(&bridge_path), &info) == 0 || info.dli_fname == nullptr) return {};
   std::string path = info.dli_fname;
-  return path.substr(0, path.rfind('/') + 1) + "libdynvm_torch.so";
+  return path.substr(0, path.rfind('/') + 1) + DYNVM_TORCH_LIBRARY;
 }
 
 }  // namespace

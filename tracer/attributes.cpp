@@ -22,11 +22,11 @@ PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); 
 
 // The `__getattribute__` that all ordinary classes have.
 PyObject* object_getattribute() {
-  static PyObject* found = PyDict_GetItemString(PyBaseObject_Type.tp_dict, "__getattribute__");
+  static PyObject* found = vm::own_attribute(&PyBaseObject_Type, "__getattribute__");
   return found;
 }
 PyObject* module_getattribute() {
-  static PyObject* found = PyDict_GetItemString(PyModule_Type.tp_dict, "__getattribute__");
+  static PyObject* found = vm::own_attribute(&PyModule_Type, "__getattribute__");
   return found;
 }
 
@@ -283,8 +283,7 @@ Recorder::Attribute Recorder::look_up_super(V v, PyObject* name) {
   guard_type_unchanged(self_type);
   for (i++; i < n && d == nullptr; i++) {
     auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i));
-    d = PyDict_GetItemWithError(base->tp_dict, name);
-    PyErr_Clear();
+    d = vm::own_attribute(base, name);
   }
   if (d == nullptr) return result;
   if (PyFunction_Check(d) || Py_TYPE(d) == &PyMethodDescr_Type || Py_TYPE(d) == &PyWrapperDescr_Type) {
@@ -319,8 +318,7 @@ HookResult Recorder::load_attribute(vm::ThreadView& view, PyObject* name, bool m
   switch (a.kind) {
     case Attribute::kValue:
       pop(view, 1);
-      if (method) push(view, null_);
-      push(view, a.value);
+      push_callable(view, a.value, method);
       return next(view);
     case Attribute::kMethod: {
       V self = a.args.empty() ? v : a.args[0];
@@ -373,8 +371,7 @@ HookResult Recorder::load_attribute(vm::ThreadView& view, PyObject* name, bool m
   if (done_) return HookResult::kContinue;
   if (a.kind == Attribute::kValue) {
     pop(view, 1);
-    if (method) push(view, null_);
-    push(view, a.value);
+    push_callable(view, a.value, method);
     return next(view);
   }
   if (is_tensor(concrete(v))) return torch_operator(view, IrOp::k_get_attr, {v, constant(name)}, method ? 1 : 0, 1, "tensor attribute");
@@ -384,16 +381,60 @@ HookResult Recorder::load_attribute(vm::ThreadView& view, PyObject* name, bool m
     V folded = constant(value);
     Py_DECREF(value);
     pop(view, 1);
-    if (method) push(view, null_);
-    push(view, folded);
+    push_callable(view, folded, method);
     return next(view);
   }
   bool ok = true;
   V result = run_residual(a.kind == Attribute::kKnown ? IrOp::k_get_attr_known : IrOp::k_get_attr, {v, constant(name)}, 0, &ok);
   if (!ok) return raised(view);
   pop(view, 1);
-  if (method) push(view, null_);
-  push(view, result);
+  push_callable(view, result, method);
+  return next(view);
+}
+
+// super().name: the super object is made in the trace only where somebody needs it.
+HookResult Recorder::load_super_attribute(vm::ThreadView& view, int arg) {
+  PyObject* name = PyTuple_GET_ITEM(top().code->co_names, arg >> 2);
+  const bool method = (arg & 1) != 0;
+  V super = peek(3), cls = peek(2), self = peek(1);
+  if (concrete(super) != reinterpret_cast<PyObject*>(&PySuper_Type) || !promote(super) || !promote(cls)) {
+    if (!done_) give_up(Abort::k_opcode, "LoadSuperAttr");
+    return HookResult::kContinue;
+  }
+  if (at(self).kind == Value::kObject) know_type(self);
+  if (done_) return HookResult::kContinue;
+  bool ok = true;
+  V object_value = run_residual(IrOp::k_call_pure, {super, cls, self}, -1, &ok);
+  if (!ok) return raised(view);
+  at(object_value).items = {self};
+  at(object_value).type_known = true;
+  Attribute a = look_up_super(object_value, name);
+  if (done_) return HookResult::kContinue;
+  V value = kNoValue;
+  if (a.kind == Attribute::kMethod) {
+    V owner = a.args.empty() ? self : a.args[0];
+    if (method) {
+      pop(view, 3);
+      push(view, a.value);
+      push(view, owner);
+      return next(view);
+    }
+    PyObject* function = concrete(a.value);
+    if (PyFunction_Check(function)) {
+      PyObject* bound = PyMethod_New(function, concrete(owner));
+      if (bound == nullptr) return raised(view);
+      value = virtual_object(Value::kMethod, {a.value, owner}, bound);
+      Py_DECREF(bound);
+    }
+  } else if (a.kind == Attribute::kValue) {
+    value = a.value;
+  }
+  if (value == kNoValue) {
+    value = run_residual(a.kind == Attribute::kKnown ? IrOp::k_get_attr_known : IrOp::k_get_attr, {object_value, constant(name)}, 0, &ok);
+    if (!ok) return raised(view);
+  }
+  pop(view, 3);
+  push_callable(view, value, method);
   return next(view);
 }
 
@@ -426,7 +467,7 @@ HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
   guard_type_unchanged(type);
   if (done_) return HookResult::kContinue;
   PyObject* setattr = _PyType_Lookup(type, interned("__setattr__"));
-  static PyObject* object_setattr = PyDict_GetItemString(PyBaseObject_Type.tp_dict, "__setattr__");
+  static PyObject* object_setattr = vm::own_attribute(&PyBaseObject_Type, "__setattr__");
   if (setattr != object_setattr) {
     if (setattr != nullptr && PyFunction_Check(setattr)) {
       std::vector<V> args{object_value, constant(name), value};
@@ -471,6 +512,7 @@ HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
 }
 
 HookResult Recorder::record_attributes(vm::ThreadView& view, Op op, int arg) {
+  if (op == Op::kLoadSuperAttr) return load_super_attribute(view, arg);
   PyObject* name = PyTuple_GET_ITEM(top().code->co_names, arg);
   switch (op) {
     case Op::kLoadAttr: return load_attribute(view, name, false);

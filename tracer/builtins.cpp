@@ -176,7 +176,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       PyObject* cls = concrete(args[1]);
       auto plain = [](PyObject* c) {
         if (!PyType_Check(c)) return false;
-        static PyObject* check = PyDict_GetItemString(PyType_Type.tp_dict, "__instancecheck__");
+        static PyObject* check = vm::own_attribute(&PyType_Type, "__instancecheck__");
         PyObject* own = _PyType_Lookup(Py_TYPE(c), interned_instancecheck());
         return own == check || strncmp(Py_TYPE(c)->tp_name, "_TensorMeta", 11) == 0 || strncmp(Py_TYPE(c)->tp_name, "_ParameterMeta", 14) == 0 ||
                strncmp(Py_TYPE(c)->tp_name, "_BufferMeta", 11) == 0;

@@ -343,9 +343,9 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
   if (touches_torch(o, args)) return torch_call(view, callee, args, kwnames, pops);
 
   // A class whose instances are made by object.__new__ and initialised in Python: the __init__ is followed.
-  static PyObject* object_new = PyDict_GetItemString(PyBaseObject_Type.tp_dict, "__new__");
+  static PyObject* object_new = vm::own_attribute(&PyBaseObject_Type, "__new__");
   PyObject* meta_call = _PyType_Lookup(Py_TYPE(o), interned("__call__"));
-  static PyObject* type_call = PyDict_GetItemString(PyType_Type.tp_dict, "__call__");
+  static PyObject* type_call = vm::own_attribute(&PyType_Type, "__call__");
   PyObject* make = _PyType_Lookup(type, interned("__new__"));
   PyObject* init = _PyType_Lookup(type, interned("__init__"));
   if (meta_call == type_call && make == object_new && init != nullptr && PyFunction_Check(init) && !(type->tp_flags & Py_TPFLAGS_IS_ABSTRACT)) {
@@ -447,17 +447,15 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
       PyObject* kwnames = vm::kwnames(view.ip);
       auto& slots = top().slots;
       std::vector<V> args(slots.end() - arg, slots.end());
-      V below = peek(arg + 2), callee = peek(arg + 1);
-      if (below != null_) {
-        args.insert(args.begin(), callee);
-        callee = below;
-      }
+      V callee = peek(arg + 2), self = peek(arg + 1);
+      if (callee == null_) std::swap(callee, self);
+      if (self != null_) args.insert(args.begin(), self);
       return call(view, callee, std::move(args), kwnames, arg + 2);
     }
     case Op::kCallFunctionEx: {
       bool with_dict = arg & 1;
       V dict = with_dict ? peek(1) : null_;
-      V tuple = peek(with_dict ? 2 : 1), callee = peek(with_dict ? 3 : 2);
+      V tuple = peek(with_dict ? 2 : 1), callee = peek((with_dict ? 3 : 2) + (vm::kLoneCallableFirst ? 1 : 0));
       int pops = (with_dict ? 1 : 0) + 3;
       std::vector<V> args;
       if (known_items(tuple, &args)) {
@@ -514,8 +512,8 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
         case vm::Continuation::kMethodAttribute:
         case vm::Continuation::kReplaceMethod:
           shadow_pop(1);
-          shadow_push(null_);
-          shadow_push(result);
+          shadow_push(vm::kLoneCallableFirst ? result : null_);
+          shadow_push(vm::kLoneCallableFirst ? null_ : result);
           break;
         case vm::Continuation::kForGenerator: shadow_pop(1); break;
         case vm::Continuation::kSendGenerator:

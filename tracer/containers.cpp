@@ -1,6 +1,9 @@
 // Recording of building and taking apart containers: tuples, lists and dicts stay virtual until something needs the object. See recorder.h.
 #include "tracer/recorder.h"
 
+// 3.13's public headers no longer have it.
+extern "C" PyObject* _PyList_Extend(PyListObject* list, PyObject* iterable);
+
 namespace dynvm::tracer {
 
 using ir::kNoRef;
@@ -158,6 +161,7 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
       V value = peek(with_spec ? 2 : 1), spec = with_spec ? peek(1) : null_;
       return residual(view, IrOp::k_format_value, {value, spec}, arg & 3, with_spec ? 2 : 1);
     }
+    case Op::kConvertValue: return residual(view, IrOp::k_format_value, {peek(1), null_}, arg, 1);
     case Op::kListAppend: {
       V list = peek(arg + 1), item = peek(1);
       if (at(list).kind == Value::kList && at(list).object == kNoRef) {

@@ -23,7 +23,7 @@ PyObject* sum_function() {
 V Recorder::make_generator(V function, const std::vector<V>& args, PyObject* kwnames) {
   auto* f = reinterpret_cast<PyFunctionObject*>(concrete(function));
   auto* code = reinterpret_cast<PyCodeObject*>(f->func_code);
-  if ((code->co_flags & kGeneratorFlags) != CO_GENERATOR || PyBytes_GET_SIZE(code->co_exceptiontable) > 0) return kNoValue;
+  if ((code->co_flags & kGeneratorFlags) != CO_GENERATOR || vm::has_handlers(code)) return kNoValue;
   if (!know_function(function)) return kNoValue;
   std::vector<V> locals;
   if (!bind_arguments(function, args, kwnames, &locals) || done_) return kNoValue;

@@ -59,8 +59,7 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
         give_up(Abort::k_exception, "NameError");
         return HookResult::kContinue;
       }
-      if (global && (arg & 1)) push(view, null_);
-      push(view, value);
+      push_callable(view, value, global && (arg & 1));
       return next(view);
     }
     case Op::kStoreName:
@@ -167,6 +166,32 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
       pop(view, depth - 1);
       push(view, function);
       return next(view);
+    }
+    case Op::kSetFunctionAttribute: {
+      // The evaluator stores into the function that it has just made.
+      V function = peek(1), value = peek(2);
+      size_t field = offsetof(PyFunctionObject, func_defaults);
+      auto& known = functions_[function];
+      if (arg == 8) {
+        if (!at(value).items_known) {
+          give_up(Abort::k_opcode, "SetFunctionAttribute with an unknown closure");
+          return HookResult::kContinue;
+        }
+        field = offsetof(PyFunctionObject, func_closure);
+        at(function).items = at(value).items;
+      } else if (arg == 4) {
+        field = offsetof(PyFunctionObject, func_annotations);
+      } else if (arg == 2) {
+        field = offsetof(PyFunctionObject, func_kwdefaults);
+        known.second = value;
+      } else {
+        known.first = value;
+      }
+      emit(IrOp::k_store_field, Type::kVoid, {as_object(function), as_object(value)}, static_cast<int64_t>(field));
+      effect();
+      shadow_pop(2);
+      shadow_push(function);
+      return HookResult::kContinue;
     }
     case Op::kLoadAssertionError: shadow_push(constant(PyExc_AssertionError)); return HookResult::kContinue;
     case Op::kImportName: {

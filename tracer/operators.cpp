@@ -254,6 +254,13 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
       push(view, result);
       return next(view);
     }
+    case Op::kToBool: {
+      V truth = kNoValue;
+      if (!truth_value(view, peek(1), &truth)) return done_ ? HookResult::kContinue : raised(view);
+      pop(view, 1);
+      push(view, truth);
+      return next(view);
+    }
     case Op::kUnaryNegative:
     case Op::kUnaryPositive:
     case Op::kUnaryInvert: {
@@ -470,7 +477,7 @@ V Recorder::item_of(V container, V key) {
   bool hashes_plainly = PyUnicode_CheckExact(k) || PyLong_CheckExact(k) || PyType_CheckExact(k) || is_tensor(k);
   if (PyDict_Check(c) && !dict) {  // defaultdict and other subclasses without an own __getitem__, for a key that is there
     PyObject* getitem = _PyType_Lookup(Py_TYPE(c), PyUnicode_InternFromString("__getitem__"));
-    dict = getitem != nullptr && getitem == PyDict_GetItemString(PyDict_Type.tp_dict, "__getitem__");
+    dict = getitem != nullptr && getitem == vm::own_attribute(&PyDict_Type, "__getitem__");
     if (dict && promote(container)) {
       know_type(container);
       guard_type_unchanged(Py_TYPE(c));

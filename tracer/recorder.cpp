@@ -334,6 +334,12 @@ void Recorder::push(vm::ThreadView& view, V v) {
   shadow_push(v);
 }
 
+void Recorder::push_callable(vm::ThreadView& view, V v, bool alone) {
+  if (alone && !vm::kLoneCallableFirst) push(view, null_);
+  push(view, v);
+  if (alone && vm::kLoneCallableFirst) push(view, null_);
+}
+
 HookResult Recorder::next(vm::ThreadView& view) {
   view.ip = vm::next(view.ip);  // also when given up: what the instruction does has been done
   return HookResult::kReload;
@@ -552,6 +558,27 @@ HookResult Recorder::record(vm::ThreadView& view) {
       shadow_pop(1);
       return HookResult::kContinue;
     case Op::kDeleteFast: slot(arg) = null_; return HookResult::kContinue;
+    case Op::kLoadFastAndClear: {
+      V v = slot(arg);
+      if (at(v).kind == Value::kObject && frames_.size() == 1 && v != null_) {
+        // Whether the variable is bound decides what the stack holds.
+        if (concrete(v) == nullptr) {
+          guard(IrOp::k_guard_is, {at(v).ref, const_ref(nullptr)}, -1);
+          v = null_;
+        } else if (!known('b', &values_, v)) {
+          guard(IrOp::k_guard_bound, {at(v).ref});
+        }
+      }
+      shadow_push(v);
+      slot(arg) = null_;
+      return HookResult::kContinue;
+    }
+    case Op::kEndSend: {
+      V value = peek(1);
+      shadow_pop(2);
+      shadow_push(value);
+      return HookResult::kContinue;
+    }
 
     case Op::kLoadGlobal:
     case Op::kLoadName:
@@ -568,10 +595,12 @@ HookResult Recorder::record(vm::ThreadView& view) {
     case Op::kImportName:
     case Op::kImportFrom:
     case Op::kMakeFunction:
+    case Op::kSetFunctionAttribute:
     case Op::kLoadAssertionError: return record_names(view, op, arg);
 
     case Op::kLoadAttr:
     case Op::kLoadMethod:
+    case Op::kLoadSuperAttr:
     case Op::kStoreAttr:
     case Op::kDeleteAttr: return record_attributes(view, op, arg);
 
@@ -579,6 +608,7 @@ HookResult Recorder::record(vm::ThreadView& view) {
     case Op::kCompareOp:
     case Op::kIsOp:
     case Op::kContainsOp:
+    case Op::kToBool:
     case Op::kUnaryNot:
     case Op::kUnaryNegative:
     case Op::kUnaryPositive:
@@ -632,6 +662,7 @@ HookResult Recorder::record(vm::ThreadView& view) {
     case Op::kBuildString:
     case Op::kBuildSlice:
     case Op::kFormatValue:
+    case Op::kConvertValue:
     case Op::kListAppend:
     case Op::kListExtend:
     case Op::kListToTuple:

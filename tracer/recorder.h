@@ -178,6 +178,7 @@ class Recorder {
   V& slot(int index) { return top().slots[index]; }
   void pop(vm::ThreadView& view, int n);
   void push(vm::ThreadView& view, V v);        // pushes a new reference to its concrete object
+  void push_callable(vm::ThreadView& view, V v, bool alone);  // alone: into the two slots of a call, with NULL for self
   void shadow_pop(int n) { auto& s = top().slots; s.resize(s.size() - n); }
   void shadow_push(V v) { top().slots.push_back(v); }
   Handler next(vm::ThreadView& view);
@@ -220,6 +221,7 @@ class Recorder {
   Attribute bind_class_attribute(V object, PyObject* descriptor);
   V instance_item(V object, PyObject* name, bool* hidden);
   Handler load_attribute(vm::ThreadView& view, PyObject* name, bool method);
+  Handler load_super_attribute(vm::ThreadView& view, int arg);
   Handler store_attribute(vm::ThreadView& view, PyObject* name);
 
   // --- generators.cpp

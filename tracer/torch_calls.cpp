@@ -277,8 +277,7 @@ HookResult Recorder::torch_operator(vm::ThreadView& view, IrOp op, std::vector<V
   }
   Py_CLEAR(raw_result_);
   pop(view, pops);
-  if (method) push(view, null_);
-  if (pushes) push(view, result);
+  if (pushes) push_callable(view, result, method);
   return next(view);
 }
 

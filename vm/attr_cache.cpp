@@ -32,7 +32,7 @@ AttrAccess access_of(PyTypeObject* type, AttrEntry* entry) {
     if (!PyFunction_Check(getattr)) return AttrAccess::kOpaque;
     entry->getattr = reinterpret_cast<PyFunctionObject*>(getattr);
   }
-  if (getattribute == nullptr || getattribute == PyDict_GetItem(PyBaseObject_Type.tp_dict, g_names.n_getattribute)) {
+  if (getattribute == nullptr || getattribute == _PyType_Lookup(&PyBaseObject_Type, g_names.n_getattribute)) {
     return AttrAccess::kGeneric;
   }
   if (!PyFunction_Check(getattribute)) return AttrAccess::kOpaque;
@@ -76,7 +76,7 @@ AttrKind kind_of(PyTypeObject* type, PyObject* descriptor, AttrEntry* entry) {
 AttrEntry* fill_attr(AttrEntry* entry, PyTypeObject* type, PyObject* name) {
   if (!PyUnicode_CheckExact(name)) return nullptr;
   PyObject* descriptor = _PyType_Lookup(type, name);
-  const uint32_t version = (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+  const uint32_t version = cpython::current_version(type);
   if (version == 0) {
     PyErr_Clear();
     return nullptr;

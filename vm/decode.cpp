@@ -71,31 +71,49 @@ bool has_name(Op op) {
   switch (op) {
     case Op::kLoadGlobal: case Op::kLoadName: case Op::kStoreName: case Op::kDeleteName: case Op::kStoreGlobal:
     case Op::kDeleteGlobal: case Op::kLoadAttr: case Op::kLoadMethod: case Op::kStoreAttr: case Op::kDeleteAttr:
-    case Op::kImportName: case Op::kImportFrom:
+    case Op::kImportName: case Op::kImportFrom: case Op::kLoadSuperAttr: case Op::kLoadFromDictOrGlobals:
       return true;
     default:
       return false;
   }
 }
 
-bool counts(const cpython::OpcodeInfo& info) { return info.direction < 0 && info.op != Op::kJumpBackwardNoInterrupt; }
+// One instruction of dynvm's, as the code object has it.
+struct Step {
+  Op op;
+  int arg;
+  int start;       // first code unit, prefixes included, and kSecondHalf
+  int unit;        // of the instruction proper
+  int behind;      // first unit of the next one
+  int target;      // unit that it jumps to, or -1
+  int kwnames;     // constant with the names of a call's keywords, or -1
+  bool backward, valid;
+};
 
-// Calls visit(first unit, unit proper, info, arg, kwnames index or -1, unit behind) for each instruction.
+bool counts(const Step& step) { return step.backward && step.op != Op::kJumpBackwardNoInterrupt; }
+
 template <class Visit>
 void each_instruction(PyCodeObject* code, Visit visit) {
-  const _Py_CODEUNIT* units = cpython::code_units(code);
   const int count = static_cast<int>(Py_SIZE(code));
   int start = 0, extended = 0, kwnames = -1;
   for (int unit = 0; unit < count;) {
-    const int opcode = cpython::original_opcode(units[unit]);
-    const int arg = _Py_OPARG(units[unit]) | extended;
-    const auto& info = cpython::opcode_info(opcode);
+    const cpython::Decoded decoded = cpython::decode_unit(code, unit, extended);
+    const cpython::OpcodeInfo& info = decoded.info;
     const int behind = unit + 1 + info.caches;
-    extended = opcode == cpython::kExtendedArg ? arg << 8 : 0;
-    if (opcode == cpython::kKwNames) kwnames = arg;
-    if (!info.prefix) {
-      visit(start, unit, info, arg, info.op == Op::kCall ? kwnames : -1, behind);
-      if (info.op == Op::kCall) kwnames = -1;
+    extended = decoded.extends ? decoded.arg << 8 : 0;
+    // The constant with a call's names is part of the call.
+    const bool names = decoded.names || (info.op == Op::kLoadConst && behind < count && cpython::is_named_call(code, behind));
+    if (names) kwnames = decoded.arg;
+    if (!info.prefix && !names) {
+      const bool is_call = info.op == Op::kCall;
+      const int target = info.direction == 0 ? -1 : behind + info.direction * decoded.arg + info.skip;
+      const Op op = info.valid ? info.op : Op::kNop;
+      const bool valid = info.valid && (!decoded.named || kwnames >= 0);
+      visit(Step{op, decoded.arg, start, unit, behind, target, is_call ? kwnames : -1, info.direction < 0, valid});
+      if (decoded.two) {
+        visit(Step{decoded.second, decoded.second_arg, unit | kSecondHalf, unit, behind, -1, -1, false, true});
+      }
+      if (is_call) kwnames = -1;
       start = behind;
     }
     unit = behind;
@@ -105,34 +123,34 @@ void each_instruction(PyCodeObject* code, Visit visit) {
 void fill(Code* decoded, Inst* insts, bool plain) {
   PyCodeObject* code = decoded->code;
   int index = 0;
-  each_instruction(code, [&](int, int unit, const cpython::OpcodeInfo& info, int arg, int kwnames, int behind) {
+  each_instruction(code, [&](const Step& step) {
     Inst& inst = insts[index++];
-    const Op op = info.valid ? info.op : Op::kNop;
+    const Op op = step.op;
     inst.handler = g_labels[plain ? static_cast<int>(Form::kCount) : static_cast<int>(op)];
-    inst.position = cpython::code_units(code) + unit;
-    inst.arg = arg;
+    inst.position = cpython::code_units(code) + step.unit;
+    inst.arg = step.arg;
     inst.op = static_cast<uint16_t>(op);
     inst.state = plain ? 0 : kWarmup;
     inst.cache[0] = inst.cache[1] = inst.cache[2] = 0;
-    if (!info.valid) inst.handler = g_labels[static_cast<int>(Form::kCount) + 1];
-    if (info.direction != 0) {
-      const int target = behind + info.direction * arg;
-      inst.cache[0] = reinterpret_cast<uint64_t>(insts + decoded->unit_to_index[target]);
-      if (counts(info)) {
-        const int header = decoded->start_unit[decoded->unit_to_index[target]];
+    if (!step.valid) inst.handler = g_labels[static_cast<int>(Form::kCount) + 1];
+    if (step.target >= 0) {
+      inst.cache[0] = reinterpret_cast<uint64_t>(insts + decoded->unit_to_index[step.target]);
+      if (counts(step)) {
+        const int header = decoded->start_unit[decoded->unit_to_index[step.target]];
         for (int i = 1; i < decoded->counter_count; ++i) {
           if (decoded->counters[i].unit == header) inst.cache[1] = reinterpret_cast<uint64_t>(&decoded->counters[i]);
         }
       }
-    } else if (op == Op::kResume && (arg & 3) == 0) {
+    } else if (op == Op::kResume && (step.arg & 3) == 0) {
       inst.cache[1] = reinterpret_cast<uint64_t>(&decoded->counters[0]);
-      decoded->counters[0].unit = unit;
+      decoded->counters[0].unit = step.unit;
     } else if (op == Op::kLoadConst) {
-      inst.cache[0] = reinterpret_cast<uint64_t>(PyTuple_GET_ITEM(code->co_consts, arg));
+      inst.cache[0] = reinterpret_cast<uint64_t>(PyTuple_GET_ITEM(code->co_consts, step.arg));
     } else if (op == Op::kCall) {
-      if (kwnames >= 0) inst.cache[2] = reinterpret_cast<uint64_t>(PyTuple_GET_ITEM(code->co_consts, kwnames));
+      if (step.kwnames >= 0) inst.cache[2] = reinterpret_cast<uint64_t>(PyTuple_GET_ITEM(code->co_consts, step.kwnames));
     } else if (has_name(op)) {
-      inst.cache[2] = reinterpret_cast<uint64_t>(PyTuple_GET_ITEM(code->co_names, op == Op::kLoadGlobal ? arg >> 1 : arg));
+      const int name = op == Op::kLoadGlobal ? step.arg >> 1 : op == Op::kLoadSuperAttr ? step.arg >> 2 : step.arg;
+      inst.cache[2] = reinterpret_cast<uint64_t>(PyTuple_GET_ITEM(code->co_names, name));
     }
   });
 }
@@ -140,15 +158,19 @@ void fill(Code* decoded, Inst* insts, bool plain) {
 // Puts fused forms into fast code where the shape alone decides; the rest is fused when operands are seen.
 void fuse(Inst* insts, int count) {
   const auto is = [&](int i, Op op) { return i < count && insts[i].op == static_cast<uint16_t>(op); };
+  const auto is_branch = [&](int i) { return is(i, Op::kPopJumpIfFalse) || is(i, Op::kPopJumpIfTrue); };
   for (int i = 0; i + 1 < count;) {
     int length = 1;
     if (is(i, Op::kLoadFast) && is(i + 1, Op::kLoadFast) && is(i + 2, Op::kBinaryOp)) {
       set_form(&insts[i], Form::kBinaryLL), length = 3;
     } else if (is(i, Op::kLoadFast) && is(i + 1, Op::kLoadConst) && is(i + 2, Op::kBinaryOp)) {
       set_form(&insts[i], Form::kBinaryLC), length = 3;
-    } else if (is(i, Op::kCompareOp) && (is(i + 1, Op::kPopJumpIfFalse) || is(i + 1, Op::kPopJumpIfTrue))) {
+    } else if (is(i, Op::kCompareOp) && is_branch(i + 1)) {
       set_form(&insts[i], Form::kCompareJump), length = 2;
-    } else if (is(i, Op::kIsOp) && (is(i + 1, Op::kPopJumpIfFalse) || is(i + 1, Op::kPopJumpIfTrue))) {
+    } else if (is(i, Op::kCompareOp) && is(i + 1, Op::kToBool) && is_branch(i + 2)) {
+      set_form(&insts[i], Form::kCompareJump), length = 3;
+      insts[i].cache[1] = 1;  // between it and its jump
+    } else if (is(i, Op::kIsOp) && is_branch(i + 1)) {
       set_form(&insts[i], Form::kIsOpJump), length = 2;
     } else if (is(i, Op::kLoadFast) && (is(i + 2, Op::kLoadAttr) || is(i + 2, Op::kLoadMethod)) && is(i + 1, Op::kLoadFast)) {
       // the second LoadFast is better fused with what follows it
@@ -178,9 +200,9 @@ Code* decode(PyCodeObject* code) {
   decoded->code = code;
   decoded->unit_count = static_cast<int32_t>(Py_SIZE(code));
   int inst_count = 0, loops = 0;
-  each_instruction(code, [&](int, int, const cpython::OpcodeInfo& info, int, int, int) {
+  each_instruction(code, [&](const Step& step) {
     ++inst_count;
-    if (counts(info)) ++loops;
+    if (counts(step)) ++loops;
   });
   decoded->inst_count = inst_count;
   // One block: instructions, counters, maps. The instruction array has an end mark that must not be reached.
@@ -198,9 +220,9 @@ Code* decode(PyCodeObject* code) {
   decoded->unit_to_index = reinterpret_cast<int32_t*>(block + inst_bytes + counter_bytes);
   decoded->start_unit = decoded->unit_to_index + decoded->unit_count + 1;
   int index = 0;
-  each_instruction(code, [&](int start, int, const cpython::OpcodeInfo&, int, int, int behind) {
-    for (int unit = start; unit < behind && unit < decoded->unit_count; ++unit) decoded->unit_to_index[unit] = index;
-    decoded->start_unit[index++] = start;
+  each_instruction(code, [&](const Step& step) {
+    for (int unit = step.start; unit < step.behind && unit < decoded->unit_count; ++unit) decoded->unit_to_index[unit] = index;
+    decoded->start_unit[index++] = step.start;
   });
   decoded->unit_to_index[decoded->unit_count] = inst_count;
   decoded->start_unit[inst_count] = decoded->unit_count;
@@ -208,9 +230,9 @@ Code* decode(PyCodeObject* code) {
   decoded->counters[0] = {0, g_call_limit, nullptr, {nullptr, nullptr}, code, 0, true};
   decoded->counter_count = 1;
   if (loops > 0) {
-    each_instruction(code, [&](int, int, const cpython::OpcodeInfo& info, int arg, int, int behind) {
-      if (!counts(info)) return;
-      const int header = decoded->start_unit[decoded->unit_to_index[behind - arg]];
+    each_instruction(code, [&](const Step& step) {
+      if (!counts(step)) return;
+      const int header = decoded->start_unit[decoded->unit_to_index[step.target]];
       for (int i = 1; i < decoded->counter_count; ++i) {
         if (decoded->counters[i].unit == header) return;
       }
@@ -230,7 +252,7 @@ Code* decode(PyCodeObject* code) {
   decoded->simple = (code->co_flags & kFunctionFlags) == kFunctionFlags &&
                     (code->co_flags & (CO_VARARGS | CO_VARKEYWORDS)) == 0 && code->co_kwonlyargcount == 0;
   decoded->generator = (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0;
-  decoded->stub = cpython::is_stub_code(code);
+  decoded->hidden = cpython::is_hidden_code(code);
   ++g_decoded;
   if (!cpython::set_code_extra(code, g_extra_index, decoded)) {
     free_code(decoded);

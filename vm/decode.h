@@ -21,6 +21,9 @@ enum class Form : uint16_t {
   kCount
 };
 
+// Marks the unit of the second of two instructions that one of CPython's is decoded to (vm.h: unit_offset).
+inline constexpr int kSecondHalf = 1 << 28;
+
 struct Code {
   PyCodeObject* code;       // nullptr when dead
   Inst* fast;
@@ -28,7 +31,7 @@ struct Code {
   int32_t argcount;
   int32_t local_count;      // co_nlocalsplus
   bool simple;              // optimized, positional parameters only, no *args, **kwargs or keyword-only ones
-  bool stub;                // CPython's evaluator runs it
+  bool hidden;              // CPython's evaluator runs it
   bool generator;           // starts by making a generator
   int32_t inst_count;
   int32_t unit_count;

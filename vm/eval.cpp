@@ -7,7 +7,7 @@
 // labels below. Instruction bodies stand in insts_*.inc.h, grouped; this file has what is common to them.
 //
 // Invariants
-//  - frame->prev_instr is written (SYNC) before anything that can run other code or look at the frame; elsewhere it is stale.
+//  - The frame's position is written (SYNC) before anything that can run other code or look at the frame; elsewhere it is stale.
 //  - A reference that may be the last one is dropped by DROP, which syncs before the object dies.
 //  - While act.recording, all `ip`s of the activation's frames point into plain code, else into fast code.
 //  - Any instruction of fast code can be executed alone: fused forms only skip slots.
@@ -27,10 +27,6 @@ const void* const* g_label_table = nullptr;
 
 namespace {
 
-struct RangeIterator {  // CPython's _PyRangeIterObject in 3.11
-  PyObject_HEAD
-  long index, start, step, len;
-};
 struct ListIterator {  // listiterobject and tupleiterobject share the layout
   PyObject_HEAD
   Py_ssize_t index;
@@ -45,7 +41,7 @@ inline int quick_truth(PyObject* object) {
   if (object == Py_False || object == Py_None) return 0;
   PyTypeObject* type = Py_TYPE(object);
   if (type == &PyUnicode_Type) return PyUnicode_GET_LENGTH(object) != 0;
-  if (type == &PyLong_Type) return Py_SIZE(object) != 0;
+  if (type == &PyLong_Type) return !cpython::int_is_zero(object);
   if (type == &PyDict_Type) return reinterpret_cast<PyDictObject*>(object)->ma_used != 0;
   if (type == &PyList_Type || type == &PyTuple_Type) return Py_SIZE(object) != 0;
   if (type->tp_as_number == nullptr || type->tp_as_number->nb_bool == nullptr) {
@@ -77,29 +73,10 @@ inline bool compare_doubles(int op, double left, double right) {
   }
 }
 
-// Ends a generator that was resumed in place: what gen_send_ex2 does after the frame returned or raised.
-void finish_generator(PyThreadState* tstate, Frame* frame, int local_count, bool raised) {
-  PyGenObject* generator = cpython::generator_of(frame);
-  tstate->exc_info = generator->gi_exc_state.previous_item;
-  generator->gi_exc_state.previous_item = nullptr;
-  frame->previous = nullptr;
-  if (raised) {
-    const bool coroutine = PyCoro_CheckExact(generator);
-    if (PyErr_ExceptionMatches(PyExc_StopIteration)) {
-      _PyErr_FormatFromCause(PyExc_RuntimeError, "%s",
-                             coroutine ? "coroutine raised StopIteration" : "generator raised StopIteration");
-    }
-  }
-  Py_CLEAR(generator->gi_exc_state.exc_value);
-  generator->gi_frame_state = FRAME_CLEARED;
-  frame->stacktop = local_count;
-  cpython::clear_frame(tstate, frame);
-}
-
 // Notices that somebody else has taken the evaluation slot; true when Python calls may stay in this loop.
 bool __attribute__((noinline)) recover_slot(PyInterpreterState* interp) {
   if (interp->eval_frame != nullptr && interp->eval_frame != _PyEval_EvalFrameDefault) return false;
-  if (!installed()) return false;
+  if (!installed() || cpython::slot_is_left(interp)) return false;
   // It was set back to CPython's evaluator (torch's dynamo does that when it is switched off): take it again.
   ++g_stats.reinstalls;
   _PyInterpreterState_SetEvalFrameFunc(interp, evaluate_frame);
@@ -116,8 +93,10 @@ bool __attribute__((noinline)) recover_slot(PyInterpreterState* interp) {
 #define PUSH(value) (*sp++ = (value))
 #define POP() (*--sp)
 #define LOCAL(i) (frame->localsplus[i])
+// A callable without self takes the place of the top, in two slots.
+#define SET_LONE_CALLABLE(callable) (cpython::set_lone_callable(sp - 1, callable), ++sp)
 
-#define SYNC() (frame->prev_instr = ip->position)
+#define SYNC() (cpython::runs_at(frame, ip->position))
 #define DISPATCH() goto* ip->handler
 #define NEXT()   \
   do {           \
@@ -134,7 +113,7 @@ bool __attribute__((noinline)) recover_slot(PyInterpreterState* interp) {
 #define DROP(object)                       \
   do {                                     \
     PyObject* dropped_ = (object);         \
-    if (--dropped_->ob_refcnt == 0) {      \
+    if (cpython::drop_is_last(dropped_)) { \
       SYNC();                              \
       _Py_Dealloc(dropped_);               \
     }                                      \
@@ -150,7 +129,7 @@ bool __attribute__((noinline)) recover_slot(PyInterpreterState* interp) {
 // After a call into C: signals, the GIL, tracing that was switched on.
 #define NEXT_CHECKED()                                                     \
   do {                                                                     \
-    if (unlikely(*breaker | act.cframe.use_tracing)) goto periodic_next;   \
+    if (unlikely(breaker.raised())) goto periodic_next;   \
     NEXT();                                                                \
   } while (0)
 
@@ -195,37 +174,30 @@ PyObject* evaluate_frame(PyThreadState* tstate, Frame* frame, int throwing) {
     return nullptr;
   }
 
-  cpython::CFrame* const previous_cframe = tstate->cframe;
-  if (unlikely(previous_cframe->use_tracing)) {
+  if (unlikely(cpython::traced(tstate))) {
     ++g_stats.handovers;
-    return _PyEval_EvalFrameDefault(tstate, frame, throwing);
+    return cpython::run_traced(tstate, frame, throwing);
   }
-  Code* code = code_for(frame->f_code);
+  Code* code = code_for(cpython::code_of(frame));
   // A code object that is being deallocated may still run (a callback of another owner of extra data): its Code is dead then.
-  if (unlikely(code == nullptr || code->stub || code->code != frame->f_code)) {
+  if (unlikely(code == nullptr || code->hidden || code->code != cpython::code_of(frame))) {
     if (code == nullptr) PyErr_Clear();
     return _PyEval_EvalFrameDefault(tstate, frame, throwing);
   }
 
   ++g_stats.activations;
   Activation act;
-  act.cframe.use_tracing = 0;
-  act.cframe.previous = previous_cframe;
-  act.cframe.current_frame = frame;
-  act.previous = previous_cframe;
   act.tstate = tstate;
   act.entry = frame;
   act.recording = false;
   act.unseen = false;
   act.stopped = false;
   act.entered_handler = false;
-  tstate->cframe = &act.cframe;
-  frame->is_entry = true;
-  frame->previous = previous_cframe->current_frame;
+  const bool deep = !act.cpython_entry.begin(tstate, frame);
 
   PyInterpreterState* const interp = tstate->interp;
-  const int* const breaker = cpython::eval_breaker_word(tstate);
-  _Py_float_state* const floats = cpython::float_state(tstate);
+  const cpython::Breaker breaker(tstate, act.cpython_entry);
+  const cpython::FloatList floats(tstate);
 
   Inst* ip;
   PyObject** sp;
@@ -243,15 +215,18 @@ PyObject* evaluate_frame(PyThreadState* tstate, Frame* frame, int throwing) {
     send_event(*g_recorder, nullptr, nullptr, Event::kNestedEntry, Continuation::kPush, frame, nullptr);
   }
   {
-    const int unit = static_cast<int>(frame->prev_instr - cpython::code_units(code->code));
+    const int unit = cpython::next_unit(frame);
     sp = frame->localsplus + frame->stacktop;
-    if (unlikely(!cpython::enter_recursion(tstate))) goto exit_activation;  // the frame is left as it came
+    if (unlikely(deep || !cpython::enter_recursion(tstate))) {
+      cpython::end_entry_frame(tstate, act.cpython_entry, frame);
+      goto exit_activation;
+    }
     frame->stacktop = -1;
     if (unlikely(throwing)) {
-      ip = code->fast + code->unit_to_index[unit < 0 ? 0 : unit];
+      ip = code->fast + code->unit_to_index[unit > 0 ? unit - 1 : 0];
       goto error_here;
     }
-    ip = code->fast + code->unit_to_index[unit + 1];
+    ip = code->fast + code->unit_to_index[unit];
   }
   DISPATCH();
 
@@ -275,7 +250,7 @@ bad_instruction:
 record_stub: {
   if (unlikely(act.stopped)) {
     act.stopped = false;
-    ip = const_cast<Inst*>(as_fast(frame->f_code, ip));
+    ip = const_cast<Inst*>(as_fast(cpython::code_of(frame), ip));
     DISPATCH();
   }
   ThreadView view{tstate, frame, ip, sp, act.entry, nullptr, act.entered_handler, &act};
@@ -285,7 +260,7 @@ record_stub: {
   const HookResult outcome = g_hooks->record(view);
   if (likely(outcome == HookResult::kContinue && act.recording)) goto* labels[ip->op];
   if (outcome == HookResult::kContinue) {
-    ip = const_cast<Inst*>(as_fast(frame->f_code, ip));
+    ip = const_cast<Inst*>(as_fast(cpython::code_of(frame), ip));
     act.stopped = false;
     DISPATCH();
   }
@@ -297,13 +272,13 @@ record_stub: {
   act.stopped = false;
   if (outcome == HookResult::kError) goto error_here;
   if (outcome == HookResult::kReturn) goto leave_frame;
-  ip = const_cast<Inst*>(act.recording ? as_plain(frame->f_code, ip) : as_fast(frame->f_code, ip));
+  ip = const_cast<Inst*>(act.recording ? as_plain(cpython::code_of(frame), ip) : as_fast(cpython::code_of(frame), ip));
   if (act.recording && !moved && !act.unseen) goto* labels[ip->op];  // the hook has seen this state already
   DISPATCH();
 }
 
 watched_header:  // in fast code: arrived at a loop that has a trace, from above too
-  hot = counter_of_header(ip, frame->f_code);
+  hot = counter_of_header(ip, cpython::code_of(frame));
 // A counter has run out; ip is what comes next.
 hot_counter: {
   const bool is_call = hot->is_call;
@@ -329,9 +304,9 @@ hot_counter: {
   act.stopped = false;
   if (outcome == HookResult::kError) goto error_here;
   if (outcome == HookResult::kReturn) goto leave_frame;
-  ip = const_cast<Inst*>(act.recording ? as_plain(frame->f_code, ip) : as_fast(frame->f_code, ip));
+  ip = const_cast<Inst*>(act.recording ? as_plain(cpython::code_of(frame), ip) : as_fast(cpython::code_of(frame), ip));
   if (!act.recording && ip->op == static_cast<uint16_t>(Op::kResume)) NEXT();
-  if (unlikely(*breaker | act.cframe.use_tracing)) {
+  if (unlikely(breaker.raised())) {
     truth = 0;
     goto periodic_here;
   }
@@ -345,21 +320,21 @@ past_counter:  // a function's kResume and a watched header must not ask again
 
 periodic_next:  // at the end of ip
   SYNC();
-  if (*breaker && !cpython::handle_pending(tstate)) goto error;
+  if (breaker.pending() && !cpython::handle_pending(tstate)) goto error;
   ++ip;
-  if (act.cframe.use_tracing) goto hand_over;
+  if (breaker.traced()) goto hand_over;
   DISPATCH();
 
 periodic_jump:  // ip jumps to its target
   SYNC();
-  if (*breaker && !cpython::handle_pending(tstate)) goto error;
+  if (breaker.pending() && !cpython::handle_pending(tstate)) goto error;
   ip = TARGET_OF(ip);
-  if (act.cframe.use_tracing) goto hand_over;
+  if (breaker.traced()) goto hand_over;
   DISPATCH();
 
 periodic_here:  // before ip
-  if (*breaker && !cpython::handle_pending(tstate)) goto error_here;
-  if (act.cframe.use_tracing) goto hand_over;
+  if (breaker.pending() && !cpython::handle_pending(tstate)) goto error_here;
+  if (breaker.traced()) goto hand_over;
   DISPATCH();
 
 // ---- entering and leaving frames -------------------------------------------------------------------------------------
@@ -368,7 +343,7 @@ periodic_here:  // before ip
 // continuation needs it, and SYNC has been done.
 enter_detour: {
   Code* target = code_for(reinterpret_cast<PyCodeObject*>(detour->func_code));
-  if (likely(target != nullptr && CAN_INLINE())) {
+  if (likely(target != nullptr && runs_its_code(detour) && CAN_INLINE())) {
     entered = allocate_frame(tstate, detour, target);
     if (unlikely(entered == nullptr)) goto detour_memory;
     PyObject** locals = entered->localsplus;
@@ -384,8 +359,8 @@ enter_detour: {
       for (int i = 0; i < detour_count; ++i) Py_DECREF(detour_arguments[i]);
       goto enter_frame;
     }
-    Py_DECREF(entered->f_func);
-    Py_DECREF(entered->f_code);
+    Py_DECREF(cpython::function_of(entered));
+    Py_DECREF(cpython::code_of(entered));
     release_frame(tstate, entered);
     if (bound < 0) goto detour_memory;
   } else {
@@ -393,7 +368,7 @@ enter_detour: {
   }
   // Not from here: through C, with the same continuation.
   Py_INCREF(detour);
-  result = _PyFunction_Vectorcall(reinterpret_cast<PyObject*>(detour), detour_arguments, static_cast<size_t>(detour_count), nullptr);
+  result = PyObject_Vectorcall(reinterpret_cast<PyObject*>(detour), detour_arguments, static_cast<size_t>(detour_count), nullptr);
   for (int i = 0; i < detour_count; ++i) Py_DECREF(detour_arguments[i]);
   Py_DECREF(detour);
   if (result == nullptr) goto callee_raised;
@@ -410,21 +385,21 @@ enter_frame: {
   link->sp = sp;
   link->continuation = continuation;
   entered->previous = frame;
-  frame = act.cframe.current_frame = entered;
-  Code* target = find_code(frame->f_code);
+  act.cpython_entry.link(tstate, frame = entered);
+  Code* target = find_code(cpython::code_of(frame));
   sp = frame->localsplus + target->local_count;
   ++g_stats.inlined_frames;
   ip = target->fast;
   if (unlikely(act.recording)) {
     if (!make_plain(target)) {
-      --tstate->recursion_remaining;
+      cpython::count_recursion(tstate);
       goto exit_unwind;
     }
     send_event(act, link->ip, link->sp, Event::kFramePushed, continuation, frame, nullptr);
     ip = target->plain;
   }
   if (unlikely(!cpython::enter_recursion(tstate))) {
-    --tstate->recursion_remaining;
+    cpython::count_recursion(tstate);
     goto exit_unwind;
   }
   DISPATCH();
@@ -432,23 +407,24 @@ enter_frame: {
 
 // The frame returns `result`; its stack is empty.
 leave_frame: {
-  if (unlikely(frame->is_entry)) {
+  if (unlikely(frame == act.entry)) {
     if (unlikely(act.recording)) {
       send_event(act, ip, sp, Event::kActivationEnd, Continuation::kPush, frame, result);
       end_recording(act);
     }
-    frame->prev_instr = ip->position;
-    frame->stacktop = frame->f_code->co_nlocalsplus;
-    ++tstate->recursion_remaining;
+    cpython::runs_at(frame, ip->position);
+    frame->stacktop = cpython::code_of(frame)->co_nlocalsplus;
+    cpython::leave_recursion(tstate);
+    cpython::end_entry_frame(tstate, act.cpython_entry, frame);
     goto exit_activation;
   }
   const Link link = *link_of_current(tstate, frame);
   Frame* leaving = frame;
-  const int local_count = leaving->f_code->co_nlocalsplus;
+  const int local_count = cpython::code_of(leaving)->co_nlocalsplus;
   continuation = link.continuation;
   if (unlikely(act.recording)) send_event(act, ip, sp, Event::kFrameReturned, continuation, frame, result);
-  leaving->prev_instr = ip->position;  // its frame object may live on
-  frame = act.cframe.current_frame = leaving->previous;
+  cpython::runs_at(leaving, ip->position);  // its frame object may live on
+  act.cpython_entry.link(tstate, frame = leaving->previous);
   ip = const_cast<Inst*>(link.ip);
   sp = link.sp;
   if (likely(!is_inlined_generator(leaving))) {
@@ -456,8 +432,8 @@ leave_frame: {
   } else {
     cpython::generator_of(leaving)->gi_frame_state = FRAME_COMPLETED;
     cpython::pop_words(tstate, tstate->datastack_top - kLinkWords);
-    ++tstate->recursion_remaining;
-    finish_generator(tstate, leaving, local_count, false);
+    cpython::leave_recursion(tstate);
+    cpython::finish_generator(tstate, leaving, local_count, false);
   }
   if (likely(continuation == Continuation::kPush)) {
     PUSH(result);
@@ -493,8 +469,7 @@ deliver:
     case Continuation::kReplaceMethod:
     case Continuation::kMethodAttribute: {
       PyObject* owner = TOP;
-      TOP = nullptr;
-      PUSH(result);
+      SET_LONE_CALLABLE(result);
       DROP(owner);
       NEXT();
     }
@@ -511,7 +486,7 @@ deliver:
       PyObject* length = PyNumber_Index(result);
       Py_DECREF(result);
       if (length == nullptr) goto error;
-      if (Py_SIZE(length) < 0) {
+      if (cpython::int_is_negative(length)) {
         Py_DECREF(length);
         PyErr_SetString(PyExc_ValueError, "__len__() should return >= 0");
         goto error;
@@ -596,9 +571,9 @@ decide:
       DROP(object);
       NEXT();
     }
-    default: {  // kUnaryNot
+    default: {  // kUnaryNot, kToBool
       PyObject* object = TOP;
-      TOP = Py_NewRef(truth ? Py_False : Py_True);
+      TOP = Py_NewRef((truth != 0) == (ip->op == static_cast<uint16_t>(Op::kToBool)) ? Py_True : Py_False);
       DROP(object);
       NEXT();
     }
@@ -607,7 +582,7 @@ decide:
 // A conditional jump is taken; backward ones check and count.
 take_jump:
   if (COUNTER_OF(ip) != nullptr) {
-    if (unlikely(*breaker | act.cframe.use_tracing)) goto periodic_jump;
+    if (unlikely(breaker.raised())) goto periodic_jump;
     hot = COUNTER_OF(ip);
     ip = TARGET_OF(ip);
     if (unlikely(--hot->count < 0)) goto hot_counter;
@@ -623,7 +598,7 @@ callee_raised:
   if (likely(continuation == Continuation::kPush)) goto error;
   if (continuation == Continuation::kNext) {
     if (!PyErr_ExceptionMatches(PyExc_StopIteration)) goto error;
-    if (tstate->c_tracefunc != nullptr) trace_exception(tstate, frame);
+    cpython::trace_exception(tstate, frame);
     PyErr_Clear();
     PyObject* iterator = POP();
     DROP(iterator);
@@ -653,15 +628,15 @@ callee_raised:
   goto error;
 
 error:
-  frame->prev_instr = ip->position;
+  cpython::runs_at(frame, ip->position);
 error_here:
   if (unlikely(!PyErr_Occurred())) PyErr_SetString(PyExc_SystemError, "error return without exception set");
   if (unlikely(act.recording)) send_event(act, ip, sp, Event::kUnwind, Continuation::kPush, frame, nullptr);
   cpython::add_traceback(tstate, frame);
-  if (unlikely(tstate->c_tracefunc != nullptr)) trace_exception(tstate, frame);
+  if (unlikely(breaker.traced())) cpython::trace_exception(tstate, frame);
 
 unwind: {
-  PyCodeObject* object = frame->f_code;
+  PyCodeObject* object = cpython::code_of(frame);
   PyObject** base = frame->localsplus + object->co_nlocalsplus;
   cpython::HandlerEntry handler;
   const int unit = static_cast<int>(ip->position - cpython::code_units(object));
@@ -670,7 +645,7 @@ unwind: {
       PyObject* value = POP();
       Py_XDECREF(value);
     }
-    if (unlikely(act.cframe.use_tracing)) trace_unwound(tstate, frame);
+    if (unlikely(breaker.traced())) cpython::trace_unwound(tstate, frame);
     goto exit_unwind;
   }
   while (sp > base + handler.level) {
@@ -678,49 +653,44 @@ unwind: {
     Py_XDECREF(value);
   }
   if (handler.push_lasti) {
-    PyObject* lasti = PyLong_FromLong(frame->prev_instr - cpython::code_units(object));
+    PyObject* lasti = PyLong_FromLong(cpython::last_unit(frame));
     if (lasti == nullptr) goto unwind;
     PUSH(lasti);
   }
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  PyException_SetTraceback(value, traceback != nullptr ? traceback : Py_None);
-  Py_XDECREF(traceback);
-  Py_XDECREF(type);
-  PUSH(value);
+  PUSH(cpython::take_exception());
   Code* own = find_code(object);
   ip = (act.recording ? own->plain : own->fast) + own->unit_to_index[handler.handler];
   act.entered_handler = act.recording;
-  if (unlikely(act.cframe.use_tracing)) goto hand_over;
+  if (unlikely(breaker.traced())) goto hand_over;
   DISPATCH();
 }
 
 // The frame is left by the exception that is set; its stack is empty. Its level of recursion has been entered.
 exit_unwind: {
-  if (frame->is_entry) {
+  if (frame == act.entry) {
     if (unlikely(act.recording)) {
       send_event(act, ip, sp, Event::kActivationEnd, Continuation::kPush, frame, nullptr);
       end_recording(act);
     }
-    frame->stacktop = frame->f_code->co_nlocalsplus;
-    ++tstate->recursion_remaining;
+    frame->stacktop = cpython::code_of(frame)->co_nlocalsplus;
+    cpython::leave_recursion(tstate);
+    cpython::end_entry_frame(tstate, act.cpython_entry, frame);
     result = nullptr;
     goto exit_activation;
   }
   const Link link = *link_of_current(tstate, frame);
   Frame* leaving = frame;
-  const int local_count = leaving->f_code->co_nlocalsplus;
+  const int local_count = cpython::code_of(leaving)->co_nlocalsplus;
   continuation = link.continuation;
   if (unlikely(act.recording)) send_event(act, ip, sp, Event::kFrameUnwound, continuation, frame, nullptr);
-  frame = act.cframe.current_frame = leaving->previous;
+  act.cpython_entry.link(tstate, frame = leaving->previous);
   ip = const_cast<Inst*>(link.ip);
   sp = link.sp;
   if (is_inlined_generator(leaving)) {
     cpython::generator_of(leaving)->gi_frame_state = FRAME_COMPLETED;
     cpython::pop_words(tstate, tstate->datastack_top - kLinkWords);
-    ++tstate->recursion_remaining;
-    finish_generator(tstate, leaving, local_count, true);
+    cpython::leave_recursion(tstate);
+    cpython::finish_generator(tstate, leaving, local_count, true);
   } else {
     drop_inlined_frame(tstate, leaving, local_count);
   }
@@ -728,8 +698,7 @@ exit_unwind: {
 }
 
 exit_activation:
-  tstate->cframe = act.previous;
-  act.previous->use_tracing = act.cframe.use_tracing;
+  act.cpython_entry.end(tstate);
   if (unlikely(g_recorder != nullptr && g_recorder->tstate == tstate)) {
     send_event(*g_recorder, nullptr, nullptr, Event::kNestedExit, Continuation::kPush, frame, result);
   }
@@ -744,52 +713,46 @@ hand_over: {
     send_event(act, ip, sp, Event::kHandover, Continuation::kPush, frame, nullptr);
     ip = const_cast<Inst*>(end_recording_at(act, ip));
   }
-  PyCodeObject* object = frame->f_code;
+  PyCodeObject* object = cpython::code_of(frame);
   Code* own = find_code(object);
-  frame->prev_instr = cpython::code_units(object) + own->start_unit[ip - own->fast] - 1;
+  cpython::stands_before(frame, cpython::code_units(object) + own->start_unit[ip - own->fast]);
   frame->stacktop = static_cast<int>(sp - frame->localsplus);
-  ++tstate->recursion_remaining;  // the other evaluator counts for itself
-  const bool was_entry = frame->is_entry;
+  cpython::leave_recursion(tstate);  // the other evaluator counts for itself
   Frame* const handed = frame;
   Frame* const caller = frame->previous;
-  act.cframe.current_frame = caller;
-  if (was_entry) {
-    tstate->cframe = act.previous;
-    act.previous->use_tracing = act.cframe.use_tracing;
-    result = _PyEval_EvalFrameDefault(tstate, handed, 0);
-    return result;
+  const bool generator_handed = is_inlined_generator(handed);
+  act.cpython_entry.link(tstate, caller);
+  if (handed == act.entry) {
+    act.cpython_entry.end(tstate);
+    return cpython::run_traced(tstate, handed, 0);
   }
   const Link link = *link_of_current(tstate, handed);
-  result = _PyEval_EvalFrameDefault(tstate, handed, 0);
-  handed->is_entry = false;
+  result = cpython::run_traced(tstate, handed, 0);
   frame = caller;
   ip = const_cast<Inst*>(link.ip);
   sp = link.sp;
   continuation = link.continuation;
-  if (is_inlined_generator(handed)) {
+  if (generator_handed) {
+    // Its memory is the generator's, which the caller's stack holds.
     PyGenObject* generator = cpython::generator_of(handed);
     cpython::pop_words(tstate, tstate->datastack_top - kLinkWords);
-    if (result != nullptr && generator->gi_frame_state == FRAME_SUSPENDED) {
-      tstate->exc_info = generator->gi_exc_state.previous_item;
-      generator->gi_exc_state.previous_item = nullptr;
-      handed->previous = nullptr;
+    if (result != nullptr && cpython::is_suspended(generator)) {
+      cpython::end_foreign_suspension(tstate, handed);
       PUSH(result);
       ++ip;
-      if (act.cframe.use_tracing) goto hand_over;
+      if (breaker.traced()) goto hand_over;
       DISPATCH();
     }
-    finish_generator(tstate, handed, handed->f_code->co_nlocalsplus, result == nullptr);
+    cpython::end_foreign_generator(tstate, handed, result == nullptr);
   } else {
-    // Made a generator of itself: then it left references for its caller to clear, as after any return.
-    const int local_count = handed->stacktop;
-    --tstate->recursion_remaining;
-    drop_inlined_frame(tstate, handed, local_count);
+    cpython::end_foreign_frame(tstate, handed);
+    cpython::pop_words(tstate, reinterpret_cast<PyObject**>(handed) - kLinkWords);
   }
   if (result == nullptr) goto callee_raised;
   if (continuation == Continuation::kPush) {
     PUSH(result);
     ++ip;
-    if (act.cframe.use_tracing) goto hand_over;
+    if (breaker.traced()) goto hand_over;
     DISPATCH();
   }
   goto deliver;

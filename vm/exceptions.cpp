@@ -1,4 +1,4 @@
-// Raising and matching exceptions, tracing callbacks; see operations.h.
+// Raising and matching exceptions; see operations.h.
 //
 // Purpose, inputs, outputs, invariants, tests: operations.h.
 #include "vm/attr_cache.h"
@@ -6,15 +6,15 @@
 
 namespace dynvm::vm {
 
-bool raise_exception(PyThreadState* tstate, PyObject* exc, PyObject* cause) {
+bool raise_exception(PyObject* exc, PyObject* cause) {
   if (exc == nullptr) {
-    PyObject* value = _PyErr_GetTopmostException(tstate)->exc_value;
+    PyObject* value = PyErr_GetHandledException();
     if (value == nullptr || value == Py_None) {
+      Py_XDECREF(value);
       PyErr_SetString(PyExc_RuntimeError, "No active exception to reraise");
       return false;
     }
-    PyObject* traceback = PyException_GetTraceback(value);
-    PyErr_Restore(Py_NewRef(PyExceptionInstance_Class(value)), Py_NewRef(value), traceback);
+    cpython::set_exception(value);
     return true;
   }
   PyObject *type = nullptr, *value = nullptr;
@@ -57,7 +57,7 @@ bool raise_exception(PyThreadState* tstate, PyObject* exc, PyObject* cause) {
     }
     PyException_SetCause(value, fixed);
   }
-  _PyErr_SetObject(tstate, type, value);
+  PyErr_SetObject(type, value);
   Py_DECREF(value);
   Py_DECREF(type);
   return false;
@@ -121,78 +121,16 @@ bool match_exception_group(PyObject* exc, PyObject* type, PyObject** match, PyOb
 }
 
 void describe_attribute_error(PyObject* object, PyObject* name) {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
+  PyObject* value = cpython::take_exception();
   if (PyErr_GivenExceptionMatches(value, PyExc_AttributeError)) {
     auto* error = reinterpret_cast<PyAttributeErrorObject*>(value);
     if (error->name == nullptr && error->obj == nullptr &&
         (PyObject_SetAttrString(value, "name", name) < 0 || PyObject_SetAttrString(value, "obj", object) < 0)) {
-      Py_XDECREF(type);
-      Py_XDECREF(value);
-      Py_XDECREF(traceback);
+      Py_DECREF(value);
       return;
     }
   }
-  PyErr_Restore(type, value, traceback);
-}
-
-// ---- tracing
-
-namespace {
-
-bool call_trace(PyThreadState* tstate, Py_tracefunc function, PyObject* object, cpython::Frame* frame, int what, PyObject* argument) {
-  if (tstate->tracing) return true;
-  PyFrameObject* frame_object = cpython::frame_object(tstate, frame);
-  if (frame_object == nullptr) return true;
-  const int old = tstate->tracing_what;
-  tstate->tracing_what = what;
-  frame_object->f_lineno = PyFrame_GetLineNumber(frame_object);
-  PyThreadState_EnterTracing(tstate);
-  const int status = function(object, frame_object, what, argument);
-  frame_object->f_lineno = 0;
-  PyThreadState_LeaveTracing(tstate);
-  tstate->tracing_what = old;
-  Py_DECREF(frame_object);
-  return status == 0;
-}
-
-}  // namespace
-
-void trace_exception(PyThreadState* tstate, cpython::Frame* frame) {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  if (value == nullptr) value = Py_NewRef(Py_None);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  PyObject* argument = PyTuple_Pack(3, type, value, traceback != nullptr ? traceback : Py_None);
-  bool good = true;
-  if (argument != nullptr) {
-    good = call_trace(tstate, tstate->c_tracefunc, tstate->c_traceobj, frame, PyTrace_EXCEPTION, argument);
-    Py_DECREF(argument);
-  }
-  if (good) {
-    PyErr_Restore(type, value, traceback);
-  } else {
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
-  }
-}
-
-void trace_unwound(PyThreadState* tstate, cpython::Frame* frame) {
-  for (int i = 0; i < 2; ++i) {
-    Py_tracefunc function = i == 0 ? tstate->c_tracefunc : tstate->c_profilefunc;
-    if (function == nullptr) continue;
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    if (call_trace(tstate, function, i == 0 ? tstate->c_traceobj : tstate->c_profileobj, frame, PyTrace_RETURN, nullptr)) {
-      PyErr_Restore(type, value, traceback);
-    } else {
-      Py_XDECREF(type);
-      Py_XDECREF(value);
-      Py_XDECREF(traceback);
-    }
-  }
+  cpython::set_exception(value);
 }
 
 }  // namespace dynvm::vm

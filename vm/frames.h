@@ -25,8 +25,7 @@ static_assert(sizeof(Link) == 3 * sizeof(PyObject*));
 
 // One entry of the evaluator from C; lives on the C stack.
 struct Activation {
-  cpython::CFrame cframe;     // what CPython sees
-  cpython::CFrame* previous;
+  cpython::Entry cpython_entry;  // what CPython sees of it
   PyThreadState* tstate;
   cpython::Frame* entry;
   bool recording;             // this activation runs plain code through Hooks::record
@@ -39,13 +38,16 @@ extern const Hooks* g_hooks;
 extern Activation* g_recorder;  // the activation that records, or nullptr
 extern Stats g_stats;
 
-inline bool is_inlined_generator(const cpython::Frame* frame) { return frame->owner == FRAME_OWNED_BY_GENERATOR; }
+inline bool is_inlined_generator(const cpython::Frame* frame) { return cpython::is_generator_frame(frame); }
 
 // Link of an inlined frame that is the current frame.
 inline Link* link_of_current(PyThreadState* tstate, cpython::Frame* frame) {
   return is_inlined_generator(frame) ? reinterpret_cast<Link*>(tstate->datastack_top) - 1
                                      : reinterpret_cast<Link*>(frame) - 1;
 }
+
+// Nobody has changed the way that C calls the function (PyFunction_SetVectorcall).
+inline bool runs_its_code(const PyFunctionObject* function) { return function->vectorcall == cpython::g_slots.function_call; }
 
 // Memory for a frame of `code` with its Link in front, header set, locals unset; takes a new reference to `function`. nullptr with
 // MemoryError.
@@ -56,16 +58,7 @@ inline cpython::Frame* allocate_frame(PyThreadState* tstate, PyFunctionObject* f
   PyCodeObject* object = code->code;
   Py_INCREF(function);
   Py_INCREF(object);
-  frame->f_func = function;
-  frame->f_globals = function->func_globals;
-  frame->f_builtins = function->func_builtins;
-  frame->f_locals = nullptr;
-  frame->f_code = object;
-  frame->frame_obj = nullptr;
-  frame->prev_instr = cpython::code_units(object) - 1;
-  frame->stacktop = -1;
-  frame->is_entry = false;
-  frame->owner = FRAME_OWNED_BY_THREAD;
+  cpython::init_frame(frame, function, object);
   return frame;
 }
 
@@ -78,15 +71,12 @@ inline void release_frame(PyThreadState* tstate, cpython::Frame* frame) {
 // be empty.
 inline void drop_inlined_frame(PyThreadState* tstate, cpython::Frame* frame, int local_count) {
   if (frame->frame_obj == nullptr) [[likely]] {
-    for (int i = 0; i < local_count; ++i) Py_XDECREF(frame->localsplus[i]);
-    Py_XDECREF(frame->f_locals);
-    Py_DECREF(frame->f_func);
-    Py_DECREF(frame->f_code);
+    cpython::clear_plain_frame(frame, local_count);
   } else {
     frame->stacktop = local_count;
     cpython::clear_frame(tstate, frame);
   }
-  ++tstate->recursion_remaining;
+  cpython::leave_recursion(tstate);
   release_frame(tstate, frame);
 }
 

@@ -7,7 +7,7 @@
 
 INST(LoadAttr)
   if (LOOKS()) {
-    specialise_load_attr(ip, TOP, find_code(frame->f_code));
+    specialise_load_attr(ip, TOP, find_code(cpython::code_of(frame)));
     DISPATCH();
   }
 generic_LoadAttr : {
@@ -96,8 +96,7 @@ attribute_through_c : {
   PyObject* value = PyObject_GetAttr(owner, NAME_OF(ip));
   if (unlikely(value == nullptr)) goto error;
   if (ip->op == static_cast<uint16_t>(Op::kLoadMethod)) {
-    TOP = nullptr;
-    PUSH(value);
+    SET_LONE_CALLABLE(value);
   } else {
     TOP = value;
   }
@@ -157,7 +156,7 @@ INST(LoadAttrHint) {
   PyObject* owner = TOP;
   PyTypeObject* type = Py_TYPE(owner);
   if (unlikely(type->tp_version_tag != LOW(ip->cache[0]))) MISS(LoadAttr);
-  auto* dict = *reinterpret_cast<PyDictObject**>(reinterpret_cast<char*>(owner) + static_cast<int64_t>(ip->cache[1]));
+  auto* dict = reinterpret_cast<PyDictObject*>(cpython::dict_at(owner, static_cast<Py_ssize_t>(ip->cache[1])));
   if (unlikely(dict == nullptr)) MISS(LoadAttr);
   PyDictKeysObject* keys = dict->ma_keys;
   const uint32_t index = HIGH(ip->cache[0]);
@@ -260,8 +259,7 @@ generic_LoadMethod : {
       break;
     }
   }
-  TOP = nullptr;
-  PUSH(value);
+  SET_LONE_CALLABLE(value);
   DROP(owner);
   NEXT_CHECKED();
 }
@@ -275,7 +273,7 @@ INST(LoadMethodNoDict) {
 INST(LoadMethodValues) {
   PyObject* owner = TOP;
   PyTypeObject* type = Py_TYPE(owner);
-  if (unlikely(type->tp_version_tag != LOW(ip->cache[0]) || cpython::managed_dict(owner) != nullptr ||
+  if (unlikely(type->tp_version_tag != LOW(ip->cache[0]) || cpython::inline_values(owner) == nullptr ||
                cpython::shared_keys(type)->dk_version != HIGH(ip->cache[0]))) {
     MISS(LoadMethod);
   }
@@ -299,10 +297,28 @@ INST(LoadMethodModule) {
   if (unlikely(dict == nullptr || dict->ma_keys->dk_version != LOW(ip->cache[0]))) MISS(LoadMethod);
   PyObject* value = DK_UNICODE_ENTRIES(dict->ma_keys)[ip->cache[1]].me_value;
   if (unlikely(value == nullptr)) MISS(LoadMethod);
-  TOP = nullptr;
-  PUSH(Py_NewRef(value));
+  SET_LONE_CALLABLE(Py_NewRef(value));
   DROP(owner);
   NEXT();
+}
+
+INST(LoadSuperAttr) {
+  SYNC();
+  PyObject *self = TOP, *type = SECOND, *super = sp[-3];
+  bool is_method = false;
+  PyObject* value = load_super(super, type, self, NAME_OF(ip), (ip->arg & 2) != 0, (ip->arg & 1) != 0 ? &is_method : nullptr);
+  if (unlikely(value == nullptr)) goto error;
+  sp -= 2;
+  TOP = value;
+  if (is_method) {
+    PUSH(self);
+  } else {
+    if (ip->arg & 1) SET_LONE_CALLABLE(value);
+    Py_DECREF(self);
+  }
+  DROP(type);
+  DROP(super);
+  NEXT_CHECKED();
 }
 
 INST(StoreAttr)
@@ -334,7 +350,7 @@ generic_StoreAttr : {
 INST(StoreAttrValue) {
   PyObject* owner = TOP;
   if (unlikely(Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS(StoreAttr);
-  PyDictValues* values = cpython::inline_values(owner);
+  PyDictValues* values = cpython::writable_values(owner);
   if (unlikely(values == nullptr)) MISS(StoreAttr);
   const uint32_t index = HIGH(ip->cache[0]);
   PyObject* old = values->values[index];

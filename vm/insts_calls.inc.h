@@ -2,7 +2,7 @@
 //
 // Purpose, invariants: eval.cpp. Inputs, outputs: the evaluator's registers. Tests: tests/vm/scripts/calls_*.py.
 //
-// Stack of a call: | NULL | callable | arguments | or | function | self | arguments |; `base` is the lower of the two.
+// Stack of a call: | function | self | arguments |, or the two slots hold the callable and NULL (cpython::Callee); `base` is the lower one.
 // A class with a Python __init__ and an object with a Python __call__ are rewritten to the second form and entered in place.
 
 INST(Call)
@@ -14,21 +14,21 @@ generic_Call : {
   SYNC();
   PyObject* const names = NAME_OF(ip);
   PyObject** base = sp - ip->arg - 2;
-  PyObject* callable = base[0];
+  const cpython::Callee callee(base);
+  PyObject* callable = *callee.slot;
+  bool has_self = callee.has_self;
   PyObject* pending = nullptr;  // instance whose __init__ is called
   continuation = Continuation::kPush;
-  if (callable == nullptr) {
-    callable = base[1];
-    if (Py_TYPE(callable) == &PyMethod_Type) {
-      auto* method = reinterpret_cast<PyMethodObject*>(callable);
-      base[0] = Py_NewRef(method->im_func);
-      base[1] = Py_NewRef(method->im_self);
-      Py_DECREF(callable);
-      callable = base[0];
-    }
+  if (!has_self && Py_TYPE(callable) == &PyMethod_Type) {
+    auto* method = reinterpret_cast<PyMethodObject*>(callable);
+    base[0] = Py_NewRef(method->im_func);
+    base[1] = Py_NewRef(method->im_self);
+    Py_DECREF(callable);
+    callable = base[0];
+    has_self = true;
   }
   PyTypeObject* type = Py_TYPE(callable);
-  if (type == &PyMethod_Type && base[0] != nullptr && names == nullptr && ip->arg <= 2 &&
+  if (type == &PyMethod_Type && has_self && names == nullptr && ip->arg <= 2 &&
       PyFunction_Check(reinterpret_cast<PyMethodObject*>(callable)->im_func) && CAN_INLINE()) {
     // A bound method where a function could stand, with an argument where self could: __exit__ at the end of a with.
     auto* method = reinterpret_cast<PyMethodObject*>(callable);
@@ -40,7 +40,7 @@ generic_Call : {
     continuation = Continuation::kReplace;
     goto enter_detour;
   }
-  if (type != &PyFunction_Type && base[0] == nullptr && CAN_INLINE()) {
+  if (type != &PyFunction_Type && !has_self && CAN_INLINE()) {
     if (type->tp_call == PyType_Type.tp_call && PyType_Check(callable)) {
       auto* made = reinterpret_cast<PyTypeObject*>(callable);
       if (made->tp_new == cpython::g_slots.object_new && made->tp_init == cpython::g_slots.init) {
@@ -57,23 +57,26 @@ generic_Call : {
           base[1] = Py_NewRef(pending);
           Py_DECREF(callable);
           callable = base[0];
+          has_self = true;
           continuation = Continuation::kInit;
         }
       }
     } else if (type->tp_call == cpython::g_slots.call) {
       if (PyFunctionObject* call = python_method(type, g_names.n_call)) {
+        base[1] = callable;
         base[0] = callable = Py_NewRef(reinterpret_cast<PyObject*>(call));
+        has_self = true;
       }
     }
   }
-  PyObject** const arguments = base[0] != nullptr ? base + 1 : base + 2;
+  PyObject** const arguments = has_self ? base + 1 : base + 2;
   const Py_ssize_t total = sp - arguments;
   const Py_ssize_t keywords = names != nullptr ? PyTuple_GET_SIZE(names) : 0;
 
   if (Py_TYPE(callable) == &PyFunction_Type && CAN_INLINE()) {
     auto* function = reinterpret_cast<PyFunctionObject*>(callable);
     Code* target = code_for(reinterpret_cast<PyCodeObject*>(function->func_code));
-    if (likely(target != nullptr && (target->code->co_flags & CO_OPTIMIZED) != 0)) {
+    if (likely(target != nullptr && (target->code->co_flags & CO_OPTIMIZED) != 0 && runs_its_code(function))) {
       entered = allocate_frame(tstate, function, target);
       if (unlikely(entered == nullptr)) {
         Py_XDECREF(pending);
@@ -138,23 +141,20 @@ call_through_c:
 
 INST(CallPythonExact) {
   PyObject** base = sp - ip->arg - 2;
-  PyObject* callable = base[0];
-  PyObject** arguments = base + 1;
-  if (callable == nullptr) {
-    callable = base[1];
-    ++arguments;
-  }
+  const cpython::Callee callee(base);
+  PyObject* callable = *callee.slot;
+  PyObject** const arguments = callee.arguments;
   auto* target = reinterpret_cast<Code*>(ip->cache[0]);
   auto* function = reinterpret_cast<PyFunctionObject*>(callable);
   if (unlikely(Py_TYPE(callable) != &PyFunction_Type ||
-               function->func_code != reinterpret_cast<PyObject*>(target->code) || target->argcount != sp - arguments ||
+               function->func_code != reinterpret_cast<PyObject*>(target->code) || target->argcount != sp - arguments || !runs_its_code(function) ||
                interp->eval_frame != evaluate_frame)) {
     MISS(Call);
   }
   SYNC();
   entered = allocate_frame(tstate, function, target);
   if (unlikely(entered == nullptr)) goto error;
-  --callable->ob_refcnt;  // the frame took a reference
+  cpython::drop_shared(callable);  // the frame took a reference
   PyObject** locals = entered->localsplus;
   const int count = target->argcount;
   int i = 0;
@@ -166,12 +166,12 @@ INST(CallPythonExact) {
   link->sp = sp;
   link->continuation = continuation = Continuation::kPush;
   entered->previous = frame;
-  frame = act.cframe.current_frame = entered;
+  act.cpython_entry.link(tstate, frame = entered);
   sp = locals + target->local_count;
   ip = target->fast;
   ++g_stats.inlined_frames;
   if (unlikely(!cpython::enter_recursion(tstate))) {
-    --tstate->recursion_remaining;
+    cpython::count_recursion(tstate);
     goto exit_unwind;
   }
   DISPATCH();
@@ -180,15 +180,15 @@ INST(CallPythonExact) {
 // C functions: CPython checks the depth of recursion around those that vectorcall would check.
 #define ENTER_C()                                                                              \
   do {                                                                                         \
-    if (unlikely(_Py_EnterRecursiveCallTstate(tstate, " while calling a Python object"))) goto error; \
+    if (unlikely(!cpython::enter_c(tstate))) goto error;                                        \
   } while (0)
-#define LEAVE_C() (++tstate->recursion_remaining)
+#define LEAVE_C() (cpython::leave_c(tstate))
 
 INST(CallBuiltinO) {
   PyObject** base = sp - ip->arg - 2;
-  PyObject* callable = base[0] != nullptr ? base[0] : base[1];
-  if (unlikely(!PyCFunction_CheckExact(callable) || PyCFunction_GET_FLAGS(callable) != METH_O ||
-               sp - base != (base[0] != nullptr ? 2 : 3))) {
+  const cpython::Callee callee(base);
+  PyObject* callable = *callee.slot;
+  if (unlikely(!PyCFunction_CheckExact(callable) || PyCFunction_GET_FLAGS(callable) != METH_O || sp - callee.arguments != 1)) {
     MISS(Call);
   }
   SYNC();
@@ -205,10 +205,11 @@ INST(CallBuiltinO) {
 }
 INST(CallBuiltinFast) {
   PyObject** base = sp - ip->arg - 2;
-  PyObject* callable = base[0] != nullptr ? base[0] : base[1];
+  const cpython::Callee callee(base);
+  PyObject* callable = *callee.slot;
   if (unlikely(!PyCFunction_CheckExact(callable) || PyCFunction_GET_FLAGS(callable) != METH_FASTCALL)) MISS(Call);
   SYNC();
-  PyObject** arguments = base[0] != nullptr ? base + 1 : base + 2;
+  PyObject** const arguments = callee.arguments;
   result = reinterpret_cast<_PyCFunctionFast>(reinterpret_cast<void (*)()>(PyCFunction_GET_FUNCTION(callable)))(
       PyCFunction_GET_SELF(callable), arguments, sp - arguments);
   while (sp > arguments) {
@@ -221,9 +222,10 @@ INST(CallBuiltinFast) {
   PUSH(result);
   NEXT_CHECKED();
 }
+#define IS_LONE(base, callable) (!cpython::Callee(base).has_self && (base)[cpython::kLoneCallable] == (callable))
 #define METHOD_OF(callable) (reinterpret_cast<PyMethodDescrObject*>(callable)->d_method)
 #define IS_C_METHOD(base, flags)                                                             \
-  likely((base)[0] != nullptr && Py_TYPE((base)[0]) == &PyMethodDescr_Type &&                \
+  likely(cpython::Callee(base).has_self && Py_TYPE((base)[0]) == &PyMethodDescr_Type &&      \
          METHOD_OF((base)[0])->ml_flags == (flags) &&                                        \
          Py_TYPE((base)[1]) == reinterpret_cast<PyMethodDescrObject*>((base)[0])->d_common.d_type)
 INST(CallMethodO) {
@@ -275,12 +277,12 @@ INST(CallMethodFast) {
 }
 INST(CallListAppend) {
   PyObject** base = sp - ip->arg - 2;
-  if (unlikely(base[0] != g_list_append || ip->arg != 1 || !PyList_Check(base[1]))) MISS(Call);
+  if (unlikely(base[0] != g_list_append || ip->arg != 1 || base[1] == nullptr || !PyList_Check(base[1]))) MISS(Call);
   PyObject *list = base[1], *value = base[2];
   SYNC();
   sp = base;
   const bool appended = cpython::append_taking(list, value);
-  --g_list_append->ob_refcnt;
+  cpython::drop_shared(g_list_append);
   if (unlikely(!appended)) {
     Py_DECREF(list);
     goto error;
@@ -290,7 +292,7 @@ INST(CallListAppend) {
 }
 INST(CallLen) {
   PyObject** base = sp - ip->arg - 2;
-  if (unlikely(base[0] != nullptr || base[1] != g_len || ip->arg != 1)) MISS(Call);
+  if (unlikely(!IS_LONE(base, g_len) || ip->arg != 1)) MISS(Call);
   SYNC();
   PyObject* object = TOP;
   const Py_ssize_t length = PyObject_Length(object);
@@ -299,13 +301,13 @@ INST(CallLen) {
   if (unlikely(value == nullptr)) goto error;
   sp = base;
   PUSH(value);
-  --g_len->ob_refcnt;
+  cpython::drop_shared(g_len);
   DROP(object);
   NEXT_CHECKED();
 }
 INST(CallIsInstance) {
   PyObject** base = sp - ip->arg - 2;
-  if (unlikely(base[0] != nullptr || base[1] != g_isinstance || ip->arg != 2)) MISS(Call);
+  if (unlikely(!IS_LONE(base, g_isinstance) || ip->arg != 2)) MISS(Call);
   PyObject *object = SECOND, *cls = TOP;
   int is_instance;
   if (reinterpret_cast<PyObject*>(Py_TYPE(object)) == cls) {
@@ -317,14 +319,14 @@ INST(CallIsInstance) {
   }
   sp = base;
   PUSH(Py_NewRef(is_instance ? Py_True : Py_False));
-  --g_isinstance->ob_refcnt;
+  cpython::drop_shared(g_isinstance);
   DROP(object);
   DROP(cls);
   NEXT_CHECKED();
 }
 INST(CallType1) {
   PyObject** base = sp - ip->arg - 2;
-  if (unlikely(base[0] != nullptr || base[1] != reinterpret_cast<PyObject*>(&PyType_Type) || ip->arg != 1)) MISS(Call);
+  if (unlikely(!IS_LONE(base, reinterpret_cast<PyObject*>(&PyType_Type)) || ip->arg != 1)) MISS(Call);
   PyObject* object = TOP;
   sp = base;
   PUSH(Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(object))));
@@ -341,20 +343,20 @@ INST(CallFunctionEx) {
     if (dict == nullptr) goto error;
     if (_PyDict_MergeEx(dict, kwargs, 2) < 0) {
       Py_DECREF(dict);
-      fix_merge_error(sp[-3], kwargs);
+      fix_merge_error(sp[-4 + cpython::kLoneCallable], kwargs);
       goto error;
     }
     TOP = dict;
     Py_DECREF(kwargs);
   }
-  PyObject** at = sp - 2 - (ip->arg & 1);  // | NULL | callable at[0] | arguments at[1] | dict at[2] |
+  PyObject** at = sp - 2 - (ip->arg & 1);  // | callable and NULL at[-1], at[0] | arguments at[1] | dict at[2] |
+  PyObject* callable = at[cpython::kLoneCallable - 1];
   if (!PyTuple_CheckExact(at[1])) {
-    if (!check_star_arguments(at[0], at[1])) goto error;
+    if (!check_star_arguments(callable, at[1])) goto error;
     PyObject* tuple = PySequence_Tuple(at[1]);
     if (tuple == nullptr) goto error;
     Py_SETREF(at[1], tuple);
   }
-  PyObject* callable = at[0];
   PyObject* const arguments = at[1];
   PyObject* const kwargs = (ip->arg & 1) != 0 ? at[2] : nullptr;
   // As in kCall: what leads to a Python function is entered in place.
@@ -394,7 +396,7 @@ INST(CallFunctionEx) {
     const Py_ssize_t positional = PyTuple_GET_SIZE(arguments) + (self != nullptr ? 1 : 0);
     const Py_ssize_t keywords = kwargs != nullptr ? PyDict_GET_SIZE(kwargs) : 0;
     int bound = 0;
-    if (target != nullptr && (target->code->co_flags & CO_OPTIMIZED) != 0 && positional <= kMost && keywords <= kMost) {
+    if (target != nullptr && (target->code->co_flags & CO_OPTIMIZED) != 0 && runs_its_code(function) && positional <= kMost && keywords <= kMost) {
       PyObject *values[kMost], *names[kMost], *named[kMost];
       Py_ssize_t count = 0, position = 0, index = 0;
       if (self != nullptr) values[count++] = self;
@@ -470,6 +472,19 @@ INST(MakeFunction) {
   if (ip->arg & 2) function->func_kwdefaults = POP();
   if (ip->arg & 1) function->func_defaults = POP();
   PUSH(reinterpret_cast<PyObject*>(function));
+  NEXT();
+}
+INST(SetFunctionAttribute) {
+  auto* function = reinterpret_cast<PyFunctionObject*>(TOP);
+  PyObject* value = SECOND;
+  switch (ip->arg) {
+    case 8: function->func_closure = value; break;
+    case 4: function->func_annotations = value; break;
+    case 2: function->func_kwdefaults = value; break;
+    default: function->func_defaults = value; break;
+  }
+  --sp;
+  TOP = reinterpret_cast<PyObject*>(function);
   NEXT();
 }
 INST(LoadBuildClass) {

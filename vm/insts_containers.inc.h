@@ -104,6 +104,13 @@ INST(FormatValue) {
   PUSH(text);
   NEXT_CHECKED();
 }
+INST(ConvertValue) {
+  SYNC();
+  PyObject* text = convert_value(POP(), ip->arg);
+  if (unlikely(text == nullptr)) goto error;
+  PUSH(text);
+  NEXT();
+}
 INST(ListAppend) {
   SYNC();
   PyObject* value = POP();
@@ -170,7 +177,7 @@ INST(DictMerge) {
   SYNC();
   PyObject* update = POP();
   const int status = _PyDict_MergeEx(sp[-ip->arg], update, 2);
-  if (unlikely(status < 0)) fix_merge_error(sp[-(2 + ip->arg)], update);
+  if (unlikely(status < 0)) fix_merge_error(sp[cpython::kLoneCallable - 3 - ip->arg], update);
   Py_DECREF(update);
   if (unlikely(status < 0)) goto error;
   NEXT();

@@ -6,11 +6,11 @@ INST(RaiseVarargs) {
   SYNC();
   PyObject* cause = ip->arg == 2 ? POP() : nullptr;
   PyObject* exc = ip->arg >= 1 ? POP() : nullptr;
-  if (raise_exception(tstate, exc, cause)) goto unwind;
+  if (raise_exception(exc, cause)) goto unwind;
   goto error;
 }
 INST(Reraise) {
-  frame->prev_instr = ip->position;
+  cpython::runs_at(frame, ip->position);
   if (ip->arg != 0) {
     // The position of the original exception, which the handler's table had pushed.
     PyObject* lasti = sp[-(ip->arg + 1)];
@@ -18,10 +18,10 @@ INST(Reraise) {
       PyErr_SetString(PyExc_SystemError, "lasti is not an int");
       goto error;
     }
-    frame->prev_instr = cpython::code_units(frame->f_code) + PyLong_AsLong(lasti);
+    cpython::runs_at(frame, cpython::code_units(cpython::code_of(frame)) + PyLong_AsLong(lasti));
   }
   PyObject* value = POP();
-  PyErr_Restore(Py_NewRef(PyExceptionInstance_Class(value)), value, PyException_GetTraceback(value));
+  cpython::set_exception(value);
   if (unlikely(act.recording)) send_event(act, ip, sp, Event::kUnwind, Continuation::kPush, frame, nullptr);
   goto unwind;
 }
@@ -36,8 +36,12 @@ INST(PushExcInfo) {
 }
 INST(PopExcept) {
   _PyErr_StackItem* handled = tstate->exc_info;
-  PyObject* value = handled->exc_value;
-  handled->exc_value = POP();
+  PyObject *value = handled->exc_value, *before = POP();
+  handled->exc_value = before;
+  if (before == Py_None) {
+    handled->exc_value = nullptr;
+    cpython::drop_singleton(before);
+  }
   XDROP(value);
   NEXT();
 }

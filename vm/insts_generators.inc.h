@@ -6,7 +6,7 @@
 // one, with a Link of its own on the data stack.
 
 INST(ReturnGenerator) {
-  SYNC();
+  cpython::stands_before(frame, ip->position + 1);
   frame->stacktop = static_cast<int>(sp - frame->localsplus);
   result = cpython::make_generator(tstate, frame);
   if (unlikely(result == nullptr)) {
@@ -14,22 +14,18 @@ INST(ReturnGenerator) {
     goto error;
   }
   if (unlikely(act.recording)) send_event(act, ip, sp, Event::kGeneratorMade, Continuation::kPush, frame, result);
-  ++tstate->recursion_remaining;
-  if (frame->is_entry) {
+  cpython::leave_recursion(tstate);
+  if (frame == act.entry) {
     if (unlikely(act.recording)) {
       send_event(act, ip, sp, Event::kActivationEnd, Continuation::kPush, frame, result);
       end_recording(act);
     }
-    // The caller clears this frame: leave it something valid to clear.
-    frame->stacktop = 0;
-    frame->f_locals = nullptr;
-    Py_INCREF(frame->f_func);
-    Py_INCREF(frame->f_code);
+    cpython::leave_moved_entry_frame(tstate, act.cpython_entry, frame);
     goto exit_activation;
   }
   const Link link = *(reinterpret_cast<Link*>(frame) - 1);
   Frame* made = frame;
-  frame = act.cframe.current_frame = made->previous;
+  act.cpython_entry.link(tstate, frame = made->previous);
   release_frame(tstate, made);
   ip = const_cast<Inst*>(link.ip);
   sp = link.sp;
@@ -40,24 +36,23 @@ INST(ReturnGenerator) {
 INST(YieldValue) {
   result = POP();
   PyGenObject* generator = cpython::generator_of(frame);
-  generator->gi_frame_state = FRAME_SUSPENDED;
-  frame->prev_instr = ip->position;
+  cpython::suspend(frame, ip->position, ip->arg);
   frame->stacktop = static_cast<int>(sp - frame->localsplus);
-  ++tstate->recursion_remaining;
-  if (frame->is_entry) {
+  cpython::leave_recursion(tstate);
+  if (frame == act.entry) {
     if (unlikely(act.recording)) {
       send_event(act, ip, sp, Event::kActivationEnd, Continuation::kPush, frame, result);
       end_recording(act);
     }
+    cpython::suspend_entry_frame(tstate, act.cpython_entry, frame);
     goto exit_activation;
   }
   const Link link = *(reinterpret_cast<Link*>(tstate->datastack_top) - 1);
   if (unlikely(act.recording)) send_event(act, ip, sp, Event::kFrameYielded, link.continuation, frame, result);
   cpython::pop_words(tstate, tstate->datastack_top - kLinkWords);
-  tstate->exc_info = generator->gi_exc_state.previous_item;
-  generator->gi_exc_state.previous_item = nullptr;
+  cpython::leave_generator(tstate, generator);
   Frame* suspended = frame;
-  frame = act.cframe.current_frame = suspended->previous;
+  act.cpython_entry.link(tstate, frame = suspended->previous);
   suspended->previous = nullptr;
   ip = const_cast<Inst*>(link.ip);
   sp = link.sp;
@@ -74,7 +69,7 @@ INST(ForIterGenerator) {
 // The generator on top is asked for its next value by a for loop.
 resume_for : {
   auto* generator = reinterpret_cast<PyGenObject*>(TOP);
-  if (likely(generator->gi_frame_state < FRAME_EXECUTING && CAN_INLINE())) {
+  if (likely(cpython::can_resume(generator) && CAN_INLINE())) {
     result = Py_NewRef(Py_None);
     continuation = Continuation::kForGenerator;
     goto resume_generator;
@@ -95,7 +90,7 @@ resume_for : {
 resume_generator : {
   auto* generator = reinterpret_cast<PyGenObject*>(TOP);
   entered = cpython::frame_of(generator);
-  Code* target = code_for(entered->f_code);
+  Code* target = code_for(cpython::code_of(entered));
   PyObject** words = target != nullptr ? cpython::push_words(tstate, kLinkWords) : nullptr;
   if (unlikely(words == nullptr)) {
     Py_DECREF(result);
@@ -106,16 +101,13 @@ resume_generator : {
   link->sp = sp;
   link->continuation = continuation;
   entered->localsplus[entered->stacktop++] = result;
-  generator->gi_exc_state.previous_item = tstate->exc_info;
-  tstate->exc_info = &generator->gi_exc_state;
-  generator->gi_frame_state = FRAME_EXECUTING;
+  cpython::enter_generator(tstate, generator);
   entered->previous = frame;
-  entered->is_entry = false;
-  frame = act.cframe.current_frame = entered;
+  act.cpython_entry.link(tstate, frame = entered);
   sp = frame->localsplus + frame->stacktop;
   frame->stacktop = -1;
   ++g_stats.resumed_generators;
-  const int unit = static_cast<int>(frame->prev_instr - cpython::code_units(target->code)) + 1;
+  const int unit = cpython::next_unit(frame);
   ip = target->fast + target->unit_to_index[unit];
   if (unlikely(act.recording)) {
     if (!make_plain(target)) goto resumption_failed;
@@ -126,12 +118,12 @@ resume_generator : {
   DISPATCH();
 }
 resumption_failed : {
-  PyObject** base = frame->localsplus + frame->f_code->co_nlocalsplus;
+  PyObject** base = frame->localsplus + cpython::code_of(frame)->co_nlocalsplus;
   while (sp > base) {
     PyObject* value = POP();
     Py_XDECREF(value);
   }
-  --tstate->recursion_remaining;
+  cpython::count_recursion(tstate);
   goto exit_unwind;
 }
 
@@ -139,8 +131,8 @@ INST(Send) {
   SYNC();
   PyObject *value = TOP, *receiver = SECOND;
   if ((PyGen_CheckExact(receiver) || PyCoro_CheckExact(receiver)) && CAN_INLINE()) {
-    const int state = reinterpret_cast<PyGenObject*>(receiver)->gi_frame_state;
-    if (state == FRAME_SUSPENDED || (state == FRAME_CREATED && value == Py_None)) {
+    auto* generator = reinterpret_cast<PyGenObject*>(receiver);
+    if (cpython::is_suspended(generator) || (cpython::can_resume(generator) && value == Py_None)) {
       result = POP();
       continuation = Continuation::kSendGenerator;
       goto resume_generator;
@@ -160,11 +152,36 @@ INST(Send) {
   PUSH(result);
   NEXT();
 }
+INST(EndSend) {
+  PyObject* value = POP();
+  PyObject* receiver = TOP;
+  TOP = value;
+  DROP(receiver);
+  NEXT();
+}
+// An exception was thrown in at a yield from or await: the receiver has returned if it is a StopIteration.
+INST(CleanupThrow) {
+  SYNC();
+  PyObject* exception = TOP;
+  if (!PyErr_GivenExceptionMatches(exception, PyExc_StopIteration)) {
+    cpython::set_exception(Py_NewRef(exception));
+    goto unwind;
+  }
+  PyObject* value = Py_NewRef(reinterpret_cast<PyStopIterationObject*>(exception)->value);
+  PyObject *last = SECOND, *receiver = sp[-3];
+  --sp;
+  TOP = value;
+  SECOND = Py_NewRef(Py_None);
+  DROP(receiver);
+  DROP(last);
+  DROP(exception);
+  NEXT();
+}
 INST(GetYieldFromIter) {
   SYNC();
   PyObject* iterable = TOP;
   if (PyCoro_CheckExact(iterable)) {
-    if (unlikely((frame->f_code->co_flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE)) == 0)) {
+    if (unlikely((cpython::code_of(frame)->co_flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE)) == 0)) {
       PyErr_SetString(PyExc_TypeError, "cannot 'yield from' a coroutine object in a non-coroutine generator");
       goto error;
     }
@@ -210,7 +227,7 @@ INST(EndAsyncFor) {
     Py_DECREF(iterator);
     NEXT();
   }
-  PyErr_Restore(Py_NewRef(PyExceptionInstance_Class(value)), value, PyException_GetTraceback(value));
+  cpython::set_exception(value);
   goto unwind;
 }
 INST(AsyncGenWrap) {

@@ -11,7 +11,7 @@ INST(JumpBackwardNoInterrupt) {
   DISPATCH();
 }
 INST(JumpBackward) {
-  if (unlikely(*breaker | act.cframe.use_tracing)) goto periodic_jump;
+  if (unlikely(breaker.raised())) goto periodic_jump;
   hot = COUNTER_OF(ip);
   ip = TARGET_OF(ip);
   if (unlikely(--hot->count < 0)) goto hot_counter;
@@ -22,12 +22,12 @@ INST(PopJumpIfFalse) {
   PyObject* value = TOP;
   if (value == Py_True) {
     --sp;
-    --value->ob_refcnt;
+    cpython::drop_singleton(value);
     NEXT();
   }
   if (value == Py_False) {
     --sp;
-    --value->ob_refcnt;
+    cpython::drop_singleton(value);
     goto take_jump;
   }
   goto ask_truth;
@@ -36,12 +36,12 @@ INST(PopJumpIfTrue) {
   PyObject* value = TOP;
   if (value == Py_False) {
     --sp;
-    --value->ob_refcnt;
+    cpython::drop_singleton(value);
     NEXT();
   }
   if (value == Py_True) {
     --sp;
-    --value->ob_refcnt;
+    cpython::drop_singleton(value);
     goto take_jump;
   }
   goto ask_truth;
@@ -79,7 +79,7 @@ ask_truth : {
 INST(PopJumpIfNone) {
   PyObject* value = POP();
   if (value == Py_None) {
-    --value->ob_refcnt;
+    cpython::drop_singleton(value);
     goto take_jump;
   }
   DROP(value);
@@ -88,7 +88,7 @@ INST(PopJumpIfNone) {
 INST(PopJumpIfNotNone) {
   PyObject* value = POP();
   if (value == Py_None) {
-    --value->ob_refcnt;
+    cpython::drop_singleton(value);
     NEXT();
   }
   DROP(value);
@@ -146,12 +146,12 @@ generic_ForIter : {
   PyObject* item = type->tp_iternext(iterator);
   if (likely(item != nullptr)) {
     PUSH(item);
-    if (unlikely(act.cframe.use_tracing)) goto periodic_next;
+    if (unlikely(breaker.traced())) goto periodic_next;
     NEXT();
   }
   if (PyErr_Occurred()) {
     if (!PyErr_ExceptionMatches(PyExc_StopIteration)) goto error;
-    if (unlikely(tstate->c_tracefunc != nullptr)) trace_exception(tstate, frame);
+    cpython::trace_exception(tstate, frame);
     PyErr_Clear();
   }
   goto end_loop;
@@ -165,23 +165,21 @@ end_loop : {
 }
 // CPython's own iterators, without the call. They end as their tp_iternext does: list and tuple iterators let go of the sequence.
 INST(ForIterRange) {
-  auto* iterator = reinterpret_cast<RangeIterator*>(TOP);
+  auto* iterator = reinterpret_cast<cpython::RangeIterator*>(TOP);
   if (unlikely(Py_TYPE(TOP) != g_range_iterator)) MISS(ForIter);
-  if (iterator->index >= iterator->len) goto end_loop;
-  PyObject* item = cpython::new_int(static_cast<long>(static_cast<unsigned long>(iterator->start) +
-                                                      static_cast<unsigned long>(iterator->index++) *
-                                                          static_cast<unsigned long>(iterator->step)));
+  long number;
+  if (!iterator->next(&number)) goto end_loop;
+  PyObject* item = cpython::new_int(number);
   if (unlikely(item == nullptr)) goto error;
   PUSH(item);
   NEXT();
 }
 INST(ForIterRangeStore) {
-  auto* iterator = reinterpret_cast<RangeIterator*>(TOP);
+  auto* iterator = reinterpret_cast<cpython::RangeIterator*>(TOP);
   if (unlikely(Py_TYPE(TOP) != g_range_iterator)) MISS(ForIter);
-  if (iterator->index >= iterator->len) goto end_loop;
-  PyObject* item = cpython::new_int(static_cast<long>(static_cast<unsigned long>(iterator->start) +
-                                                      static_cast<unsigned long>(iterator->index++) *
-                                                          static_cast<unsigned long>(iterator->step)));
+  long number;
+  if (!iterator->next(&number)) goto end_loop;
+  PyObject* item = cpython::new_int(number);
   if (unlikely(item == nullptr)) goto error;
   PyObject* old = LOCAL(ip[1].arg);
   LOCAL(ip[1].arg) = item;
@@ -198,6 +196,7 @@ INST(ForIterList) {
       NEXT();
     }
     iterator->sequence = nullptr;
+    iterator->index = -1;
     DROP(list);
   }
   goto end_loop;

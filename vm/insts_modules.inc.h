@@ -42,6 +42,27 @@ INST(PrintExpr) {
   NEXT_CHECKED();
 }
 
+INST(CallIntrinsic1) {
+  SYNC();
+  PyObject* value = TOP;
+  result = cpython::intrinsic_1(tstate, frame, ip->arg, value);
+  if (unlikely(result == nullptr)) goto error;
+  TOP = result;
+  DROP(value);
+  NEXT_CHECKED();
+}
+INST(CallIntrinsic2) {
+  SYNC();
+  PyObject *second = TOP, *first = SECOND;
+  result = cpython::intrinsic_2(tstate, ip->arg, first, second);
+  if (unlikely(result == nullptr)) goto error;
+  --sp;
+  TOP = result;
+  DROP(first);
+  DROP(second);
+  NEXT_CHECKED();
+}
+
 INST(MatchMapping) {
   const bool is = (Py_TYPE(TOP)->tp_flags & Py_TPFLAGS_MAPPING) != 0;
   PUSH(Py_NewRef(is ? Py_True : Py_False));

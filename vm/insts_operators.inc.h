@@ -66,7 +66,7 @@ generic_BinaryOp : {
       cpython::drop_float(floats, right);                                      \
     } else if (right->ob_refcnt == 1) {                                        \
       reinterpret_cast<PyFloatObject*>(right)->ob_fval = value;                \
-      --left->ob_refcnt;                                                       \
+      cpython::drop_shared(left);                                                       \
       TOP = right;                                                             \
     } else {                                                                   \
       SYNC();                                                                  \
@@ -138,7 +138,7 @@ INST(AppendStr) {
   PyObject** local = &LOCAL(ip[1].arg);
   if (unlikely(!PyUnicode_CheckExact(left) || !PyUnicode_CheckExact(right) || *local != left)) MISS(BinaryOp);
   // The local keeps the only other reference, so the string may grow in place.
-  --left->ob_refcnt;
+  cpython::drop_shared(left);
   sp -= 2;
   PyUnicode_Append(local, right);
   DROP(right);
@@ -266,12 +266,12 @@ INST(CompareStr) {
   NEXT();
 }
 
-// Fused with the conditional jump in the next slot. ip becomes that jump before it is taken.
+// Fused with the conditional jump in the next slot, or behind the ToBool there. ip becomes that jump before it is taken.
 #define BRANCH(value)                                                                    \
   do {                                                                                   \
-    const bool taken_ = (value) == (ip[1].op == static_cast<uint16_t>(Op::kPopJumpIfTrue)); \
-    if (!taken_) NEXT_AFTER(2);                                                          \
-    ++ip;                                                                                \
+    const bool truth_ = (value);                                                         \
+    ip += 1 + ip->cache[1];                                                              \
+    if (truth_ != (ip->op == static_cast<uint16_t>(Op::kPopJumpIfTrue))) NEXT();        \
     goto take_jump;                                                                      \
   } while (0)
 
@@ -358,6 +358,10 @@ INST(ContainsOp) {
   NEXT_CHECKED();
 }
 
+INST(ToBool) {
+  if (PyBool_Check(TOP)) NEXT();
+  goto ask_truth;
+}
 INST(UnaryNot) goto ask_truth;
 
 #define UNARY(Name, function)                   \

@@ -5,11 +5,12 @@
 INST(Nop) NEXT();
 
 INST(Resume) {
-  if (ip->arg < 2) {
-    if (unlikely(*breaker | act.cframe.use_tracing)) {
+  if (unlikely(cpython::code_is_monitored(cpython::code_of(frame)))) goto hand_over;
+  if ((ip->arg & 3) < 2) {
+    if (unlikely(breaker.raised())) {
       SYNC();
-      if (*breaker && !cpython::handle_pending(tstate)) goto error;
-      if (act.cframe.use_tracing) goto hand_over;
+      if (breaker.pending() && !cpython::handle_pending(tstate)) goto error;
+      if (breaker.traced()) goto hand_over;
     }
     if ((ip->arg & 3) == 0) {
       hot = COUNTER_OF(ip);
@@ -49,7 +50,7 @@ INST(LoadFast)
 generic_LoadFast : {
   PyObject* value = LOCAL(ip->arg);
   if (unlikely(value == nullptr)) {
-    raise_unbound(frame->f_code, ip->arg);
+    raise_unbound(cpython::code_of(frame), ip->arg);
     goto error;
   }
   Py_INCREF(value);
@@ -116,11 +117,27 @@ INST(StoreFastStoreFast) {
 INST(DeleteFast) {
   PyObject* old = LOCAL(ip->arg);
   if (unlikely(old == nullptr)) {
-    raise_unbound(frame->f_code, ip->arg);
+    raise_unbound(cpython::code_of(frame), ip->arg);
     goto error;
   }
   LOCAL(ip->arg) = nullptr;
   DROP(old);
+  NEXT();
+}
+
+#define PUSH_GLOBAL(value)                      \
+  do {                                          \
+    if (ip->arg & 1) {                          \
+      cpython::set_lone_callable(sp, value);    \
+      sp += 2;                                  \
+    } else {                                    \
+      PUSH(value);                              \
+    }                                           \
+    NEXT();                                     \
+  } while (0)
+INST(LoadFastAndClear) {
+  PUSH(LOCAL(ip->arg));
+  LOCAL(ip->arg) = nullptr;
   NEXT();
 }
 
@@ -133,9 +150,7 @@ generic_LoadGlobal : {
   SYNC();
   PyObject* value = load_global(frame, NAME_OF(ip));
   if (unlikely(value == nullptr)) goto error;
-  if (ip->arg & 1) PUSH(nullptr);
-  PUSH(value);
-  NEXT();
+  PUSH_GLOBAL(value);
 }
 INST(LoadGlobalModule) {
   auto* globals = reinterpret_cast<PyDictObject*>(frame->f_globals);
@@ -143,10 +158,7 @@ INST(LoadGlobalModule) {
   PyObject* value = DK_UNICODE_ENTRIES(globals->ma_keys)[ip->cache[1]].me_value;
   if (unlikely(value == nullptr)) MISS(LoadGlobal);
   Py_INCREF(value);
-  sp[0] = nullptr;
-  sp += ip->arg & 1;
-  PUSH(value);
-  NEXT();
+  PUSH_GLOBAL(value);
 }
 INST(LoadGlobalBuiltin) {
   auto* globals = reinterpret_cast<PyDictObject*>(frame->f_globals);
@@ -158,10 +170,7 @@ INST(LoadGlobalBuiltin) {
   PyObject* value = DK_UNICODE_ENTRIES(builtins->ma_keys)[ip->cache[1]].me_value;
   if (unlikely(value == nullptr)) MISS(LoadGlobal);
   Py_INCREF(value);
-  sp[0] = nullptr;
-  sp += ip->arg & 1;
-  PUSH(value);
-  NEXT();
+  PUSH_GLOBAL(value);
 }
 
 INST(LoadName) {
@@ -169,6 +178,38 @@ INST(LoadName) {
   PyObject* value = load_name(frame, NAME_OF(ip));
   if (unlikely(value == nullptr)) goto error;
   PUSH(value);
+  NEXT();
+}
+INST(LoadLocals) {
+  SYNC();
+  if (unlikely(frame->f_locals == nullptr)) {
+    PyErr_SetString(PyExc_SystemError, "no locals found");
+    goto error;
+  }
+  PUSH(Py_NewRef(frame->f_locals));
+  NEXT();
+}
+INST(LoadFromDictOrGlobals) {
+  SYNC();
+  PyObject* space = TOP;
+  PyObject* value = load_from_mapping(space, NAME_OF(ip));
+  if (value == nullptr && !PyErr_Occurred()) value = load_global(frame, NAME_OF(ip));
+  if (unlikely(value == nullptr)) goto error;
+  TOP = value;
+  DROP(space);
+  NEXT();
+}
+INST(LoadFromDictOrDeref) {
+  SYNC();
+  PyObject* space = TOP;
+  PyObject* value = load_from_mapping(space, PyTuple_GET_ITEM(cpython::code_of(frame)->co_localsplusnames, ip->arg));
+  if (value == nullptr && !PyErr_Occurred()) {
+    value = Py_XNewRef(PyCell_GET(LOCAL(ip->arg)));
+    if (value == nullptr) raise_unbound(cpython::code_of(frame), ip->arg);
+  }
+  if (unlikely(value == nullptr)) goto error;
+  TOP = value;
+  DROP(space);
   NEXT();
 }
 INST(StoreName) {
@@ -230,7 +271,7 @@ INST(LoadClosure) goto generic_LoadFast;
 INST(LoadDeref) {
   PyObject* value = PyCell_GET(LOCAL(ip->arg));
   if (unlikely(value == nullptr)) {
-    raise_unbound(frame->f_code, ip->arg);
+    raise_unbound(cpython::code_of(frame), ip->arg);
     goto error;
   }
   Py_INCREF(value);
@@ -255,7 +296,7 @@ INST(DeleteDeref) {
   PyObject* cell = LOCAL(ip->arg);
   PyObject* old = PyCell_GET(cell);
   if (unlikely(old == nullptr)) {
-    raise_unbound(frame->f_code, ip->arg);
+    raise_unbound(cpython::code_of(frame), ip->arg);
     goto error;
   }
   PyCell_SET(cell, nullptr);
@@ -263,8 +304,8 @@ INST(DeleteDeref) {
   NEXT();
 }
 INST(CopyFreeVars) {
-  PyCodeObject* object = frame->f_code;
-  PyObject* closure = frame->f_func->func_closure;
+  PyCodeObject* object = cpython::code_of(frame);
+  PyObject* closure = cpython::function_of(frame)->func_closure;
   PyObject** to = frame->localsplus + object->co_nlocalsplus - ip->arg;
   for (int i = 0; i < ip->arg; ++i) to[i] = Py_NewRef(PyTuple_GET_ITEM(closure, i));
   NEXT();

@@ -111,7 +111,7 @@ int positional_attributes(PyObject* subject, PyObject* type, Py_ssize_t position
 
 PyObject* match_class(PyObject* subject, PyObject* type, Py_ssize_t positional, PyObject* names) {
   if (!PyType_Check(type)) {
-    PyErr_SetString(PyExc_TypeError, "called match pattern must be a type");
+    PyErr_SetString(PyExc_TypeError, cpython::kMatchNeedsClass);
     return nullptr;
   }
   if (PyObject_IsInstance(subject, type) <= 0) return nullptr;

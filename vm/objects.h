@@ -1,5 +1,5 @@
 // Object internals that a recorder needs, behind plain functions so that it includes no CPython-internal header.
-// One implementation per CPython version (vm/cpython/objects_311.cpp). All need the GIL; results are borrowed.
+// All need the GIL; results are borrowed.
 #pragma once
 
 #include <Python.h>
@@ -12,16 +12,25 @@ namespace dynvm::vm {
 uint64_t dict_version(PyObject* dict);
 // The type's version tag, assigned if it has none; 0 when CPython has run out of tags.
 uint32_t type_version(PyTypeObject* type);
+// What stands in the type's own dict, or null.
+PyObject* own_attribute(PyTypeObject* type, PyObject* name);
+PyObject* own_attribute(PyTypeObject* type, const char* name);
 // The instance's dict, made from its inline values if need be; null when instances have none.
 PyObject* instance_dict(PyObject* object);
 // True when the instance could have a dict (so that an instance attribute can hide a class attribute).
 bool may_have_dict(PyObject* object);
 // Byte offset of the object slot that a __slots__ member descriptor reads, or -1 for any other descriptor.
 Py_ssize_t slot_offset(PyObject* descriptor);
+// Of the two slots below a call's arguments, whether a callable without self stands in the lower one.
+extern const bool kLoneCallableFirst;
 // What a super object stands for.
 bool super_parts(PyObject* super, PyTypeObject** type, PyObject** self, PyTypeObject** self_type);
 // Name of a getset, member or method descriptor's owner and whether it is written in C.
 bool is_c_descriptor(PyObject* descriptor);
+
+// Does the code handle exceptions. From 3.12 on, all of a generator's code stands under a handler that turns StopIteration into
+// RuntimeError: that is none of its own.
+bool has_handlers(PyCodeObject* code);
 
 // A suspended generator of a generator function, to go on at a code unit, with local variables and value stack (count slots, null allowed;
 // those that are not given are null). A new reference, or null with an exception.

@@ -86,18 +86,25 @@ PyObject* dict_from_items(PyObject* const* keys, Py_ssize_t key_step, PyObject* 
   return dict;
 }
 
+namespace {
+
+// For suggestions.
+void name_the_error(PyObject* name) {
+  PyObject* value = cpython::take_exception();
+  if (PyErr_GivenExceptionMatches(value, PyExc_NameError)) {
+    auto* error = reinterpret_cast<PyNameErrorObject*>(value);
+    if (error->name == nullptr) error->name = Py_NewRef(name);
+  }
+  cpython::set_exception(value);
+}
+
+}  // namespace
+
 void raise_name_error(PyObject* name) {
   const char* text = PyUnicode_AsUTF8(name);
   if (text == nullptr) return;
   PyErr_Format(PyExc_NameError, "name '%.200s' is not defined", text);
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  if (PyErr_GivenExceptionMatches(value, PyExc_NameError)) {
-    auto* error = reinterpret_cast<PyNameErrorObject*>(value);
-    if (error->name == nullptr) error->name = Py_NewRef(name);  // for suggestions
-  }
-  PyErr_Restore(type, value, traceback);
+  name_the_error(name);
 }
 
 void raise_unbound(PyCodeObject* code, int local) {
@@ -110,31 +117,19 @@ void raise_unbound(PyCodeObject* code, int local) {
   }
   PyErr_Format(PyExc_NameError,
                "cannot access free variable '%s' where it is not associated with a value in enclosing scope", text);
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  if (PyErr_GivenExceptionMatches(value, PyExc_NameError)) {
-    auto* error = reinterpret_cast<PyNameErrorObject*>(value);
-    if (error->name == nullptr) error->name = Py_NewRef(name);
-  }
-  PyErr_Restore(type, value, traceback);
+  name_the_error(name);
 }
 
-namespace {
-
-// Item of a mapping, new reference; nullptr without exception when absent.
-PyObject* mapping_get(PyObject* mapping, PyObject* name) {
+PyObject* load_from_mapping(PyObject* mapping, PyObject* name) {
   if (PyDict_CheckExact(mapping)) return Py_XNewRef(PyDict_GetItemWithError(mapping, name));
   PyObject* value = PyObject_GetItem(mapping, name);
   if (value == nullptr && PyErr_ExceptionMatches(PyExc_KeyError)) PyErr_Clear();
   return value;
 }
 
-}  // namespace
-
 PyObject* load_global(cpython::Frame* frame, PyObject* name) {
-  PyObject* value = mapping_get(frame->f_globals, name);
-  if (value == nullptr && !PyErr_Occurred()) value = mapping_get(frame->f_builtins, name);
+  PyObject* value = load_from_mapping(frame->f_globals, name);
+  if (value == nullptr && !PyErr_Occurred()) value = load_from_mapping(frame->f_builtins, name);
   if (value == nullptr && !PyErr_Occurred()) raise_name_error(name);
   return value;
 }
@@ -144,29 +139,29 @@ PyObject* load_name(cpython::Frame* frame, PyObject* name) {
     PyErr_Format(PyExc_SystemError, "no locals when loading %R", name);
     return nullptr;
   }
-  PyObject* value = mapping_get(frame->f_locals, name);
+  PyObject* value = load_from_mapping(frame->f_locals, name);
   if (value != nullptr || PyErr_Occurred()) return value;
   value = Py_XNewRef(PyDict_GetItemWithError(frame->f_globals, name));
   if (value != nullptr || PyErr_Occurred()) return value;
-  value = mapping_get(frame->f_builtins, name);
+  value = load_from_mapping(frame->f_builtins, name);
   if (value == nullptr && !PyErr_Occurred()) raise_name_error(name);
   return value;
 }
 
 PyObject* load_classderef(cpython::Frame* frame, int local) {
-  PyObject* name = PyTuple_GET_ITEM(frame->f_code->co_localsplusnames, local);
-  PyObject* value = mapping_get(frame->f_locals, name);
+  PyObject* name = PyTuple_GET_ITEM(cpython::code_of(frame)->co_localsplusnames, local);
+  PyObject* value = load_from_mapping(frame->f_locals, name);
   if (value != nullptr || PyErr_Occurred()) return value;
   value = PyCell_GET(frame->localsplus[local]);
   if (value == nullptr) {
-    raise_unbound(frame->f_code, local);
+    raise_unbound(cpython::code_of(frame), local);
     return nullptr;
   }
   return Py_NewRef(value);
 }
 
 PyObject* load_build_class(cpython::Frame* frame) {
-  PyObject* value = mapping_get(frame->f_builtins, g_names.n_build_class);
+  PyObject* value = load_from_mapping(frame->f_builtins, g_names.n_build_class);
   if (value == nullptr && !PyErr_Occurred()) PyErr_SetString(PyExc_NameError, "__build_class__ not found");
   return value;
 }
@@ -177,7 +172,7 @@ bool setup_annotations(cpython::Frame* frame) {
     PyErr_SetString(PyExc_SystemError, "no locals found when setting up annotations");
     return false;
   }
-  PyObject* found = mapping_get(locals, g_names.n_annotations);
+  PyObject* found = load_from_mapping(locals, g_names.n_annotations);
   if (found != nullptr) {
     Py_DECREF(found);
     return true;
@@ -192,14 +187,14 @@ bool setup_annotations(cpython::Frame* frame) {
 }
 
 PyObject* import_name(PyThreadState* tstate, cpython::Frame* frame, PyObject* name, PyObject* fromlist, PyObject* level) {
-  PyObject* import = _PyDict_GetItemWithError(frame->f_builtins, g_names.n_import);
+  PyObject* import = PyDict_GetItemWithError(frame->f_builtins, g_names.n_import);
   if (import == nullptr) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_ImportError, "__import__ not found");
     return nullptr;
   }
   PyObject* locals = frame->f_locals != nullptr ? frame->f_locals : Py_None;
-  if (import == tstate->interp->import_func) {
-    const int number = _PyLong_AsInt(level);
+  if (import == cpython::import_function(tstate)) {
+    const int number = cpython::int_argument(level);
     if (number == -1 && PyErr_Occurred()) return nullptr;
     return PyImport_ImportModuleLevelObject(name, frame->f_globals, locals, fromlist, number);
   }
@@ -212,7 +207,7 @@ PyObject* import_name(PyThreadState* tstate, cpython::Frame* frame, PyObject* na
 
 PyObject* import_from(PyObject* module, PyObject* name) {
   PyObject* value = nullptr;
-  if (_PyObject_LookupAttr(module, name, &value) != 0) return value;
+  if (cpython::optional_attribute(module, name, &value) != 0) return value;
   // A circular import may have left the submodule in sys.modules only.
   PyObject* package = PyObject_GetAttr(module, g_names.n_name);
   if (package != nullptr && !PyUnicode_Check(package)) Py_CLEAR(package);
@@ -229,29 +224,9 @@ PyObject* import_from(PyObject* module, PyObject* name) {
       return value;
     }
   }
-  PyObject* path = PyModule_GetFilenameObject(module);
-  PyObject* shown = package != nullptr ? Py_NewRef(package) : PyUnicode_FromString("<unknown module name>");
-  PyObject* message = nullptr;
-  if (shown != nullptr) {
-    if (path == nullptr || !PyUnicode_Check(path)) {
-      PyErr_Clear();
-      message = PyUnicode_FromFormat("cannot import name %R from %R (unknown location)", name, shown);
-      PyErr_SetImportError(message, package, nullptr);
-    } else {
-      PyObject* spec = PyObject_GetAttr(module, g_names.n_spec);
-      const char* format = _PyModuleSpec_IsInitializing(spec)
-                               ? "cannot import name %R from partially initialized module %R "
-                                 "(most likely due to a circular import) (%S)"
-                               : "cannot import name %R from %R (%S)";
-      Py_XDECREF(spec);
-      message = PyUnicode_FromFormat(format, name, shown, path);
-      PyErr_SetImportError(message, package, path);
-    }
-  }
-  Py_XDECREF(message);
-  Py_XDECREF(shown);
   Py_XDECREF(package);
-  Py_XDECREF(path);
+  PyErr_Clear();
+  cpython::raise_import_from(module, name);
   return nullptr;
 }
 
@@ -260,11 +235,11 @@ namespace {
 // The names that `from module import *` takes; `*public_only` when they come from its dict.
 PyObject* star_names(PyObject* module, bool* public_only) {
   PyObject* names = nullptr;
-  if (_PyObject_LookupAttr(module, g_names.n_all, &names) < 0) return nullptr;
+  if (cpython::optional_attribute(module, g_names.n_all, &names) < 0) return nullptr;
   *public_only = names == nullptr;
   if (names != nullptr) return names;
   PyObject* dict = nullptr;
-  if (_PyObject_LookupAttr(module, g_names.n_dict, &dict) < 0) return nullptr;
+  if (cpython::optional_attribute(module, g_names.n_dict, &dict) < 0) return nullptr;
   if (dict == nullptr) {
     PyErr_SetString(PyExc_ImportError, "from-import-* object has no __dict__ and no __all__");
     return nullptr;
@@ -288,7 +263,6 @@ bool star_item(PyObject* module, PyObject* locals, PyObject* name, bool public_o
     return false;
   }
   if (public_only) {
-    if (PyUnicode_READY(name) < 0) return false;
     if (PyUnicode_GET_LENGTH(name) > 0 && PyUnicode_READ_CHAR(name, 0) == '_') return true;
   }
   PyObject* value = PyObject_GetAttr(module, name);
@@ -328,16 +302,19 @@ bool import_star(cpython::Frame* frame, PyObject* module) {
   return good;
 }
 
+PyObject* convert_value(PyObject* value, int conversion) {
+  PyObject* converted = conversion == 1 ? PyObject_Str(value) : conversion == 2 ? PyObject_Repr(value) : PyObject_ASCII(value);
+  Py_DECREF(value);
+  return converted;
+}
+
 PyObject* format_value(PyObject* value, int conversion, PyObject* spec) {
-  PyObject* (*convert)(PyObject*) = conversion == 1 ? PyObject_Str : conversion == 2 ? PyObject_Repr : conversion == 3 ? PyObject_ASCII : nullptr;
-  if (convert != nullptr) {
-    PyObject* converted = convert(value);
-    Py_DECREF(value);
-    if (converted == nullptr) {
+  if (conversion != 0) {
+    value = convert_value(value, conversion);
+    if (value == nullptr) {
       Py_XDECREF(spec);
       return nullptr;
     }
-    value = converted;
   }
   if (PyUnicode_CheckExact(value) && spec == nullptr) return value;
   PyObject* result = PyObject_Format(value, spec);
@@ -381,20 +358,11 @@ void fix_merge_error(PyObject* function, PyObject* kwargs) {
       Py_DECREF(text);
     }
   } else if (PyErr_ExceptionMatches(PyExc_KeyError)) {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    if (value != nullptr && PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 1) {
-      PyObject* text = _PyObject_FunctionStr(function);
-      if (text != nullptr) {
-        PyErr_Format(PyExc_TypeError, "%U got multiple values for keyword argument '%S'", text, PyTuple_GET_ITEM(value, 0));
-        Py_DECREF(text);
-      }
-      Py_XDECREF(type);
-      Py_XDECREF(value);
-      Py_XDECREF(traceback);
-    } else {
-      PyErr_Restore(type, value, traceback);
-    }
+    PyObject* key = cpython::take_duplicate_key();
+    PyObject* text = key != nullptr ? _PyObject_FunctionStr(function) : nullptr;
+    if (text != nullptr) PyErr_Format(PyExc_TypeError, "%U got multiple values for keyword argument '%S'", text, key);
+    Py_XDECREF(text);
+    Py_XDECREF(key);
   }
 }
 
@@ -407,6 +375,61 @@ bool check_star_arguments(PyObject* function, PyObject* arguments) {
     Py_DECREF(text);
   }
   return false;
+}
+
+namespace {
+
+// The type whose order of classes super(type, self) follows (borrowed), nullptr where super itself must find out.
+PyTypeObject* super_start(PyTypeObject* type, PyObject* self) {
+  if (PyType_Check(self) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(self), type)) return reinterpret_cast<PyTypeObject*>(self);
+  return PyType_IsSubtype(Py_TYPE(self), type) ? Py_TYPE(self) : nullptr;
+}
+
+// What the classes behind `type` have; new reference, or nullptr, also with an exception.
+PyObject* find_behind(PyTypeObject* start, PyTypeObject* type, PyObject* name) {
+  PyObject* order = start->tp_mro;
+  if (order == nullptr) return nullptr;
+  Py_INCREF(order);
+  const Py_ssize_t count = PyTuple_GET_SIZE(order);
+  Py_ssize_t i = 0;
+  while (i < count && PyTuple_GET_ITEM(order, i) != reinterpret_cast<PyObject*>(type)) ++i;
+  PyObject* found = nullptr;
+  for (++i; i < count && found == nullptr && !PyErr_Occurred(); ++i) {
+    PyObject* dict = cpython::type_dict(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, i)));
+    if (dict == nullptr) continue;
+    found = Py_XNewRef(PyDict_GetItemWithError(dict, name));
+    Py_DECREF(dict);
+  }
+  Py_DECREF(order);
+  return found;
+}
+
+}  // namespace
+
+PyObject* load_super(PyObject* super, PyObject* type, PyObject* self, PyObject* name, bool with_arguments, bool* method) {
+  if (super == reinterpret_cast<PyObject*>(&PySuper_Type) && PyType_Check(type) && name != g_names.n_class) {
+    PyTypeObject* start = super_start(reinterpret_cast<PyTypeObject*>(type), self);
+    PyObject* found = start != nullptr ? find_behind(start, reinterpret_cast<PyTypeObject*>(type), name) : nullptr;
+    if (found != nullptr) {
+      if (method != nullptr && Py_TYPE(self)->tp_getattro == PyObject_GenericGetAttr &&
+          PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_METHOD_DESCRIPTOR)) {
+        *method = true;
+        return found;
+      }
+      const descrgetfunc get = Py_TYPE(found)->tp_descr_get;
+      if (get == nullptr) return found;
+      PyObject* bound = get(found, self == reinterpret_cast<PyObject*>(start) ? nullptr : self, reinterpret_cast<PyObject*>(start));
+      Py_DECREF(found);
+      return bound;
+    }
+    if (PyErr_Occurred()) return nullptr;
+  }
+  PyObject* arguments[] = {type, self};
+  PyObject* object = PyObject_Vectorcall(super, arguments, with_arguments ? 2 : 0, nullptr);
+  if (object == nullptr) return nullptr;
+  PyObject* value = PyObject_GetAttr(object, name);
+  Py_DECREF(object);
+  return value;
 }
 
 PyObject* get_aiter(PyObject* object) {
@@ -458,8 +481,7 @@ PyObject* get_awaitable(PyObject* object, int where) {
     return nullptr;
   }
   if (PyCoro_CheckExact(iterator)) {
-    if (PyObject* awaited = cpython::yield_from_target(reinterpret_cast<PyGenObject*>(iterator))) {
-      Py_DECREF(awaited);
+    if (cpython::delegates(reinterpret_cast<PyGenObject*>(iterator))) {
       Py_CLEAR(iterator);
       PyErr_SetString(PyExc_RuntimeError, "coroutine is being awaited already");
     }

@@ -19,6 +19,8 @@ extern const binaryfunc kBinaryOperators[26];  // by NB_ number
 
 void raise_unbound(PyCodeObject* code, int local);              // for LoadFast and cells
 void raise_name_error(PyObject* name);                          // name '...' is not defined
+// Item of a mapping, new reference; nullptr without exception when absent.
+[[nodiscard]] PyObject* load_from_mapping(PyObject* mapping, PyObject* name);
 [[nodiscard]] PyObject* load_name(cpython::Frame* frame, PyObject* name);
 [[nodiscard]] PyObject* load_global(cpython::Frame* frame, PyObject* name);
 [[nodiscard]] PyObject* load_classderef(cpython::Frame* frame, int local);
@@ -30,6 +32,7 @@ void raise_name_error(PyObject* name);                          // name '...' is
 [[nodiscard]] bool import_star(cpython::Frame* frame, PyObject* module);
 
 [[nodiscard]] PyObject* format_value(PyObject* value, int conversion, PyObject* spec);  // takes value and spec
+[[nodiscard]] PyObject* convert_value(PyObject* value, int conversion);  // takes value
 [[nodiscard]] bool print_expression(PyThreadState* tstate, PyObject* value);
 
 void fix_extend_error(PyObject* iterable);                      // LIST_EXTEND
@@ -42,7 +45,7 @@ void fix_merge_error(PyObject* function, PyObject* kwargs);     // DICT_MERGE an
 [[nodiscard]] PyObject* get_awaitable(PyObject* object, int where);
 
 // raise: takes exc and cause (may be nullptr). true: an exception is raised again with its traceback untouched.
-[[nodiscard]] bool raise_exception(PyThreadState* tstate, PyObject* exc, PyObject* cause);
+[[nodiscard]] bool raise_exception(PyObject* exc, PyObject* cause);
 [[nodiscard]] bool check_except_type(PyObject* type);
 [[nodiscard]] bool check_except_star_type(PyObject* type);
 [[nodiscard]] bool match_exception_group(PyObject* exc, PyObject* type, PyObject** match, PyObject** rest);
@@ -56,6 +59,9 @@ PyObject* match_class(PyObject* subject, PyObject* type, Py_ssize_t positional, 
 [[nodiscard]] PyObject* binary_after_not_implemented(int op, PyObject* left, PyObject* right);
 [[nodiscard]] PyObject* compare_after_not_implemented(int op, PyObject* left, PyObject* right);
 
+// LOAD_SUPER_ATTR; `method`: a method descriptor is not bound but marked there. New reference.
+[[nodiscard]] PyObject* load_super(PyObject* super, PyObject* type, PyObject* self, PyObject* name, bool with_arguments, bool* method);
+
 // bound = descriptor.__get__(object, type), new reference.
 [[nodiscard]] inline PyObject* bind_descriptor(PyObject* descriptor, PyObject* object, PyTypeObject* type) {
   return Py_TYPE(descriptor)->tp_descr_get(descriptor, object, reinterpret_cast<PyObject*>(type));
@@ -63,9 +69,5 @@ PyObject* match_class(PyObject* subject, PyObject* type, Py_ssize_t positional, 
 
 // Tells an AttributeError that is set which object and name it is about, if it does not know yet (for suggestions).
 void describe_attribute_error(PyObject* object, PyObject* name);
-
-// sys.settrace and sys.setprofile callbacks for frames that leave the evaluator while tracing has just been switched on.
-void trace_exception(PyThreadState* tstate, cpython::Frame* frame);
-void trace_unwound(PyThreadState* tstate, cpython::Frame* frame);
 
 }  // namespace dynvm::vm

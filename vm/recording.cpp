@@ -17,11 +17,11 @@ Activation& activation_of(const ThreadView& view) { return *static_cast<Activati
 // Calls visit(Link&, frame) for each inlined frame from the current one outwards, then the entry frame is reached.
 template <class Visit>
 void each_link(const Activation& activation, Visit visit) {
-  cpython::Frame* frame = activation.cframe.current_frame;
+  cpython::Frame* frame = activation.cpython_entry.current(activation.tstate);
   // The Links of generators are found from the top of the data stack: each lies directly below what was pushed after it.
   auto* top = activation.tstate->datastack_top;
   _PyStackChunk* chunk = activation.tstate->datastack_chunk;
-  while (frame != nullptr && !frame->is_entry) {
+  while (frame != nullptr && frame != activation.entry) {
     Link* link;
     if (is_inlined_generator(frame)) {
       link = reinterpret_cast<Link*>(top) - 1;
@@ -53,7 +53,7 @@ void set_hooks(const Hooks* hooks) {
 void send_event(Activation& activation, const Inst* ip, PyObject** sp, Event event, Continuation continuation,
                 cpython::Frame* frame, PyObject* value) {
   if (g_hooks == nullptr || g_hooks->event == nullptr) return;
-  ThreadView view{activation.tstate, activation.cframe.current_frame, ip, sp, activation.entry, nullptr, false, &activation};
+  ThreadView view{activation.tstate, activation.cpython_entry.current(activation.tstate), ip, sp, activation.entry, nullptr, false, &activation};
   g_hooks->event(view, EventInfo{event, continuation, frame, value});
 }
 
@@ -61,8 +61,8 @@ const Inst* convert_positions(Activation& activation, const Inst* ip, bool plain
   const auto convert = [plain](PyCodeObject* code, const Inst* inst) {
     return plain ? as_plain(code, inst) : as_fast(code, inst);
   };
-  each_link(activation, [&](Link& link, cpython::Frame* frame) { link.ip = convert(frame->previous->f_code, link.ip); });
-  return ip != nullptr ? convert(activation.cframe.current_frame->f_code, ip) : nullptr;
+  each_link(activation, [&](Link& link, cpython::Frame* frame) { link.ip = convert(cpython::code_of(frame->previous), link.ip); });
+  return ip != nullptr ? convert(cpython::code_of(activation.cpython_entry.current(activation.tstate)), ip) : nullptr;
 }
 
 bool start_recording(ThreadView& view) {
@@ -106,7 +106,7 @@ _PyInterpreterFrame* push_frame(ThreadView& view, PyFunctionObject* function, Co
   if (!cpython::enter_recursion(tstate)) return nullptr;
   cpython::Frame* frame = allocate_frame(tstate, function, code);
   if (frame == nullptr) {
-    ++tstate->recursion_remaining;
+    cpython::leave_recursion(tstate);
     return nullptr;
   }
   for (int i = 0; i < code->local_count; ++i) frame->localsplus[i] = nullptr;
@@ -114,9 +114,9 @@ _PyInterpreterFrame* push_frame(ThreadView& view, PyFunctionObject* function, Co
   link->ip = view.ip;
   link->sp = view.sp;
   link->continuation = continuation;
-  view.frame->prev_instr = view.ip->position;
+  cpython::runs_at(view.frame, view.ip->position);
   frame->previous = view.frame;
-  activation.cframe.current_frame = frame;
+  activation.cpython_entry.link(tstate, frame);
   view.frame = frame;
   view.ip = activation.recording ? code->plain : code->fast;
   view.sp = frame->localsplus + code->local_count;
@@ -128,23 +128,20 @@ _PyInterpreterFrame* resume_generator(ThreadView& view, PyObject* object, Contin
   Activation& activation = activation_of(view);
   auto* generator = reinterpret_cast<PyGenObject*>(object);
   cpython::Frame* frame = cpython::frame_of(generator);
-  Code* code = code_for(frame->f_code);
+  Code* code = code_for(cpython::code_of(frame));
   if (code == nullptr || (activation.recording && !make_plain(code))) return nullptr;
   if (!cpython::enter_recursion(tstate)) return nullptr;
   PyObject** words = cpython::push_words(tstate, kLinkWords);
   if (words == nullptr) {
-    ++tstate->recursion_remaining;
+    cpython::leave_recursion(tstate);
     return nullptr;
   }
   *reinterpret_cast<Link*>(words) = Link{view.ip, view.sp, continuation};
-  view.frame->prev_instr = view.ip->position;
-  generator->gi_exc_state.previous_item = tstate->exc_info;
-  tstate->exc_info = &generator->gi_exc_state;
-  generator->gi_frame_state = FRAME_EXECUTING;
+  cpython::runs_at(view.frame, view.ip->position);
+  cpython::enter_generator(tstate, generator);
   frame->previous = view.frame;
-  frame->is_entry = false;
-  activation.cframe.current_frame = frame;
-  const int unit = static_cast<int>(frame->prev_instr - cpython::code_units(frame->f_code)) + 1;
+  activation.cpython_entry.link(tstate, frame);
+  const int unit = cpython::next_unit(frame);
   view.frame = frame;
   view.sp = frame->localsplus + frame->stacktop;
   view.ip = (activation.recording ? code->plain : code->fast) + code->unit_to_index[unit];
@@ -153,38 +150,31 @@ _PyInterpreterFrame* resume_generator(ThreadView& view, PyObject* object, Contin
 }
 
 void set_position(ThreadView& view, const Inst* at) {
-  view.ip = activation_of(view).recording ? as_plain(view.frame->f_code, at) : as_fast(view.frame->f_code, at);
+  view.ip = activation_of(view).recording ? as_plain(cpython::code_of(view.frame), at) : as_fast(cpython::code_of(view.frame), at);
   // Complete, so that it can be seen: the position of the instruction before is as good as any.
-  view.frame->prev_instr = view.ip->position - 1;
+  cpython::stands_before(view.frame, view.ip->position);
 }
 
 void drop_frame(ThreadView& view) {
   PyThreadState* tstate = view.tstate;
   Activation& activation = activation_of(view);
   cpython::Frame* frame = view.frame;
-  if (frame->is_entry) return;
+  if (frame == activation.entry) return;
   const Link link = *link_of_current(tstate, frame);
-  PyObject** base = _PyFrame_Stackbase(frame);
+  PyObject** base = cpython::stack_base(frame);
   while (view.sp > base) {
     PyObject* value = *--view.sp;
     Py_XDECREF(value);
   }
-  activation.cframe.current_frame = frame->previous;
+  activation.cpython_entry.link(tstate, frame->previous);
   view.frame = frame->previous;
   view.ip = link.ip;
   view.sp = link.sp;
-  const int local_count = frame->f_code->co_nlocalsplus;
+  const int local_count = cpython::code_of(frame)->co_nlocalsplus;
   if (is_inlined_generator(frame)) {
-    PyGenObject* generator = cpython::generator_of(frame);
     cpython::pop_words(tstate, tstate->datastack_top - kLinkWords);
-    ++tstate->recursion_remaining;
-    tstate->exc_info = generator->gi_exc_state.previous_item;
-    generator->gi_exc_state.previous_item = nullptr;
-    frame->previous = nullptr;
-    Py_CLEAR(generator->gi_exc_state.exc_value);
-    generator->gi_frame_state = FRAME_CLEARED;
-    frame->stacktop = local_count;
-    cpython::clear_frame(tstate, frame);
+    cpython::leave_recursion(tstate);
+    cpython::finish_generator(tstate, frame, local_count, false);
   } else {
     drop_inlined_frame(tstate, frame, local_count);
   }

@@ -101,8 +101,8 @@ void specialise_load_attr(Inst* inst, PyObject* owner, Code* code) {
   if (instance->ma_keys->dk_kind == DICT_KEYS_GENERAL) return give_up(inst);
   const Py_ssize_t index = cpython::find_key(instance->ma_keys, name, entry->hash);
   if (index < 0) return give_up(inst);
-  const Py_ssize_t offset = cpython::has_managed_dict(type) ? MANAGED_DICT_OFFSET : type->tp_dictoffset;
-  if (offset == 0 || (offset < 0 && !cpython::has_managed_dict(type))) return give_up(inst);
+  const Py_ssize_t offset = cpython::has_managed_dict(type) ? 0 : type->tp_dictoffset;
+  if (offset < 0 || (offset == 0 && !cpython::has_managed_dict(type))) return give_up(inst);
   inst->cache[0] = pack(entry->version, static_cast<uint32_t>(index));
   inst->cache[1] = static_cast<uint64_t>(static_cast<int64_t>(offset));
   choose(inst, Form::kLoadAttrHint);
@@ -150,7 +150,7 @@ void specialise_store_attr(Inst* inst, PyObject* owner) {
     inst->cache[0] = pack(entry->version, static_cast<uint32_t>(entry->offset));
     return choose(inst, Form::kStoreAttrSlot);
   }
-  if (entry->kind > AttrKind::kNonData || !entry->inline_values || cpython::inline_values(owner) == nullptr) return give_up(inst);
+  if (entry->kind > AttrKind::kNonData || !entry->inline_values || cpython::writable_values(owner) == nullptr) return give_up(inst);
   instance_value(owner, type, entry);
   if (entry->index < 0) return give_up(inst);
   inst->cache[0] = pack(entry->version, static_cast<uint32_t>(entry->index));
@@ -255,8 +255,9 @@ void specialise_for_iter(Inst* inst, PyObject* iterator) {
 
 void specialise_call(Inst* inst, PyObject** base) {
   if (inst->cache[2] != 0) return give_up(inst);  // keyword names
-  PyObject* callable = base[0] != nullptr ? base[0] : base[1];
-  const int total = inst->arg + (base[0] != nullptr ? 1 : 0);
+  const cpython::Callee callee(base);
+  PyObject* callable = *callee.slot;
+  const int total = inst->arg + (callee.has_self ? 1 : 0);
   PyTypeObject* type = Py_TYPE(callable);
   if (type == &PyFunction_Type) {
     Code* code = code_for(reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(callable)->func_code));
@@ -269,12 +270,12 @@ void specialise_call(Inst* inst, PyObject** base) {
     return choose(inst, Form::kCallPythonExact);
   }
   if (type == &PyCFunction_Type) {
-    if (callable == g_len && total == 1) return choose(inst, Form::kCallLen);
-    if (callable == g_isinstance && total == 2) return choose(inst, Form::kCallIsInstance);
+    if (callable == g_len && total == 1 && !callee.has_self) return choose(inst, Form::kCallLen);
+    if (callable == g_isinstance && total == 2 && !callee.has_self) return choose(inst, Form::kCallIsInstance);
     const int flags = PyCFunction_GET_FLAGS(callable);
     if (flags == METH_O && total == 1) return choose(inst, Form::kCallBuiltinO);
     if (flags == METH_FASTCALL) return choose(inst, Form::kCallBuiltinFast);
-  } else if (type == &PyMethodDescr_Type && base[0] != nullptr) {
+  } else if (type == &PyMethodDescr_Type && callee.has_self) {
     PyMethodDef* method = reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;
     if (callable == g_list_append && total == 2 && PyList_Check(base[1]) && is_op(inst + 1, Op::kPopTop)) {
       return choose(inst, Form::kCallListAppend);
@@ -283,7 +284,7 @@ void specialise_call(Inst* inst, PyObject** base) {
     if (method->ml_flags == METH_O && total == 2) return choose(inst, Form::kCallMethodO);
     if (method->ml_flags == METH_NOARGS && total == 1) return choose(inst, Form::kCallMethodNoArgs);
     if (method->ml_flags == METH_FASTCALL) return choose(inst, Form::kCallMethodFast);
-  } else if (callable == reinterpret_cast<PyObject*>(&PyType_Type) && total == 1) {
+  } else if (callable == reinterpret_cast<PyObject*>(&PyType_Type) && total == 1 && !callee.has_self) {
     return choose(inst, Form::kCallType1);
   }
   give_up(inst);
@@ -305,7 +306,9 @@ bool prepare_specialisation() {
   for (PyObject* object : objects) Py_DECREF(object);
   Py_DECREF(range);
   g_isinstance = PyDict_GetItemString(builtins, "isinstance");
-  g_list_append = PyDict_GetItemString(PyList_Type.tp_dict, "append");
+  PyObject* append = PyUnicode_InternFromString("append");
+  g_list_append = append != nullptr ? _PyType_Lookup(&PyList_Type, append) : nullptr;
+  Py_XDECREF(append);
   g_len = PyDict_GetItemString(builtins, "len");
   if (g_len == nullptr || g_isinstance == nullptr || g_list_append == nullptr) {
     PyErr_SetString(PyExc_RuntimeError, "dynvm: builtins len, isinstance and list.append are needed at start");

@@ -65,8 +65,9 @@ Code* ready(PyCodeObject* code, bool plain) {
 
 const Inst* inst_at(PyCodeObject* code, int unit_offset, bool plain) {
   Code* decoded = ready(code, plain);
-  if (decoded == nullptr || unit_offset < 0 || unit_offset >= decoded->unit_count) return nullptr;
-  return (plain ? decoded->plain : decoded->fast) + decoded->unit_to_index[unit_offset];
+  const int unit = unit_offset & ~kSecondHalf;
+  if (decoded == nullptr || unit_offset < 0 || unit >= decoded->unit_count) return nullptr;
+  return (plain ? decoded->plain : decoded->fast) + decoded->unit_to_index[unit] + (unit_offset != unit ? 1 : 0);
 }
 const Inst* first_inst(PyCodeObject* code, bool plain) { return inst_at(code, 0, plain); }
 int inst_count(PyCodeObject* code) {
@@ -101,22 +102,22 @@ int enclosing_loop(PyCodeObject* code, int unit_offset) {
   for (int i = 0; i < decoded->inst_count; ++i) {
     const Inst* inst = decoded->fast + i;
     if (!is_backward_jump(inst) || opcode(inst) == Op::kJumpBackwardNoInterrupt) continue;
-    const int header = decoded->start_unit[jump_target(inst) - decoded->fast];
-    if (header <= unit_offset && unit_offset <= decoded->start_unit[i] && header > best) best = header;
+    const int header = decoded->start_unit[jump_target(inst) - decoded->fast], unit = unit_offset & ~kSecondHalf;
+    if (header <= unit && unit <= decoded->start_unit[i] && header > best) best = header;
   }
   return best;
 }
 
 // ---- frames
 
-PyFunctionObject* FrameView::function(const _PyInterpreterFrame* frame) { return frame->f_func; }
-PyCodeObject* FrameView::code(const _PyInterpreterFrame* frame) { return frame->f_code; }
+PyFunctionObject* FrameView::function(const _PyInterpreterFrame* frame) { return cpython::function_of(frame); }
+PyCodeObject* FrameView::code(const _PyInterpreterFrame* frame) { return cpython::code_of(frame); }
 PyObject* FrameView::globals(const _PyInterpreterFrame* frame) { return frame->f_globals; }
 PyObject* FrameView::builtins(const _PyInterpreterFrame* frame) { return frame->f_builtins; }
 PyObject* FrameView::locals_mapping(const _PyInterpreterFrame* frame) { return frame->f_locals; }
 PyObject** FrameView::locals(_PyInterpreterFrame* frame) { return frame->localsplus; }
-int FrameView::local_count(const _PyInterpreterFrame* frame) { return frame->f_code->co_nlocalsplus; }
-PyObject** FrameView::stack_base(_PyInterpreterFrame* frame) { return _PyFrame_Stackbase(frame); }
+int FrameView::local_count(const _PyInterpreterFrame* frame) { return cpython::code_of(frame)->co_nlocalsplus; }
+PyObject** FrameView::stack_base(_PyInterpreterFrame* frame) { return cpython::stack_base(frame); }
 _PyInterpreterFrame* FrameView::previous(const _PyInterpreterFrame* frame) { return frame->previous; }
 PyObject* FrameView::generator(_PyInterpreterFrame* frame) {
   return is_inlined_generator(frame) ? reinterpret_cast<PyObject*>(cpython::generator_of(frame)) : nullptr;
@@ -131,6 +132,7 @@ bool install() {
   evaluate_frame(nullptr, nullptr, 0);
   if (!prepare_decoder(g_label_table)) return false;
   g_installed = true;
+  cpython::prepare_slot(evaluate_frame);
   _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), evaluate_frame);
   return true;
 }
@@ -138,6 +140,7 @@ bool install() {
 void uninstall() {
   if (!g_installed) return;
   g_installed = false;
+  cpython::prepare_slot(nullptr);
   PyInterpreterState* interp = PyInterpreterState_Get();
   if (_PyInterpreterState_GetEvalFrameFunc(interp) == evaluate_frame) {
     _PyInterpreterState_SetEvalFrameFunc(interp, _PyEval_EvalFrameDefault);

@@ -35,7 +35,7 @@ struct HotCounter;
 // One decoded instruction. Clients use the functions below; the layout is shared with the evaluator only.
 struct Inst {
   const void* handler;      // label of the body
-  uint16_t* position;       // the CPython instruction proper (what prev_instr points to while it runs)
+  uint16_t* position;       // the CPython instruction proper
   int32_t arg;              // with EXTENDED_ARG applied
   uint16_t op;              // generic Op; never changes
   uint16_t state;           // adaptive counter in fast code
@@ -60,7 +60,8 @@ bool is_backward_jump(const Inst* inst);
 HotCounter* hot_counter(const Inst* inst);
 
 // Code objects. Decoding happens on the first request; nullptr only when memory is exhausted.
-// `unit_offset` counts 2-byte code units; prefixes (EXTENDED_ARG, KW_NAMES, PRECALL) belong to their instruction.
+// `unit_offset` counts 2-byte code units; prefixes (EXTENDED_ARG, KW_NAMES, PRECALL) belong to their instruction. Where one of CPython's
+// instructions is two of dynvm's, the second one's has a bit above all units set: it is to be handed back as it is.
 const Inst* inst_at(PyCodeObject* code, int unit_offset, bool plain);
 const Inst* first_inst(PyCodeObject* code, bool plain);
 int inst_count(PyCodeObject* code);

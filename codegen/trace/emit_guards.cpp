@@ -257,11 +257,23 @@ void TraceEmitter::unbox_number() {
   Label slow = a_.newLabel(), done = a_.newLabel();
   if (layout_.long_style == PythonLayout::kSizedDigits) {
     // At most one digit: its value times the sign.
-    a_.mov(rax, qword_ptr(rdi, layout_.var_size));
+    a_.mov(rax, qword_ptr(rdi, layout_.long_size));
     a_.lea(rcx, qword_ptr(rax, 1));
     a_.cmp(rcx, 2);
     a_.ja(slow);
     a_.mov(ecx, dword_ptr(rdi, layout_.long_digits));
+    a_.imul(rax, rcx);
+    result(rax);
+    a_.jmp(done);
+  } else if (layout_.long_style == PythonLayout::kTaggedDigits) {
+    // At most one digit: its value times one less the sign's two bits.
+    a_.mov(rax, qword_ptr(rdi, layout_.long_size));
+    a_.cmp(rax, 2 << 3);
+    a_.jae(slow);
+    a_.and_(eax, 3);
+    a_.mov(ecx, 1);
+    a_.sub(rcx, rax);
+    a_.mov(eax, dword_ptr(rdi, layout_.long_digits));
     a_.imul(rax, rcx);
     result(rax);
     a_.jmp(done);
@@ -284,6 +296,13 @@ bool TraceEmitter::emit_load() {
       a_.test(dword_ptr(rax, layout_.type_flags), static_cast<uint32_t>(layout_.managed_dict_flag));
       a_.jz(other);
       a_.mov(rax, qword_ptr(rdi, layout_.managed_dict));
+      if (layout_.values == PythonLayout::kValuesOdd) {  // inline values have no dict
+        Label dict = a_.newLabel();
+        a_.test(eax, 1);
+        a_.jz(dict);
+        a_.xor_(eax, eax);
+        a_.bind(dict);
+      }
       a_.jmp(done);
       a_.bind(other);
       call(helpers_.dict_of);
@@ -294,10 +313,19 @@ bool TraceEmitter::emit_load() {
     case Op::k_load_value: {
       Label none = a_.newLabel();
       load(rcx, arg(0));
-      a_.mov(rax, qword_ptr(rcx, layout_.managed_values));
-      a_.test(rax, rax);
+      a_.xor_(eax, eax);
+      if (layout_.values == PythonLayout::kValuesInside) {
+        a_.cmp(byte_ptr(rcx, layout_.values_valid), 0);
+      } else {
+        a_.mov(rcx, qword_ptr(rcx, layout_.managed_values));
+        if (layout_.values == PythonLayout::kValuesOdd) {
+          a_.test(ecx, 1);
+        } else {
+          a_.test(rcx, rcx);
+        }
+      }
       a_.jz(none);
-      a_.mov(rax, qword_ptr(rax, static_cast<int32_t>(layout_.first_value + 8 * inst.imm)));
+      a_.mov(rax, qword_ptr(rcx, static_cast<int32_t>(layout_.first_value + 8 * inst.imm)));
       a_.bind(none);
       result_object(rax, true);
       return true;

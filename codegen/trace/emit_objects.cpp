@@ -14,7 +14,7 @@ bool TraceEmitter::emit_write() {
   switch (inst.op) {
     case Op::k_store_value:
       load(rcx, arg(0));
-      a_.mov(rcx, qword_ptr(rcx, layout_.managed_values));
+      if (layout_.values != PythonLayout::kValuesInside) a_.mov(rcx, qword_ptr(rcx, layout_.managed_values));
       replace_field(qword_ptr(rcx, static_cast<int32_t>(layout_.first_value + 8 * inst.imm)), arg(1));
       return true;
     case Op::k_store_field:

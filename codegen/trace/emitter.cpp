@@ -173,14 +173,17 @@ TraceEmitter::Label TraceEmitter::error_exit() { return exit(ExitKind::kError); 
 // Reference counts
 
 void TraceEmitter::take(const Gp& object, bool null_possible) {
-  Label done;
+  Label done = a_.newLabel();
   if (null_possible) {
-    done = a_.newLabel();
     a_.test(object, object);
     a_.jz(done);
   }
+  if (layout_.immortal_objects) {
+    a_.test(x86::byte_ptr(object, layout_.ob_refcnt + 3), 0x80);
+    a_.jnz(done);
+  }
   a_.inc(x86::qword_ptr(object, layout_.ob_refcnt));
-  if (null_possible) a_.bind(done);
+  a_.bind(done);
 }
 
 void TraceEmitter::drop(const Gp& object, bool null_possible) {
@@ -189,6 +192,10 @@ void TraceEmitter::drop(const Gp& object, bool null_possible) {
   if (null_possible) {
     a_.test(rdi, rdi);
     a_.jz(done);
+  }
+  if (layout_.immortal_objects) {
+    a_.test(x86::byte_ptr(rdi, layout_.ob_refcnt + 3), 0x80);
+    a_.jnz(done);
   }
   a_.dec(x86::qword_ptr(rdi, layout_.ob_refcnt));
   a_.jnz(done);

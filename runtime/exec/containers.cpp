@@ -1,6 +1,9 @@
 // Building, changing and taking apart containers (helpers.h).
 #include "runtime/exec/helpers.h"
 
+// 3.13's public headers no longer have it.
+extern "C" PyObject* _PyUnicode_JoinArray(PyObject* separator, PyObject* const* items, Py_ssize_t count);
+
 namespace dynvm::runtime::helpers {
 
 PyObject* build_tuple(PyObject** items, int64_t count) {

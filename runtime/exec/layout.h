@@ -1,4 +1,4 @@
-// The running CPython's layout for generated code; one implementation per version (layout_311.cpp).
+// The running CPython's layout for generated code.
 // Tests: tests/exec.
 #pragma once
 

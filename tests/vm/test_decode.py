@@ -13,14 +13,43 @@ sys.path.insert(0, vm_case.MODULE)
 if vm_case.available():
     import _dynvm_vm as vm
 FOLDED = {"EXTENDED_ARG", "KW_NAMES", "PRECALL", "CACHE"}
-RENAMED = {"JUMP_BACKWARD_NO_INTERRUPT": "JumpBackwardNoInterrupt"}
+# What a version's instructions are here where it is not the same name: ((name, argument), ...), more than one where it is decoded to
+# several.
+RENAMED = {
+    "LOAD_FAST_CHECK": lambda arg: (("LoadFast", arg),),
+    "LOAD_ATTR": lambda arg: (("LoadMethod" if arg & 1 else "LoadAttr", arg >> 1),),
+    "COMPARE_OP": lambda arg: (("CompareOp", arg >> 4),),
+    "RETURN_CONST": lambda arg: (("LoadConst", arg), ("ReturnValue", 0)),
+    "BINARY_SLICE": lambda arg: (("BuildSlice", 2), ("BinarySubscr", 0)),
+    "STORE_SLICE": lambda arg: (("BuildSlice", 2), ("StoreSubscr", 0)),
+    "END_FOR": lambda arg: (("Nop", arg),),
+    "CALL_INTRINSIC_1": lambda arg: (({4: "AsyncGenWrap", 5: "UnaryPositive", 6: "ListToTuple"}.get(arg, "CallIntrinsic1"),
+                                      0 if arg in (4, 5, 6) else arg),),
+    "CALL_INTRINSIC_2": lambda arg: (("PrepReraiseStar", 0) if arg == 1 else ("CallIntrinsic2", arg),),
+} if sys.version_info >= (3, 12) else {}
+if sys.version_info >= (3, 13):
+    RENAMED.update({
+        "COMPARE_OP": lambda arg: (("CompareOp", arg >> 5), ("ToBool", 0)) if arg & 16 else (("CompareOp", arg >> 5),),
+        "END_FOR": lambda arg: (("PopTop", arg),),
+        "FORMAT_SIMPLE": lambda arg: (("FormatValue", 0),),
+        "FORMAT_WITH_SPEC": lambda arg: (("FormatValue", 4),),
+        "LOAD_FAST_LOAD_FAST": lambda arg: (("LoadFast", arg >> 4), ("LoadFast", arg & 15)),
+        "STORE_FAST_LOAD_FAST": lambda arg: (("StoreFast", arg >> 4), ("LoadFast", arg & 15)),
+        "STORE_FAST_STORE_FAST": lambda arg: (("StoreFast", arg >> 4), ("StoreFast", arg & 15)),
+        "CALL_KW": lambda arg: (("Call", arg),),
+    })
+# Jumps go beyond what stands at their targets: that is part of them.
+SKIPS = {"FOR_ITER": 2 if sys.version_info >= (3, 13) else 1, "SEND": 1} if sys.version_info >= (3, 12) else {}
+SECOND_HALF = 1 << 28
 
 
-def name_of(instruction):
-    name = instruction.opname
+def names_of(instruction):
+    name, arg = instruction.opname, instruction.arg or 0
+    if name in RENAMED:
+        return RENAMED[name](arg)
     if name.startswith("POP_JUMP_"):
         name = name.replace("_FORWARD", "").replace("_BACKWARD", "")
-    return RENAMED.get(name) or "".join(word.capitalize() for word in name.split("_"))
+    return (("".join(word.capitalize() for word in name.split("_")), arg),)
 
 
 def all_codes(code):
@@ -38,20 +67,24 @@ class Decode(unittest.TestCase):
 
     def check(self, code):
         expected, starts, start, names = [], {}, None, None
-        for instruction in dis.get_instructions(code, adaptive=False):
+        instructions = [i for i in dis.get_instructions(code, adaptive=False) if i.opname != "CACHE"]
+        for place, instruction in enumerate(instructions):
             if start is None:
                 start = instruction.offset // 2
-            if instruction.opname == "KW_NAMES":
+            following = [i.opname for i in instructions[place + 1:place + 5] if i.opname != "EXTENDED_ARG"]
+            names_call = instruction.opname == "LOAD_CONST" and following[:1] == ["CALL_KW"]
+            if instruction.opname == "KW_NAMES" or names_call:
                 names = code.co_consts[instruction.arg]
-            if instruction.opname in FOLDED:
+            if instruction.opname in FOLDED or names_call:
                 continue
-            target = instruction.argval // 2 if instruction.opcode in dis.hasjrel else -1
+            target = instruction.argval // 2 + SKIPS.get(instruction.opname, 0) if instruction.opcode in dis.hasjrel else -1
             starts[instruction.offset // 2] = start
             for unit in range(start, instruction.offset // 2):
                 starts[unit] = start
-            is_call = instruction.opname == "CALL"
-            expected.append((start, name_of(instruction), instruction.arg or 0, instruction.offset // 2, target,
-                             names if is_call else None, True))
+            is_call = instruction.opname in ("CALL", "CALL_KW")
+            for half, (name, arg) in enumerate(names_of(instruction)):
+                expected.append((instruction.offset // 2 | SECOND_HALF if half else start, name, arg, instruction.offset // 2,
+                                 target, names if is_call else None, True))
             if is_call:
                 names = None
             start = None

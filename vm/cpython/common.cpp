@@ -1,0 +1,366 @@
+// What is the same in every CPython version: decoding, the exception table, the data stack, type slots, hidden calls.
+//
+// Purpose, inputs, outputs, invariants: common.h. Tests: tests/vm/.
+#include "vm/cpython/cpython.h"
+#include "vm/vm.h"
+
+#include <cstring>
+
+namespace dynvm::vm::cpython {
+
+SlotFunctions g_slots;
+
+namespace {
+
+struct Table {
+  OpcodeInfo rows[256] = {};
+  uint8_t original[256];
+  bool depends[256] = {};  // on the argument, or two instructions, or a prefix
+
+  void add(int opcode, Op op, int caches, int direction, int skip) {
+    rows[opcode] = {op, static_cast<uint8_t>(caches), static_cast<int8_t>(direction), static_cast<uint8_t>(skip), false, true};
+  }
+  void prefix(int opcode, int caches) {
+    rows[opcode] = {Op::kNop, static_cast<uint8_t>(caches), 0, 0, true, true};
+    depends[opcode] = true;
+  }
+
+  Table() {
+    for (int i = 0; i < 256; ++i) original[i] = static_cast<uint8_t>(i);
+#define ROW(number, name, caches, direction, skip) add(number, Op::k##name, caches, direction, skip);
+#define EXTENDED(number) prefix(number, 0);
+#define NAMES(number) prefix(number, 0);
+#define PREFIX(number, caches) prefix(number, caches);
+#define ARGUMENT(number, expression) depends[number] = true;
+#define CHOICE(number, condition, name, expression) depends[number] = true;
+#define PAIR(number, name, first, last) depends[number] = true;
+#define PAIR_IF(number, condition, name, first, last) depends[number] = true;
+#define NAMED(number) depends[number] = true;
+#define WRITTEN_OVER(number, opcode) original[number] = opcode;
+#include DYNVM_CPYTHON_OPCODES
+  }
+};
+
+const Table g_table;
+
+// A number of the exception table: big-endian groups of six bits, bit 6 set on all but the last.
+const unsigned char* read_varint(const unsigned char* at, int* value) {
+  int result = *at & 63;
+  while (*at & 64) {
+    ++at;
+    result = (result << 6) | (*at & 63);
+  }
+  *value = result;
+  return at + 1;
+}
+
+constexpr size_t kChunkBytes = 64 * 1024;
+// A loop that calls across the end of a chunk would map and unmap memory each time.
+_PyStackChunk* g_spare_chunk = nullptr;
+
+}  // namespace
+
+Decoded decode_unit(PyCodeObject* code, int unit, int extended) {
+  const int opcode = g_table.original[written_opcode(code, unit)];
+  const int arg = code_units(code)[unit] >> 8 | extended;
+  Decoded out{g_table.rows[opcode], arg, false, Op::kNop, 0, false, false, false};
+  if (!g_table.depends[opcode]) return out;
+#define EXTENDED(number) \
+  if (opcode == number) out.extends = true;
+#define NAMES(number) \
+  if (opcode == number) out.names = true;
+#define ARGUMENT(number, expression) \
+  if (opcode == number) out.arg = expression;
+#define CHOICE(number, condition, name, expression) \
+  if (opcode == number && (condition)) out.info.op = Op::k##name, out.arg = expression;
+#define PAIR(number, name, first, last) PAIR_IF(number, true, name, first, last)
+#define PAIR_IF(number, condition, name, first, last) \
+  if (opcode == number && (condition)) out.two = true, out.arg = first, out.second = Op::k##name, out.second_arg = last;
+#define NAMED(number) \
+  if (opcode == number) out.named = true;
+#include DYNVM_CPYTHON_OPCODES
+  return out;
+}
+
+bool is_named_call(PyCodeObject* code, int unit) {
+  Decoded at = decode_unit(code, unit, 0);
+  while (at.extends && unit + 1 < Py_SIZE(code)) at = decode_unit(code, ++unit, 0);
+  return at.named;
+}
+
+bool find_handler(PyCodeObject* code, int unit, HandlerEntry* entry) {
+  const auto* at = reinterpret_cast<const unsigned char*>(PyBytes_AS_STRING(code->co_exceptiontable));
+  const auto* end = at + PyBytes_GET_SIZE(code->co_exceptiontable);
+  // Rows are sorted by start and do not overlap.
+  while (at < end) {
+    int start, length, target, depth;
+    at = read_varint(at, &start);
+    if (start > unit) return false;
+    at = read_varint(at, &length);
+    at = read_varint(at, &target);
+    at = read_varint(at, &depth);
+    if (unit < start + length) {
+      *entry = {depth >> 1, target, (depth & 1) != 0};
+      return true;
+    }
+  }
+  return false;
+}
+
+bool set_code_extra(PyCodeObject* code, Py_ssize_t index, void* value) {
+  if (code->co_extra != nullptr) return set_extra(code, index, value) == 0;
+  auto* extra = static_cast<CodeExtra*>(PyMem_Calloc(1, sizeof(CodeExtra) + sizeof(void*) * static_cast<size_t>(index)));
+  if (extra == nullptr) {
+    PyErr_NoMemory();
+    return false;
+  }
+  extra->size = index + 1;
+  extra->entries[index] = value;
+  code->co_extra = reinterpret_cast<decltype(code->co_extra)>(extra);
+  return true;
+}
+
+uint32_t stamp_keys(PyDictKeysObject* keys) {
+  static uint32_t next = 0xfffffff0u;
+  if (keys->dk_version != 0) return keys->dk_version;
+  if (keys->dk_kind == DICT_KEYS_GENERAL || next < 0x80000000u) return 0;
+  return keys->dk_version = next--;
+}
+
+PyFrameObject* frame_object(PyThreadState* tstate, Frame* frame) {
+  if (_PyFrame_IsIncomplete(frame)) return nullptr;
+  if (frame->frame_obj != nullptr) {
+    Py_INCREF(frame->frame_obj);
+    return frame->frame_obj;
+  }
+  return PyThreadState_GetFrame(tstate);
+}
+
+void add_traceback(PyThreadState* tstate, Frame* frame) {
+  PyFrameObject* object = frame_object(tstate, frame);
+  if (object == nullptr) return;
+  PyTraceBack_Here(object);
+  Py_DECREF(object);
+}
+
+PyObject** push_words_slow(PyThreadState* tstate, size_t words) {
+  size_t bytes = kChunkBytes;
+  while (bytes < (words + 64) * sizeof(PyObject*)) bytes *= 2;
+  _PyStackChunk* chunk = nullptr;
+  if (g_spare_chunk != nullptr && bytes == kChunkBytes) {
+    chunk = g_spare_chunk;
+    g_spare_chunk = nullptr;
+  } else {
+    PyObjectArenaAllocator arena;
+    PyObject_GetArenaAllocator(&arena);
+    chunk = static_cast<_PyStackChunk*>(arena.alloc(arena.ctx, bytes));
+  }
+  if (chunk == nullptr) {
+    PyErr_NoMemory();
+    return nullptr;
+  }
+  chunk->previous = tstate->datastack_chunk;
+  chunk->size = bytes;
+  chunk->top = 0;
+  // The first chunk of a thread keeps its first word free, so that it is never released by a pop.
+  PyObject** base = &chunk->data[chunk->previous == nullptr ? 1 : 0];
+  if (tstate->datastack_chunk != nullptr) {
+    tstate->datastack_chunk->top = tstate->datastack_top - &tstate->datastack_chunk->data[0];
+  }
+  tstate->datastack_chunk = chunk;
+  tstate->datastack_limit = reinterpret_cast<PyObject**>(reinterpret_cast<char*>(chunk) + bytes);
+  tstate->datastack_top = base + words;
+  return base;
+}
+
+void pop_words_slow(PyThreadState* tstate, PyObject**) {
+  _PyStackChunk* chunk = tstate->datastack_chunk;
+  _PyStackChunk* previous = chunk->previous;
+  tstate->datastack_chunk = previous;
+  tstate->datastack_top = &previous->data[previous->top];
+  tstate->datastack_limit = reinterpret_cast<PyObject**>(reinterpret_cast<char*>(previous) + previous->size);
+  if (g_spare_chunk == nullptr && chunk->size == kChunkBytes) {
+    g_spare_chunk = chunk;
+    return;
+  }
+  PyObjectArenaAllocator arena;
+  PyObject_GetArenaAllocator(&arena);
+  arena.free(arena.ctx, chunk, chunk->size);
+}
+
+// ---- awaiting
+
+namespace {
+
+bool is_generator_coroutine(PyObject* object) {
+  return PyGen_CheckExact(object) &&
+         (code_of_generator(reinterpret_cast<PyGenObject*>(object))->co_flags & CO_ITERABLE_COROUTINE) != 0;
+}
+
+}  // namespace
+
+PyObject* awaitable_iter(PyObject* object) {
+  if (PyCoro_CheckExact(object) || is_generator_coroutine(object)) return Py_NewRef(object);
+  PyTypeObject* type = Py_TYPE(object);
+  if (type->tp_as_async != nullptr && type->tp_as_async->am_await != nullptr) {
+    PyObject* result = type->tp_as_async->am_await(object);
+    if (result == nullptr) return nullptr;
+    if (PyCoro_CheckExact(result) || is_generator_coroutine(result)) {
+      PyErr_SetString(PyExc_TypeError, "__await__() returned a coroutine");
+      Py_CLEAR(result);
+    } else if (!PyIter_Check(result)) {
+      PyErr_Format(PyExc_TypeError, "__await__() returned non-iterator of type '%.100s'", Py_TYPE(result)->tp_name);
+      Py_CLEAR(result);
+    }
+    return result;
+  }
+  PyErr_Format(PyExc_TypeError, "object %.100s can't be used in 'await' expression", type->tp_name);
+  return nullptr;
+}
+
+// ---- hidden calls
+
+PyObject* make_hidden(int parameters, int opcode, int arg, PyObject* name) {
+  static const char* const kSources[] = {"lambda: None", "lambda a: None", "lambda a, b: None"};
+  unsigned char body[16];
+  size_t size = 0;
+  const auto unit = [&](int op, int argument) {
+    body[size++] = static_cast<unsigned char>(op);
+    body[size++] = static_cast<unsigned char>(argument);
+  };
+  unit(RESUME, 0);
+  for (int i = 0; i < parameters; ++i) unit(LOAD_FAST, i);
+  if (parameters == 0) unit(LOAD_CONST, 0);
+  if (opcode != 0) unit(opcode, arg);
+  unit(RETURN_VALUE, 0);
+  unit(NOP, 0);  // where tracing would begin
+
+  PyObject* space = PyDict_New();
+  PyObject* function = space != nullptr ? PyRun_String(kSources[parameters], Py_eval_input, space, space) : nullptr;
+  PyObject* code = function != nullptr ? PyObject_GetAttrString(function, "__code__") : nullptr;
+  PyObject* replace = code != nullptr ? PyObject_GetAttrString(code, "replace") : nullptr;
+  PyObject* nothing = PyTuple_New(0);
+  PyObject* changes = Py_BuildValue("{sNsiss}", "co_code", PyBytes_FromStringAndSize(reinterpret_cast<char*>(body), static_cast<Py_ssize_t>(size)),
+                                    "co_stacksize", 4, "co_name", "hidden");
+  if (changes != nullptr && name != nullptr) {
+    PyObject* names = PyTuple_Pack(1, name);
+    if (names == nullptr || PyDict_SetItemString(changes, "co_names", names) < 0) Py_CLEAR(changes);
+    Py_XDECREF(names);
+  }
+  PyObject* hidden = replace != nullptr && nothing != nullptr && changes != nullptr ? PyObject_Call(replace, nothing, changes) : nullptr;
+  PyObject* result = nullptr;
+  if (hidden != nullptr) {
+    auto* object = reinterpret_cast<PyCodeObject*>(hidden);
+    object->_co_firsttraceable = static_cast<int>(Py_SIZE(object)) - 1;
+    result = PyFunction_New(hidden, space);
+  }
+  Py_XDECREF(hidden);
+  Py_XDECREF(changes);
+  Py_XDECREF(nothing);
+  Py_XDECREF(replace);
+  Py_XDECREF(code);
+  Py_XDECREF(function);
+  Py_XDECREF(space);
+  return result;
+}
+
+PyObject* call_hidden(PyThreadState* tstate, PyObject* function, PyObject* const* arguments, size_t count) {
+  constexpr int kLevels = 2;
+  add_levels(tstate, kLevels);
+  PyObject* result = PyObject_Vectorcall(function, arguments, count, nullptr);
+  add_levels(tstate, -kLevels);
+  return result;
+}
+
+// ---- what prepare() learns
+
+namespace {
+
+// A class that has every special method in Python, so that its slots hold CPython's slot functions.
+constexpr char kProbe[] = R"(
+class _Hook:
+    def __getattr__(self, name): raise AttributeError(name)
+class _Attribute:
+    def __getattribute__(self, name): return object.__getattribute__(self, name)
+_Attribute().__class__
+_names = ['add', 'and', 'floordiv', 'lshift', 'matmul', 'mul', 'mod', 'or', 'pow', 'rshift', 'sub', 'truediv', 'xor']
+_space = {}
+for _name in _names:
+    for _prefix in ('', 'i', 'r'):
+        exec(f'def __{_prefix}{_name}__(self, other, *rest): return NotImplemented', _space)
+_space.pop('__builtins__', None)
+def _method(self, *rest): return None
+for _name in ('call', 'init', 'iter', 'next', 'bool', 'len', 'contains', 'getitem', 'setitem', 'delitem', 'setattr',
+              'delattr', 'eq', 'ne', 'lt', 'le', 'gt', 'ge'):
+    _space[f'__{_name}__'] = _method
+_space['__hash__'] = object.__hash__
+_All = type('_All', (), _space)
+)";
+
+template <class T>
+T* item(PyObject* dict, const char* name) {
+  return reinterpret_cast<T*>(PyDict_GetItemString(dict, name));
+}
+
+bool learn_slots() {
+  PyObject* space = PyDict_New();
+  if (space == nullptr) return false;
+  if (PyDict_SetItemString(space, "__builtins__", PyEval_GetBuiltins()) < 0) {
+    Py_DECREF(space);
+    return false;
+  }
+  PyObject* done = PyRun_String(kProbe, Py_file_input, space, space);
+  if (done == nullptr) {
+    Py_DECREF(space);
+    return false;
+  }
+  Py_DECREF(done);
+  auto* all = item<PyTypeObject>(space, "_All");
+  SlotFunctions& slots = g_slots;
+  slots.function_call = item<PyFunctionObject>(space, "_method")->vectorcall;
+  slots.call = all->tp_call;
+  slots.getattr_hook = item<PyTypeObject>(space, "_Hook")->tp_getattro;
+  slots.getattro = item<PyTypeObject>(space, "_Attribute")->tp_getattro;
+  slots.generic_getattr = PyObject_GenericGetAttr;
+  slots.module_getattr = PyModule_Type.tp_getattro;
+  slots.type_getattr = PyType_Type.tp_getattro;
+  slots.setattr = all->tp_setattro;
+  slots.generic_setattr = PyObject_GenericSetAttr;
+  slots.init = all->tp_init;
+  slots.object_new = PyBaseObject_Type.tp_new;
+  slots.iter = all->tp_iter;
+  slots.iternext = all->tp_iternext;
+  slots.nb_bool = all->tp_as_number->nb_bool;
+  slots.length = all->tp_as_mapping->mp_length;
+  slots.contains = all->tp_as_sequence->sq_contains;
+  slots.subscript = all->tp_as_mapping->mp_subscript;
+  slots.ass_subscript = all->tp_as_mapping->mp_ass_subscript;
+  slots.richcompare = all->tp_richcompare;
+  const PyNumberMethods* nb = all->tp_as_number;
+  const binaryfunc binary[26] = {
+      nb->nb_add, nb->nb_and, nb->nb_floor_divide, nb->nb_lshift, nb->nb_matrix_multiply, nb->nb_multiply, nb->nb_remainder,
+      nb->nb_or, nullptr, nb->nb_rshift, nb->nb_subtract, nb->nb_true_divide, nb->nb_xor,
+      nb->nb_inplace_add, nb->nb_inplace_and, nb->nb_inplace_floor_divide, nb->nb_inplace_lshift,
+      nb->nb_inplace_matrix_multiply, nb->nb_inplace_multiply, nb->nb_inplace_remainder, nb->nb_inplace_or, nullptr,
+      nb->nb_inplace_rshift, nb->nb_inplace_subtract, nb->nb_inplace_true_divide, nb->nb_inplace_xor};
+  std::memcpy(slots.binary, binary, sizeof(binary));
+  slots.power = nb->nb_power;
+  slots.inplace_power = nb->nb_inplace_power;
+  Py_DECREF(space);
+  return true;
+}
+
+}  // namespace
+
+bool prepare() {
+  static bool done = false;
+  if (done) return true;
+  const unsigned long version = Py_Version;
+  if ((version >> 16) != (PY_VERSION_HEX >> 16)) {
+    PyErr_Format(PyExc_RuntimeError, "dynvm's evaluator was built for Python %d.%d", PY_MAJOR_VERSION, PY_MINOR_VERSION);
+    return false;
+  }
+  return done = prepare_hidden() && learn_slots();
+}
+
+}  // namespace dynvm::vm::cpython
