@@ -59,6 +59,24 @@ class Options(CompareCase):
         self.assertEqual(run(link, ["-c", "print(1)"]).stdout, "1\n")
 
 
+class Versions(CompareCase):
+    def test_a_python_without_its_library(self):
+        """The shim chooses the library by the process's Python; where there is none it says which there are."""
+        program = os.path.realpath(DYNVM)
+        libraries = os.path.join(os.path.dirname(os.path.dirname(program)), "lib", "dynvm")
+        for folder in ("bin", os.path.join("lib", "dynvm")):
+            os.makedirs(os.path.join(self.folder, folder))
+        shutil.copy(program, os.path.join(self.folder, "bin"))
+        shutil.copy(os.path.join(libraries, "libdynvm_shim.so"), os.path.join(self.folder, "lib", "dynvm"))
+        os.symlink(PYTHON, os.path.join(self.folder, "bin", "python"))
+        command = os.path.join(self.folder, "bin", "dynvm")
+        outcome = run(command, ["-c", "print(1)"])
+        self.assertEqual((outcome.status, outcome.stdout), (127, ""))
+        self.assertIn("has no VM library\ndynvm: there is no VM library in ", outcome.stderr)
+        open(os.path.join(self.folder, "lib", "dynvm", "libdynvm-cp39.so"), "w").close()
+        self.assertIn("this installation serves Python 3.9\n", run(command, ["-c", "print(1)"]).stderr)
+
+
 class Report(CompareCase):
     def report_after(self, text, **how):
         file = os.path.join(self.folder, "r.json")
