@@ -7,7 +7,7 @@ Usage:   run.py [--quick | --full] [-j N] [--cache DIR] [--report FILE.json] [--
          Without names: the subset of modules.def that covers the language (about ten minutes on two cores); --quick: the part
          of it that ./check runs; --full, also by DYNVM_TEST_FULL=1 (./check --full): all modules of the running Python.
          --children: programs that tests start with sys.executable are dynvm too.
-         -v: also what was skipped, and why. --stock PROGRAM: in place of dynvm, to try the runner itself.
+         -v: also what was skipped, and why. --program PROGRAM: in place of dynvm, without a report.
 Inputs:  DYNVM and DYNVM_TEST_PYTHON, what is compared; modules.def, exclusions.def. DYNVM_TEST_CACHE or --cache: where python's
          results are kept, for each version (default: build/cpython).
 Outputs: a line for each module, each failure with its detail; --report: all of it as JSON, with the frames handed over to
@@ -51,7 +51,7 @@ def parse():
     parser.add_argument("--resources", default=RESOURCES)
     parser.add_argument("--limit", type=float)
     parser.add_argument("--children", action="store_true")
-    parser.add_argument("--stock", metavar="PROGRAM")
+    parser.add_argument("--program", metavar="PROGRAM")
     parser.add_argument("-v", "--verbose", action="store_true")
     arguments = parser.parse_intermixed_args()
     arguments.full = arguments.full or FULL
@@ -63,10 +63,10 @@ def parse():
 class Runner:
     def __init__(self, arguments, version):
         resources = tuple(sorted(word for word in arguments.resources.split(",") if word))
-        self.exclusions = tables.Exclusions(version)
+        self.exclusions = tables.Exclusions(version, children=arguments.children)
         self.stock = Kept(Side(PYTHON, False, resources, arguments.limit, PYTHON if arguments.children else None), arguments.cache)
-        program = arguments.stock or DYNVM
-        self.own = Side(program, arguments.stock is None, resources, arguments.limit, program if arguments.children else None)
+        program = arguments.program or DYNVM
+        self.own = Side(program, arguments.program is None, resources, arguments.limit, program if arguments.children else None)
 
     def expected_seconds(self, module):
         kept = self.stock.load(module)

@@ -37,12 +37,13 @@ def read(name):
 
 
 class Exclusions:
-    """Tests that are not compared, with the reason. version: (3, 11)."""
+    """Tests that are not compared, with the reason. version: (3, 11); children: the run is one with --children."""
 
-    def __init__(self, version, text=None):
+    def __init__(self, version, text=None, children=False):
         self.reasons = {}
-        for test, versions, reason in rows(read("exclusions.def") if text is None else text, "EXCLUDED", 3):
-            if versions == "all" or "%d.%d" % version in versions.split():
+        for test, where, reason in rows(read("exclusions.def") if text is None else text, "EXCLUDED", 3):
+            words = where.split()
+            if ("all" in words or "%d.%d" % version in words) and ("--children" not in words or children):
                 self.reasons[test] = reason
 
     def reason(self, test):

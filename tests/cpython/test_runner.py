@@ -47,6 +47,9 @@ class Verdicts(unittest.TestCase):
         row = 'EXCLUDED("t", "3.11 3.12", "says so.")'
         self.assertEqual(self.kinds(run_of(t="ok"), run_of(t="fail"), row)["t"], "skipped")
         self.assertEqual(self.kinds(run_of(t="ok"), run_of(t="fail"), row.replace("3.11 ", ""))["t"], "failed")
+        row = 'EXCLUDED("t", "all --children", "says so.")'
+        self.assertIsNone(tables.Exclusions((3, 11), row).reason("t"))
+        self.assertEqual(tables.Exclusions((3, 11), row, children=True).reason("t"), "says so.")
 
     def test_handovers_need_tracing(self):
         for handovers, traced, kind in ((0, False, "passed"), (3, False, "failed"), (3, True, "passed")):
@@ -68,7 +71,7 @@ class Tables(unittest.TestCase):
 
     def test_few_exclusions_with_reasons(self):
         for version in ((3, 11), (3, 12), (3, 13)):
-            reasons = tables.Exclusions(version).reasons
+            reasons = tables.Exclusions(version, children=True).reasons
             self.assertLess(len(reasons), 40)
             for reason in reasons.values():
                 self.assertRegex(reason, r"\w+ .*\.$")
