@@ -49,6 +49,7 @@ class Side:
     resources: tuple = ()
     limit: float = 600.0     # seconds for a module
     children: str | None = None  # what sys.executable is to be in the tests
+    without: tuple = ()      # tests that are not run
 
     def key(self):
         """Names results that may be kept: they belong to one interpreter, one worker and one set of options."""
@@ -71,7 +72,8 @@ class Side:
         work = os.path.join(folder, "work")
         os.mkdir(work)
         events, report = os.path.join(folder, "events"), os.path.join(folder, "report.json")
-        options = {"resources": list(self.resources), "only": only, "limit": self.limit, "children": self.children}
+        options = {"resources": list(self.resources), "only": only, "without": [name for name in self.without if name.startswith(module + ".")],
+                   "limit": self.limit, "children": self.children}
         command = [self.program, *(["--report", report] if self.report else []), "-u", WORKER, events, module, json.dumps(options)]
         variables = environment({"TMPDIR": work, "TEMP": work, "TMP": work, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"})
         start = time.monotonic()

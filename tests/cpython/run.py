@@ -64,9 +64,10 @@ class Runner:
     def __init__(self, arguments, version):
         resources = tuple(sorted(word for word in arguments.resources.split(",") if word))
         self.exclusions = tables.Exclusions(version, children=arguments.children)
-        self.stock = Kept(Side(PYTHON, False, resources, arguments.limit, PYTHON if arguments.children else None), arguments.cache)
-        program = arguments.program or DYNVM
-        self.own = Side(program, arguments.program is None, resources, arguments.limit, program if arguments.children else None)
+        program, without = arguments.program or DYNVM, tuple(self.exclusions.reasons)
+        sides = [Side(name, report, resources, arguments.limit, name if arguments.children else None, without)
+                 for name, report in ((PYTHON, False), (program, arguments.program is None))]
+        self.stock, self.own = Kept(sides[0], arguments.cache), sides[1]
 
     def expected_seconds(self, module):
         kept = self.stock.load(module)

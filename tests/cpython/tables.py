@@ -37,7 +37,7 @@ def read(name):
 
 
 class Exclusions:
-    """Tests that are not compared, with the reason. version: (3, 11); children: the run is one with --children."""
+    """Tests that are not run, with the reason. version: (3, 11); children: the run is one with --children."""
 
     def __init__(self, version, text=None, children=False):
         self.reasons = {}
@@ -46,8 +46,9 @@ class Exclusions:
             if ("all" in words or "%d.%d" % version in words) and ("--children" not in words or children):
                 self.reasons[test] = reason
 
-    def reason(self, test):
-        return self.reasons.get(test)
+    def of(self, module):
+        """(test, reason) of a module's."""
+        return [(test, reason) for test, reason in self.reasons.items() if test.startswith(module + ".")]
 
 
 def chosen(level, text=None):

@@ -44,12 +44,14 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.kinds(run_of(), run_of(t="error"))["t"], "failed")
 
     def test_exclusions(self):
-        row = 'EXCLUDED("t", "3.11 3.12", "says so.")'
-        self.assertEqual(self.kinds(run_of(t="ok"), run_of(t="fail"), row)["t"], "skipped")
-        self.assertEqual(self.kinds(run_of(t="ok"), run_of(t="fail"), row.replace("3.11 ", ""))["t"], "failed")
-        row = 'EXCLUDED("t", "all --children", "says so.")'
-        self.assertIsNone(tables.Exclusions((3, 11), row).reason("t"))
-        self.assertEqual(tables.Exclusions((3, 11), row, children=True).reason("t"), "says so.")
+        row = 'EXCLUDED("m.t", "3.11 3.12", "says so.")'
+        ok, fail = run_of(**{"m.t": "ok"}), run_of(**{"m.t": "fail"})
+        self.assertEqual(self.kinds(ok, fail, row)["m.t"], "skipped")
+        self.assertEqual(self.kinds(run_of(), run_of(), row)["m.t"], "skipped")
+        self.assertEqual(self.kinds(ok, fail, row.replace("3.11 ", ""))["m.t"], "failed")
+        row = 'EXCLUDED("m.t", "all --children", "says so.")'
+        self.assertEqual(tables.Exclusions((3, 11), row).of("m"), [])
+        self.assertEqual(tables.Exclusions((3, 11), row, children=True).of("m"), [("m.t", "says so.")])
 
     def test_handovers_need_tracing(self):
         for handovers, traced, kind in ((0, False, "passed"), (3, False, "failed"), (3, True, "passed")):
@@ -96,12 +98,12 @@ class Tables(unittest.TestCase):
 class Processes(CompareCase):
     """Modules of all kinds, put into the `test` package of a python for these tests."""
 
-    def run_module(self, text, limit=60, only=None):
+    def run_module(self, text, limit=60, only=None, without=()):
         self.script(text, "test_sample.py")
         self.script("import test\ntest.__path__.append(%r)" % self.folder, "sitecustomize.py")
         program = self.script(f'#!/bin/sh\nPYTHONPATH={self.folder} exec {PYTHON} "$@"\n', "program")
         os.chmod(program, 0o755)
-        run = Side(program, False, limit=limit).run("test_sample", only)
+        run = Side(program, False, limit=limit, without=without).run("test_sample", only)
         return run, {name: test[0] for name, test in run.tests.items()}
 
     def test_outcomes(self):
@@ -195,6 +197,7 @@ class Processes(CompareCase):
             """
         self.assertEqual(list(self.run_module(text, only=["test_sample.K.test_a"])[1]), ["test_sample (import)", "test_sample.K.test_a"])
         self.assertEqual(len(self.run_module(text, only=["test_sample.K"])[1]), 3)
+        self.assertEqual(len(self.run_module(text, without=["test_sample.K.test_a"])[1]), 3)
 
     def test_kept_results(self):
         kept = Kept(Side(PYTHON, False), self.folder)

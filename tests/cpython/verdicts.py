@@ -50,12 +50,10 @@ def verdict(name, stock, own, run):
 def compare(module, stock, own, exclusions):
     """The verdicts of a module, in the order in which tests ran."""
     left, right = outcomes(stock, module), outcomes(own, module)
+    verdicts = [Verdict(module, name, "skipped", "excluded: " + reason) for name, reason in exclusions.of(module)]
     # Where python itself did not come to the end, tests that only dynvm reached still must not fail.
-    verdicts = []
     for name in [*left, *(name for name in right if name not in left)]:
-        reason = exclusions.reason(name)
-        if reason is not None:
-            verdicts.append(Verdict(module, name, "skipped", "excluded: " + reason))
+        if name in exclusions.reasons:
             continue
         kind, text = verdict(name, left.get(name), right.get(name), own)
         verdicts.append(Verdict(module, name, kind, text))

@@ -1,7 +1,7 @@
 """Runs one module of CPython's test package as `python -m test` does and writes an event for each test.
 
-Usage: worker.py EVENTS MODULE JSON; JSON: {"resources": [...], "only": [test ids] or null, "limit": seconds, "children": program
-  or null}. Started by process.py, under python and under dynvm alike.
+Usage: worker.py EVENTS MODULE JSON; JSON: {"resources": [...], "only": [test ids] or null, "without": [test ids], "limit": seconds,
+  "children": program or null}. Started by process.py, under python and under dynvm alike.
 Inputs: the running Python's `test` package. Outputs: EVENTS gets one JSON line for each event, appended:
   {"start": id}                                         a test begins
   {"id": id, "outcome": o, "seconds": s, "detail": t}   it ended: o is ok, fail, error or skip
@@ -104,17 +104,22 @@ class Result(unittest.TestResult):
         self.note(test, "fail", "unexpected success")
 
 
-def keep(suite, names):
-    """Leaves only tests of these names; a numbered name stands for all that share it."""
-    wanted = {name.split("#")[0] for name in names}
+def keep(suite, wanted):
+    """Leaves only tests whose names are wanted."""
     left = []
     for test in suite._tests:
         if isinstance(test, unittest.TestSuite):
-            keep(test, names)
+            keep(test, wanted)
             left.append(test)
-        elif any(name == word or name.startswith(word + ".") for name in [test.id().removeprefix("test.")] for word in wanted):
+        elif wanted(test.id().removeprefix("test.")):
             left.append(test)
     suite._tests = left
+
+
+def among(words):
+    """Whether a name is one of words or below one; a numbered word stands for all that share its name."""
+    words = {word.split("#")[0] for word in words}
+    return lambda name: name in words or any(name.startswith(word + ".") for word in words)
 
 
 def watch_tracing(events):
@@ -165,7 +170,8 @@ def run_module(module, options, result):
     for number, error in enumerate(loader.errors):
         result.events.add(id=f"{module} (load {number})", outcome="error", seconds=0, detail=str(error)[-DETAIL:])
     if options["only"] is not None:
-        keep(tests, options["only"])
+        keep(tests, among(options["only"]))
+    keep(tests, lambda name: name not in options["without"])
     tests(result)
 
 
