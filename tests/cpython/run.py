@@ -35,8 +35,8 @@ from process import Kept, Side  # noqa: E402
 from compare import DYNVM, FULL, PATIENCE, PYTHON, ROOT  # noqa: E402
 
 LIMIT_S, LIMIT_FULL_S = 300, 1500
-# What tests may use: nothing that needs a network, a display, or minutes for one test.
-RESOURCES = "decimal,subprocess,tzdata"
+# What tests may use: nothing that needs a network or a display; time only with --full.
+RESOURCES, RESOURCES_FULL = "decimal,subprocess,tzdata", "cpu,decimal,subprocess,tzdata,walltime"
 WHOLE_AGAIN_S = 90  # modules up to this time run again as a whole, others only what failed
 
 
@@ -48,13 +48,15 @@ def parse():
     parser.add_argument("-j", "--jobs", type=int, default=2)
     parser.add_argument("--cache", default=os.environ.get("DYNVM_TEST_CACHE", os.path.join(ROOT, "build", "cpython")))
     parser.add_argument("--report")
-    parser.add_argument("--resources", default=RESOURCES)
+    parser.add_argument("--resources")
     parser.add_argument("--limit", type=float)
     parser.add_argument("--children", action="store_true")
     parser.add_argument("--program", metavar="PROGRAM")
     parser.add_argument("-v", "--verbose", action="store_true")
     arguments = parser.parse_intermixed_args()
     arguments.full = arguments.full or FULL
+    if arguments.resources is None:
+        arguments.resources = RESOURCES_FULL if arguments.full else RESOURCES
     if arguments.limit is None:
         arguments.limit = (LIMIT_FULL_S if arguments.full or arguments.names else LIMIT_S) * PATIENCE
     return arguments
