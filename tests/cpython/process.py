@@ -75,7 +75,9 @@ class Side:
         options = {"resources": list(self.resources), "only": only, "without": [name for name in self.without if name.startswith(module + ".")],
                    "limit": self.limit, "children": self.children}
         command = [self.program, *(["--report", report] if self.report else []), "-u", WORKER, events, module, json.dumps(options)]
-        variables = environment({"TMPDIR": work, "TEMP": work, "TMP": work, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"})
+        # Variables of Python's would reach the tests' own child processes.
+        unset = {name: None for name in os.environ if name.startswith("PYTHON")}
+        variables = environment({**unset, "TMPDIR": work, "TEMP": work, "TMP": work, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"})
         start = time.monotonic()
         with open(os.path.join(folder, "output"), "w+b") as output:
             process = subprocess.Popen(command, cwd=work, env=variables, stdin=subprocess.DEVNULL, stdout=output,
