@@ -131,7 +131,11 @@ def main():
         return 77
     modules = tables.list_modules(folder)
     if arguments.names:
-        picked = tables.select(arguments.names, modules)
+        try:
+            picked = tables.select(arguments.names, modules)
+        except ValueError as error:
+            print(f"run.py: {error}", file=sys.stderr)
+            return 2
     elif arguments.full:
         picked = dict.fromkeys(modules)
     else:

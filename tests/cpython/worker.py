@@ -24,6 +24,7 @@ import traceback
 import unittest
 
 DETAIL = 4000  # characters of a failure that are kept
+TRACING = ("sys.settrace", "sys.setprofile", "sys.monitoring.register_callback")  # audit events
 DEPTH = 12  # frames that `python -m test` has below a test more than this worker: some tests expect a deep stack
 
 
@@ -127,7 +128,7 @@ def watch_tracing(events):
     state = {"seen": False}
 
     def hook(name, arguments):
-        if name in ("sys.settrace", "sys.setprofile") and not state["seen"]:
+        if name in TRACING and not state["seen"]:
             state["seen"] = True
             events.add(traced=True)
 
