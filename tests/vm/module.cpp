@@ -2,7 +2,7 @@
 //
 // Purpose: lets `python` switch the evaluator on without the launcher, and drives the recording interface without a tracer.
 // Inputs, outputs: as vm.h. Invariants: what runs under stress() or trace() behaves as it would without.
-// Tests: used by tests/vm/test_scripts.py, tests/vm/test_cpython.py, tests/vm/test_recording.py.
+// Tests: used by tests/vm/test_scripts.py, tests/vm/test_recording.py.
 #include "vm/vm.h"
 
 #include <string>

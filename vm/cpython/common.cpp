@@ -133,7 +133,12 @@ PyFrameObject* frame_object(PyThreadState* tstate, Frame* frame) {
     Py_INCREF(frame->frame_obj);
     return frame->frame_obj;
   }
-  return PyThreadState_GetFrame(tstate);
+  // Where memory is lacking PyThreadState_GetFrame clears the error indicator: an exception on its way must survive that.
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyFrameObject* object = PyThreadState_GetFrame(tstate);
+  PyErr_Restore(type, value, traceback);
+  return object;
 }
 
 void add_traceback(PyThreadState* tstate, Frame* frame) {
