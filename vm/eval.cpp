@@ -182,7 +182,7 @@ PyObject* evaluate_frame(PyThreadState* tstate, Frame* frame, int throwing) {
   // A code object that is being deallocated may still run (a callback of another owner of extra data): its Code is dead then.
   if (unlikely(code == nullptr || code->hidden || code->code != cpython::code_of(frame))) {
     if (code == nullptr) PyErr_Clear();
-    if (code == nullptr || !code->stub) ++g_stats.handovers;
+    if (code == nullptr || !code->hidden) ++g_stats.handovers;
     return _PyEval_EvalFrameDefault(tstate, frame, throwing);
   }
 
