@@ -103,15 +103,14 @@ def show(result, verbose):
     handed = f", {result['handovers']} hand-overs" if result["handovers"] else ""
     print(f"{result['module']:<40} {result['passed']:5} passed {result['failed']:4} failed {result['skipped']:4} skipped "
           f"{result['dynvm_s']:7.1f} s (python {result['python_s']:.1f} s){handed}")
-    for name in result["unsteady"]:
-        print(f"  unsteady: {name}")
+    for kind in ("unsteady", "failures"):
+        for name, text in result[kind]:
+            print(f"  {'FAILED' if kind == 'failures' else kind}: {name}")
+            for line in text.rstrip().splitlines():
+                print(f"    | {line}")
     if verbose:
         for name, text in result["left_out"]:
             print(f"  skipped: {name}: {text.splitlines()[0] if text else ''}")
-    for name, text in result["failures"]:
-        print(f"  FAILED: {name}")
-        for line in text.rstrip().splitlines():
-            print(f"    | {line}")
     sys.stdout.flush()
 
 
