@@ -15,7 +15,8 @@ Outputs: a line for each module, each failure with its detail; --report: all of 
          when this Python has no tests.
 Method:  process.py runs a module under both, worker.py tells of each test, verdicts.py compares. What failed runs once more,
          under dynvm and, if it fails again, under python: tests that depend on timing are no differences. A difference
-         that only the first run showed is printed as `unsteady`.
+         that only the first run showed is printed as `unsteady`, with its detail: one that is not about time is a defect
+         that depends on addresses.
 """
 
 import argparse
@@ -157,7 +158,8 @@ def main():
             json.dump({"version": "%d.%d" % version, "seconds": round(time.monotonic() - start, 1), "passed": passed, "failed": failed,
                        "skipped": skipped, "excluded": excluded, "modules": results}, file, indent=1)
     handed = sum(result["handovers"] or 0 for result in results)
-    print(f"{len(results)} modules, {time.monotonic() - start:.0f} s; {excluded} tests excluded by the table; {handed} frames handed over, "
+    unsteady = sum(len(result["unsteady"]) for result in results)
+    print(f"{len(results)} modules, {time.monotonic() - start:.0f} s; {excluded} tests excluded by the table; {unsteady} unsteady; {handed} frames handed over, "
           f"{sum(result['handovers'] or 0 for result in results if not result['traced'])} of them where nothing was traced")
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed or not passed else 0
