@@ -68,9 +68,8 @@ class Runner:
         resources = tuple(sorted(word for word in arguments.resources.split(",") if word))
         self.exclusions = tables.Exclusions(version, children=arguments.children)
         program, without = arguments.program or DYNVM, tuple(self.exclusions.reasons)
-        sides = [Side(name, report, resources, arguments.limit, name if arguments.children else None, without)
-                 for name, report in ((PYTHON, False), (program, arguments.program is None))]
-        self.stock, self.own = Kept(sides[0], arguments.cache), sides[1]
+        self.stock = Kept(Side(PYTHON, False, resources, arguments.limit, None, without), arguments.cache)
+        self.own = Side(program, arguments.program is None, resources, arguments.limit, program if arguments.children else None, without)
 
     def expected_seconds(self, module):
         kept = self.stock.load(module)
@@ -159,8 +158,9 @@ def main():
                        "skipped": skipped, "excluded": excluded, "modules": results}, file, indent=1)
     handed = sum(result["handovers"] or 0 for result in results)
     unsteady = sum(len(result["unsteady"]) for result in results)
-    print(f"{len(results)} modules, {time.monotonic() - start:.0f} s; {excluded} tests excluded by the table; {unsteady} unsteady; {handed} frames handed over, "
-          f"{sum(result['handovers'] or 0 for result in results if not result['traced'])} of them where nothing was traced")
+    untraced = sum(result["handovers"] or 0 for result in results if not result["traced"])
+    print(f"{len(results)} modules, {time.monotonic() - start:.0f} s; {excluded} tests excluded by the table; {unsteady} unsteady; "
+          f"{handed} frames handed over, {untraced} of them where nothing was traced")
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed or not passed else 0
 
