@@ -71,10 +71,7 @@ AttrKind kind_of(PyTypeObject* type, PyObject* descriptor, AttrEntry* entry) {
   return _PyType_HasFeature(descriptor_type, Py_TPFLAGS_METHOD_DESCRIPTOR) ? AttrKind::kMethod : AttrKind::kNonData;
 }
 
-}  // namespace
-
-AttrEntry* fill_attr(AttrEntry* entry, PyTypeObject* type, PyObject* name) {
-  if (!PyUnicode_CheckExact(name)) return nullptr;
+AttrEntry* fill(AttrEntry* entry, PyTypeObject* type, PyObject* name) {
   PyObject* descriptor = _PyType_Lookup(type, name);
   const uint32_t version = cpython::current_version(type);
   if (version == 0) {
@@ -100,6 +97,18 @@ AttrEntry* fill_attr(AttrEntry* entry, PyTypeObject* type, PyObject* name) {
   entry->generic_setattr = type->tp_setattro == cpython::g_slots.generic_setattr;
   if (type->tp_setattro == cpython::g_slots.setattr) entry->setattr = python_method(type, g_names.n_setattr);
   entry->version = version;
+  return entry;
+}
+
+}  // namespace
+
+AttrEntry* fill_attr(AttrEntry* entry, PyTypeObject* type, PyObject* name) {
+  if (!PyUnicode_CheckExact(name)) return nullptr;
+  // An exception may be on its way; a look-up in a dictionary would take it for its own failure and clear it.
+  PyObject *error, *value, *traceback;
+  PyErr_Fetch(&error, &value, &traceback);
+  entry = fill(entry, type, name);
+  PyErr_Restore(error, value, traceback);
   return entry;
 }
 

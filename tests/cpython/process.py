@@ -72,8 +72,8 @@ class Side:
         work = os.path.join(folder, "work")
         os.mkdir(work)
         events, report = os.path.join(folder, "events"), os.path.join(folder, "report.json")
-        options = {"resources": list(self.resources), "only": only, "without": [name for name in self.without if name.startswith(module + ".")],
-                   "limit": self.limit, "children": self.children}
+        without = [name for name in self.without if name.startswith(module + ".")]
+        options = {"resources": list(self.resources), "only": only, "without": without, "limit": self.limit, "children": self.children}
         command = [self.program, *(["--report", report] if self.report else []), "-u", WORKER, events, module, json.dumps(options)]
         # Variables of Python's would reach the tests' own child processes.
         unset = {name: None for name in os.environ if name.startswith("PYTHON")}

@@ -15,7 +15,8 @@ Outputs: a line for each module, each failure with its detail; --report: all of 
          when this Python has no tests.
 Method:  process.py runs a module under both, worker.py tells of each test, verdicts.py compares. What failed runs once more,
          under dynvm and, if it fails again, under python: tests that depend on timing are no differences. A difference
-         that only the first run showed is printed as `unsteady`.
+         that only the first run showed is printed as `unsteady`, with its detail: one that is not about time is a defect
+         that depends on addresses.
 """
 
 import argparse
@@ -67,9 +68,8 @@ class Runner:
         resources = tuple(sorted(word for word in arguments.resources.split(",") if word))
         self.exclusions = tables.Exclusions(version, children=arguments.children)
         program, without = arguments.program or DYNVM, tuple(self.exclusions.reasons)
-        sides = [Side(name, report, resources, arguments.limit, name if arguments.children else None, without)
-                 for name, report in ((PYTHON, False), (program, arguments.program is None))]
-        self.stock, self.own = Kept(sides[0], arguments.cache), sides[1]
+        self.stock = Kept(Side(PYTHON, False, resources, arguments.limit, None, without), arguments.cache)
+        self.own = Side(program, arguments.program is None, resources, arguments.limit, program if arguments.children else None, without)
 
     def expected_seconds(self, module):
         kept = self.stock.load(module)
@@ -103,15 +103,14 @@ def show(result, verbose):
     handed = f", {result['handovers']} hand-overs" if result["handovers"] else ""
     print(f"{result['module']:<40} {result['passed']:5} passed {result['failed']:4} failed {result['skipped']:4} skipped "
           f"{result['dynvm_s']:7.1f} s (python {result['python_s']:.1f} s){handed}")
-    for name in result["unsteady"]:
-        print(f"  unsteady: {name}")
+    for kind in ("unsteady", "failures"):
+        for name, text in result[kind]:
+            print(f"  {'FAILED' if kind == 'failures' else kind}: {name}")
+            for line in text.rstrip().splitlines():
+                print(f"    | {line}")
     if verbose:
         for name, text in result["left_out"]:
             print(f"  skipped: {name}: {text.splitlines()[0] if text else ''}")
-    for name, text in result["failures"]:
-        print(f"  FAILED: {name}")
-        for line in text.rstrip().splitlines():
-            print(f"    | {line}")
     sys.stdout.flush()
 
 
@@ -158,8 +157,10 @@ def main():
             json.dump({"version": "%d.%d" % version, "seconds": round(time.monotonic() - start, 1), "passed": passed, "failed": failed,
                        "skipped": skipped, "excluded": excluded, "modules": results}, file, indent=1)
     handed = sum(result["handovers"] or 0 for result in results)
-    print(f"{len(results)} modules, {time.monotonic() - start:.0f} s; {excluded} tests excluded by the table; {handed} frames handed over, "
-          f"{sum(result['handovers'] or 0 for result in results if not result['traced'])} of them where nothing was traced")
+    unsteady = sum(len(result["unsteady"]) for result in results)
+    untraced = sum(result["handovers"] or 0 for result in results if not result["traced"])
+    print(f"{len(results)} modules, {time.monotonic() - start:.0f} s; {excluded} tests excluded by the table; {unsteady} unsteady; "
+          f"{handed} frames handed over, {untraced} of them where nothing was traced")
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed or not passed else 0
 

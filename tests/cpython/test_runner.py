@@ -58,11 +58,11 @@ class Verdicts(unittest.TestCase):
             self.assertEqual(self.kinds(run_of(), run_of(True, handovers, traced))["m (hand-overs)"], kind)
 
     def test_second_run(self):
-        first = [verdicts.Verdict("m", "t", "failed"), verdicts.Verdict("m", "u", "failed"), verdicts.Verdict("m", "v", "passed")]
+        first = [verdicts.Verdict("m", "t", "failed", "late"), verdicts.Verdict("m", "u", "failed"), verdicts.Verdict("m", "v", "passed")]
         second = [verdicts.Verdict("m", "t", "passed"), verdicts.Verdict("m", "u", "failed"), verdicts.Verdict("m", "v", "failed")]
         found, changed = verdicts.again(first, second)
         self.assertEqual([v.kind for v in found], ["passed", "failed", "passed"])
-        self.assertEqual(changed, ["t"])
+        self.assertEqual(changed, [("t", "late")])
 
 
 class Tables(unittest.TestCase):

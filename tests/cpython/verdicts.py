@@ -65,14 +65,14 @@ def compare(module, stock, own, exclusions):
 
 
 def again(first, second):
-    """Verdicts after a second run: what passes once passes; gives also the names of tests that changed."""
+    """Verdicts after a second run: what passes once passes; gives also (name, why it failed at first) of tests that changed."""
     later = {v.test: v for v in second}
     merged, changed = [], []
     for v in first:
         w = later.get(v.test)
         if v.kind == "failed" and w is not None and w.kind != "failed":
             merged.append(w)
-            changed.append(v.test)
+            changed.append((v.test, v.text))
         else:
             merged.append(v)
     return merged, changed
