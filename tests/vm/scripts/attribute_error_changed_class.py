@@ -1,4 +1,10 @@
 # A getter or __getattr__ that changes its class and then raises AttributeError: the error stays, and the class is seen as it is now.
+import sys
+
+# From 3.12 on, CPython's specialised forms leave name and object out.
+named = sys.version_info < (3, 12)
+
+
 class Missing:
     def __getattr__(self, name):
         Missing.count = getattr(Missing, "count", 0) + 1
@@ -38,7 +44,7 @@ def attribute(make):
     try:
         return make().value
     except AttributeError as error:
-        return type(error).__name__, str(error), error.name, type(error.obj).__name__
+        return type(error).__name__, str(error), *((error.name, type(error.obj).__name__) if named else ())
 
 
 def method(make):
