@@ -23,14 +23,14 @@ constexpr int64_t kThinRows = 8;                // fewer rows do not pay for pac
 // The most bytes of an operand of which each k stands in other lines: AVX2's small tiles read it again too often. (bench/RESULTS.md)
 int64_t largest_strided(const CpuFeatures& features) { return features.avx512 ? 1 << 22 : 1 << 18; }
 
-// A panel of b in the order that tiles read it: to[k, j] = from[j, k], rows of `width` elements, those behind `columns` zero.
+// A panel of b in the order that tiles read it: to[k, j] = from[j, k], rows of `width` elements; nothing is written behind `columns`.
 template <typename T>
 void pack_rest(const T* from, int64_t stride, int64_t columns, int64_t inner, int64_t first_column, int64_t first_inner, T* to, int64_t width) {
   for (int64_t k = first_inner; k < inner; ++k)
     for (int64_t j = first_column; j < columns; ++j) to[k * width + j] = from[j * stride + k];
 }
 
-__attribute__((target("avx2"))) void transpose_8x8(const float* from, int64_t stride, float* to, int64_t width) {
+__attribute__((target("avx2"))) void transpose(const float* from, int64_t stride, float* to, int64_t width) {
   __m256 r[8], s[8];
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(from + i * stride);
@@ -53,7 +53,7 @@ __attribute__((target("avx2"))) void transpose_8x8(const float* from, int64_t st
   }
 }
 
-__attribute__((target("avx2"))) void transpose_4x4(const double* from, int64_t stride, double* to, int64_t width) {
+__attribute__((target("avx2"))) void transpose(const double* from, int64_t stride, double* to, int64_t width) {
   __m256d r[4], s[4];
 #pragma GCC unroll 8
   for (int i = 0; i < 4; ++i) r[i] = _mm256_loadu_pd(from + i * stride);
@@ -69,18 +69,14 @@ __attribute__((target("avx2"))) void transpose_4x4(const double* from, int64_t s
   }
 }
 
-void pack(const float* from, int64_t stride, int64_t columns, int64_t inner, float* to, int64_t width) {
-  const int64_t whole_columns = columns / 8 * 8, whole_inner = inner / 8 * 8;
-  for (int64_t k = 0; k < whole_inner; k += 8)
-    for (int64_t j = 0; j < whole_columns; j += 8) transpose_8x8(from + j * stride + k, stride, to + k * width + j, width);
-  pack_rest(from, stride, columns, whole_inner, whole_columns, 0, to, width);
-  pack_rest(from, stride, columns, inner, 0, whole_inner, to, width);
-}
-
-void pack(const double* from, int64_t stride, int64_t columns, int64_t inner, double* to, int64_t width) {
-  const int64_t whole_columns = columns / 4 * 4, whole_inner = inner / 4 * 4;
-  for (int64_t k = 0; k < whole_inner; k += 4)
-    for (int64_t j = 0; j < whole_columns; j += 4) transpose_4x4(from + j * stride + k, stride, to + k * width + j, width);
+template <typename T>
+void pack(const char* source, int64_t stride, int64_t columns, int64_t inner, char* target, int64_t width) {
+  constexpr int64_t kBlock = 32 / sizeof(T);
+  const T* from = reinterpret_cast<const T*>(source);
+  T* to = reinterpret_cast<T*>(target);
+  const int64_t whole_columns = columns / kBlock * kBlock, whole_inner = inner / kBlock * kBlock;
+  for (int64_t k = 0; k < whole_inner; k += kBlock)
+    for (int64_t j = 0; j < whole_columns; j += kBlock) transpose(from + j * stride + k, stride, to + k * width + j, width);
   pack_rest(from, stride, columns, whole_inner, whole_columns, 0, to, width);
   pack_rest(from, stride, columns, inner, 0, whole_inner, to, width);
 }
@@ -156,11 +152,7 @@ class Run {
       tile.b_step = call_.b.row * size_;
       if (pack_) {
         char* memory = panel_memory();
-        if (call_.wide) {
-          pack(reinterpret_cast<const double*>(tile.b), call_.b.column, columns, tile.inner, reinterpret_cast<double*>(memory), width_);
-        } else {
-          pack(reinterpret_cast<const float*>(tile.b), call_.b.column, columns, tile.inner, reinterpret_cast<float*>(memory), width_);
-        }
+        (call_.wide ? pack<double> : pack<float>)(tile.b, call_.b.column, columns, tile.inner, memory, width_);
         tile.b = memory;
         tile.b_step = width_ * size_;
       }
