@@ -47,7 +47,7 @@ function(dynvm_test name)
   set_tests_properties(${name} PROPERTIES
     ENVIRONMENT "DYNVM=${DYNVM_BIN_DIR}/dynvm;DYNVM_TEST_PYTHON=${DYNVM_PYTHON}" SKIP_RETURN_CODE 77)
   if(DYNVM_SANITIZE)  # CPython leaves memory behind; all takes longer
-    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0;DYNVM_TEST_PATIENCE=4")
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1;DYNVM_TEST_PATIENCE=4")
   endif()
   if(arg_FULL)
     set_tests_properties(${name} PROPERTIES LABELS full)
@@ -57,7 +57,7 @@ endfunction()
 # A test whose Python loads a module of this build.
 function(dynvm_loads_module name)
   if(DYNVM_SANITIZER_PRELOAD)
-    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "LD_PRELOAD=${DYNVM_SANITIZER_PRELOAD};ASAN_OPTIONS=detect_leaks=0")
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "LD_PRELOAD=${DYNVM_SANITIZER_PRELOAD};ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1")
   endif()
 endfunction()
 
