@@ -4,8 +4,6 @@
 // or below names, in the same order where Python code can see it. Tests: tests/vm/.
 #include "vm/cpython/cpython.h"
 
-#include <cstring>
-
 #include "vm/vm.h"
 
 namespace dynvm::vm::cpython {
@@ -57,13 +55,7 @@ PyObject* make_generator(PyThreadState* tstate, Frame* frame) {
     }
     generator->gi_origin_or_finalizer = origin;
   }
-  Frame* own = frame_of(generator);
-  const size_t size = reinterpret_cast<char*>(&frame->localsplus[frame->stacktop]) - reinterpret_cast<char*>(frame);
-  std::memcpy(own, frame, size);
-  own->previous = nullptr;
-  own->owner = FRAME_OWNED_BY_GENERATOR;
-  generator->gi_frame_state = FRAME_CREATED;
-  return reinterpret_cast<PyObject*>(generator);
+  return with_frame(generator, frame);
 }
 
 void suspend(Frame* frame, uint16_t* unit, int) {

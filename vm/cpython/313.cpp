@@ -4,8 +4,6 @@
 // names. Tests: tests/vm/.
 #include "vm/cpython/cpython.h"
 
-#include <cstring>
-
 #include "vm/vm.h"
 
 #ifdef Py_GIL_DISABLED
@@ -28,13 +26,7 @@ bool own_items(PyObject* object) {
 PyObject* make_generator(PyThreadState*, Frame* frame) {
   auto* generator = reinterpret_cast<PyGenObject*>(_Py_MakeCoro(function_of(frame)));
   if (generator == nullptr) return nullptr;
-  Frame* own = frame_of(generator);
-  const size_t size = reinterpret_cast<char*>(&frame->localsplus[frame->stacktop]) - reinterpret_cast<char*>(frame);
-  std::memcpy(own, frame, size);
-  own->previous = nullptr;
-  own->owner = FRAME_OWNED_BY_GENERATOR;
-  generator->gi_frame_state = FRAME_CREATED;
-  return reinterpret_cast<PyObject*>(generator);
+  return with_frame(generator, frame);
 }
 
 void suspend(Frame* frame, uint16_t* unit, int delegating) {

@@ -141,6 +141,16 @@ PyFrameObject* frame_object(PyThreadState* tstate, Frame* frame) {
   return object;
 }
 
+PyObject* with_frame(PyGenObject* generator, Frame* frame) {
+  Frame* own = frame_of(generator);
+  const size_t size = reinterpret_cast<char*>(&frame->localsplus[frame->stacktop]) - reinterpret_cast<char*>(frame);
+  std::memcpy(own, frame, size);
+  own->previous = nullptr;
+  own->owner = FRAME_OWNED_BY_GENERATOR;
+  generator->gi_frame_state = FRAME_CREATED;
+  return reinterpret_cast<PyObject*>(generator);
+}
+
 void add_traceback(PyThreadState* tstate, Frame* frame) {
   PyFrameObject* object = frame_object(tstate, frame);
   if (object == nullptr) return;

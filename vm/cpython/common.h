@@ -264,6 +264,8 @@ inline bool can_resume(const PyGenObject* generator) { return generator->gi_fram
 
 // RETURN_GENERATOR: moves the current frame `frame` (its stacktop set) into a new generator, coroutine or asynchronous generator.
 PyObject* make_generator(PyThreadState* tstate, Frame* frame);
+// Its last part, the same in all versions: a new generator gets the frame's contents.
+PyObject* with_frame(PyGenObject* generator, Frame* frame);
 // YIELD_VALUE of `frame`, whose stacktop is set: `unit` is the instruction, `arg` its argument.
 void suspend(Frame* frame, uint16_t* unit, int arg);
 // The generator is about to run.

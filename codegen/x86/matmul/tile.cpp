@@ -33,7 +33,7 @@ class TileCode : public Xbyak::CodeGenerator {
   const Xbyak::Reg64 groups_[4] = {r8, r9, r10, r11};
 
   int width() const { return avx512_ ? 64 : 32; }
-  Xbyak::Ymm vector(int index) const { return avx512_ ? Xbyak::Ymm(Xbyak::Zmm(index)) : Xbyak::Ymm(Xbyak::Ymm(index)); }
+  Xbyak::Ymm vector(int index) const { return avx512_ ? Xbyak::Ymm(Xbyak::Zmm(index)) : Xbyak::Ymm(index); }
   Xbyak::Ymm sum(int row, int v) const { return vector(row * form_.vectors + v); }
   Xbyak::Ymm operand_b(int v) const { return vector(form_.rows * form_.vectors + v); }
   Xbyak::Ymm operand_a() const { return vector(form_.rows * form_.vectors + form_.vectors); }
