@@ -8,6 +8,7 @@
 namespace dynvm::vm {
 
 AttrEntry g_attr_table[kAttrTableSize];
+TypeAttr g_type_attr_table[kTypeAttrTableSize];
 Names g_names;
 
 bool prepare_names() {
@@ -100,7 +101,55 @@ AttrEntry* fill(AttrEntry* entry, PyTypeObject* type, PyObject* name) {
   return entry;
 }
 
+// Mirror of CPython's classmethod and staticmethod objects (funcobject.c).
+struct MethodHolder {
+  PyObject_HEAD
+  PyObject *callable, *dict;
+};
+
+TypeAttr* fill_of_type(TypeAttr* entry, PyTypeObject* type, PyObject* name) {
+  PyTypeObject* meta = Py_TYPE(type);
+  if (meta->tp_getattro != cpython::g_slots.type_getattr) return nullptr;
+  PyObject* own = _PyType_Lookup(meta, name);
+  // What the metaclass has goes first where it is, or may become, a data descriptor.
+  const bool data = own != nullptr && (Py_TYPE(own)->tp_descr_set != nullptr || !_PyType_HasFeature(Py_TYPE(own), Py_TPFLAGS_IMMUTABLETYPE));
+  PyObject* found = _PyType_Lookup(type, name);
+  const uint32_t version = cpython::current_version(type), meta_version = cpython::current_version(meta);
+  if (version == 0 || meta_version == 0) return nullptr;
+  entry = &g_type_attr_table[(version * 31 ^ (reinterpret_cast<uintptr_t>(name) >> 4)) & (kTypeAttrTableSize - 1)];
+  Py_INCREF(name);
+  Py_XDECREF(entry->name);  // keeps the address from being another name's
+  *entry = TypeAttr{name, 0, meta_version, 0, false, nullptr};
+  if (found != nullptr && !data) {
+    PyTypeObject* found_type = Py_TYPE(found);
+    if (found_type == &PyFunction_Type || found_type->tp_descr_get == nullptr) {
+      entry->value = found;
+      if (!_PyType_HasFeature(found_type, Py_TPFLAGS_IMMUTABLETYPE)) {
+        entry->value_version = cpython::type_version(found_type, name);
+        if (entry->value_version == 0) return nullptr;
+      }
+    } else if (found_type == &PyStaticMethod_Type) {
+      entry->value = reinterpret_cast<MethodHolder*>(found)->callable;
+    } else if (found_type == &PyClassMethod_Type) {
+      PyObject* callable = reinterpret_cast<MethodHolder*>(found)->callable;
+      entry->class_method = callable != nullptr && PyFunction_Check(callable);
+      if (entry->class_method) entry->value = callable;
+    }
+  }
+  entry->version = version;
+  return entry;
+}
+
 }  // namespace
+
+TypeAttr* fill_type_attr(TypeAttr* entry, PyTypeObject* type, PyObject* name) {
+  if (!PyUnicode_CheckExact(name)) return nullptr;
+  PyObject *error, *value, *traceback;
+  PyErr_Fetch(&error, &value, &traceback);
+  entry = fill_of_type(entry, type, name);
+  PyErr_Restore(error, value, traceback);
+  return entry;
+}
 
 AttrEntry* fill_attr(AttrEntry* entry, PyTypeObject* type, PyObject* name) {
   if (!PyUnicode_CheckExact(name)) return nullptr;

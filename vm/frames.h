@@ -85,6 +85,10 @@ inline void drop_inlined_frame(PyThreadState* tstate, cpython::Frame* frame, int
 int bind_arguments(PyFunctionObject* function, const Code* code, PyObject** locals, PyObject* const* arguments,
                    Py_ssize_t positional, PyObject* const* kwnames, PyObject* const* kwvalues, Py_ssize_t keywords);
 
+// Gives the parameters behind the first `given` that are still NULL their defaults. false: one has none, or with an exception; then those
+// it filled are NULL again.
+bool fill_defaults(PyFunctionObject* function, const Code* code, PyObject** locals, Py_ssize_t given);
+
 // Sends an event of the recorded activation.
 void send_event(Activation& activation, const Inst* ip, PyObject** sp, Event event, Continuation continuation,
                 cpython::Frame* frame, PyObject* value);
