@@ -9,6 +9,8 @@ namespace dynvm::vm {
 
 AttrEntry g_attr_table[kAttrTableSize];
 TypeAttr g_type_attr_table[kTypeAttrTableSize];
+ValuePlace g_value_places[kPlaces];
+MethodPlace g_method_places[kPlaces];
 Names g_names;
 
 bool prepare_names() {
@@ -159,6 +161,39 @@ AttrEntry* fill_attr(AttrEntry* entry, PyTypeObject* type, PyObject* name) {
   entry = fill(entry, type, name);
   PyErr_Restore(error, value, traceback);
   return entry;
+}
+
+ValuePlace* fill_value_place(ValuePlace* place, PyObject* object, PyObject* name) {
+  PyTypeObject* type = Py_TYPE(object);
+  AttrEntry* entry = find_attr(type, name);
+  if (entry == nullptr || entry->access != AttrAccess::kGeneric || entry->kind > AttrKind::kNonData || entry->mutable_descriptor ||
+      !entry->inline_values || cpython::inline_values(object) == nullptr) {
+    return nullptr;
+  }
+  instance_value(object, type, entry);  // updates the index
+  if (entry->index < 0) return nullptr;
+  place = &g_value_places[place_of(entry->version, name)];
+  Py_INCREF(name);
+  Py_XDECREF(place->name);
+  *place = {name, entry->version, static_cast<uint32_t>(entry->index)};
+  return place;
+}
+
+MethodPlace* fill_method_place(MethodPlace* place, PyObject* object, PyObject* name) {
+  PyTypeObject* type = Py_TYPE(object);
+  AttrEntry* entry = find_attr(type, name);
+  if (entry == nullptr || entry->access != AttrAccess::kGeneric || entry->kind != AttrKind::kMethod || entry->mutable_descriptor) return nullptr;
+  const uint32_t keys_version = keys_without(object, type, entry);
+  place = &g_method_places[place_of(entry->version, name)];
+  Py_INCREF(name);
+  Py_XDECREF(place->name);
+  *place = {name, entry->version, keys_version, entry->descriptor};
+  return place;
+}
+
+uint32_t keys_without(PyObject* object, PyTypeObject* type, AttrEntry* entry) {
+  if (!entry->inline_values || cpython::inline_values(object) == nullptr) return 0;
+  return instance_value(object, type, entry) == nullptr && entry->index < 0 ? entry->keys_version : 0;
 }
 
 }  // namespace dynvm::vm

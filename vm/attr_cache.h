@@ -107,6 +107,40 @@ inline bool hides_nothing(PyObject* object, PyTypeObject* type, PyObject* name, 
   return cpython::dict_get(dict, name, cpython::str_hash(name)) == nullptr;
 }
 
+// Version of the shared keys of the instance's type, where those lack the entry's name; else 0.
+uint32_t keys_without(PyObject* object, PyTypeObject* type, AttrEntry* entry);
+
+// For sites that see several types, the two most frequent answers in the least room. Both are parts of what find_attr says.
+struct ValuePlace {  // the name is at `index` of the inline values, and nothing on the class goes first
+  PyObject* name;
+  uint32_t version, index;
+};
+struct MethodPlace {  // the class has a method of that name
+  PyObject* name;
+  uint32_t version, keys_version;  // as in hides_nothing
+  PyObject* method;                // borrowed
+};
+inline constexpr size_t kPlaces = 1024;
+extern ValuePlace g_value_places[kPlaces];
+extern MethodPlace g_method_places[kPlaces];
+// Fill the place; nullptr when that is not the answer for this object.
+ValuePlace* fill_value_place(ValuePlace* place, PyObject* object, PyObject* name);
+MethodPlace* fill_method_place(MethodPlace* place, PyObject* object, PyObject* name);
+
+inline size_t place_of(uint32_t version, PyObject* name) { return (version * 31 ^ (reinterpret_cast<uintptr_t>(name) >> 4)) & (kPlaces - 1); }
+inline ValuePlace* find_value_place(PyObject* object, PyObject* name) {
+  const uint32_t version = Py_TYPE(object)->tp_version_tag;
+  ValuePlace* place = &g_value_places[place_of(version, name)];
+  if (place->version == version && place->name == name && version != 0) [[likely]] return place;
+  return fill_value_place(place, object, name);
+}
+inline MethodPlace* find_method_place(PyObject* object, PyObject* name) {
+  const uint32_t version = Py_TYPE(object)->tp_version_tag;
+  MethodPlace* place = &g_method_places[place_of(version, name)];
+  if (place->version == version && place->name == name && version != 0) [[likely]] return place;
+  return fill_method_place(place, object, name);
+}
+
 // What type.__getattribute__ finds for a name on a class, where that is simple: a value that has no __get__, a function, what a
 // static or class method holds.
 struct TypeAttr {

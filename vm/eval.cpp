@@ -474,15 +474,15 @@ leave_frame: {
     cpython::end_entry_frame(tstate, act.cpython_entry, frame);
     goto exit_activation;
   }
-  const Link link = *link_of_current(tstate, frame);
+  const Link* link = link_of_current(tstate, frame);
   Frame* leaving = frame;
   const int local_count = cpython::code_of(leaving)->co_nlocalsplus;
-  continuation = link.continuation;
+  continuation = link->continuation;
   if (unlikely(act.recording)) send_event(act, ip, sp, Event::kFrameReturned, continuation, frame, result);
   cpython::runs_at(leaving, ip->position);  // its frame object may live on
   act.cpython_entry.link(tstate, frame = leaving->previous);
-  ip = const_cast<Inst*>(link.ip);
-  sp = link.sp;
+  ip = const_cast<Inst*>(link->ip);
+  sp = link->sp;
   if (likely(!is_inlined_generator(leaving))) {
     drop_inlined_frame(tstate, leaving, local_count);
   } else {

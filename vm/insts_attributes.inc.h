@@ -152,17 +152,29 @@ INST(LoadAttrValue) {
   DROP(owner);
   NEXT();
 }
+// The fused forms have a copy of their LoadAttr's cache.
 INST(LoadFastLoadAttrValue) {
   PyObject* owner = LOCAL(ip->arg);
-  if (unlikely(owner == nullptr || Py_TYPE(owner)->tp_version_tag != LOW(ip[1].cache[0]))) MISS_FUSED(LoadFast);
-  if (unlikely(ip[1].handler != labels[static_cast<int>(Form::kLoadAttrValue)])) MISS_FUSED(LoadFast);
+  if (unlikely(owner == nullptr || Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS_FUSED(LoadFast);
   PyDictValues* values = cpython::inline_values(owner);
   if (unlikely(values == nullptr)) MISS_FUSED(LoadFast);
-  PyObject* value = values->values[HIGH(ip[1].cache[0])];
+  PyObject* value = values->values[HIGH(ip->cache[0])];
   if (unlikely(value == nullptr)) MISS_FUSED(LoadFast);
   Py_INCREF(value);
   PUSH(value);
   NEXT_AFTER(2);
+}
+INST(LoadAttrValues) {
+  PyObject* owner = TOP;
+  const ValuePlace* place = find_value_place(owner, NAME_OF(ip));
+  PyDictValues* values = likely(place != nullptr) ? cpython::inline_values(owner) : nullptr;
+  if (unlikely(values == nullptr)) MISS(LoadAttr);
+  PyObject* value = values->values[place->index];
+  if (unlikely(value == nullptr)) MISS(LoadAttr);
+  Py_INCREF(value);
+  TOP = value;
+  DROP(owner);
+  NEXT();
 }
 INST(LoadAttrSlot) {
   PyObject* owner = TOP;
@@ -176,9 +188,8 @@ INST(LoadAttrSlot) {
 }
 INST(LoadFastLoadAttrSlot) {
   PyObject* owner = LOCAL(ip->arg);
-  if (unlikely(owner == nullptr || Py_TYPE(owner)->tp_version_tag != LOW(ip[1].cache[0]))) MISS_FUSED(LoadFast);
-  if (unlikely(ip[1].handler != labels[static_cast<int>(Form::kLoadAttrSlot)])) MISS_FUSED(LoadFast);
-  PyObject* value = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(owner) + HIGH(ip[1].cache[0]));
+  if (unlikely(owner == nullptr || Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS_FUSED(LoadFast);
+  PyObject* value = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(owner) + HIGH(ip->cache[0]));
   if (unlikely(value == nullptr)) MISS_FUSED(LoadFast);
   Py_INCREF(value);
   PUSH(value);
@@ -204,16 +215,14 @@ INST(LoadAttrHint) {
 }
 INST(LoadFastLoadAttrHint) {
   PyObject* owner = LOCAL(ip->arg);
-  const Inst* load = ip + 1;
-  if (unlikely(owner == nullptr || Py_TYPE(owner)->tp_version_tag != LOW(load->cache[0]))) MISS_FUSED(LoadFast);
-  if (unlikely(load->handler != labels[static_cast<int>(Form::kLoadAttrHint)])) MISS_FUSED(LoadFast);
-  auto* dict = reinterpret_cast<PyDictObject*>(cpython::dict_at(owner, static_cast<Py_ssize_t>(load->cache[1])));
+  if (unlikely(owner == nullptr || Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS_FUSED(LoadFast);
+  auto* dict = reinterpret_cast<PyDictObject*>(cpython::dict_at(owner, static_cast<Py_ssize_t>(ip->cache[1])));
   if (unlikely(dict == nullptr)) MISS_FUSED(LoadFast);
   PyDictKeysObject* keys = dict->ma_keys;
-  const uint32_t index = HIGH(load->cache[0]);
+  const uint32_t index = HIGH(ip->cache[0]);
   if (unlikely(static_cast<Py_ssize_t>(index) >= keys->dk_nentries || !DK_IS_UNICODE(keys))) MISS_FUSED(LoadFast);
   PyDictUnicodeEntry* item = DK_UNICODE_ENTRIES(keys) + index;
-  if (unlikely(item->me_key != NAME_OF(load))) MISS_FUSED(LoadFast);
+  if (unlikely(item->me_key != NAME_OF(ip))) MISS_FUSED(LoadFast);
   PyObject* value = dict->ma_values != nullptr ? dict->ma_values->values[index] : item->me_value;
   if (unlikely(value == nullptr)) MISS_FUSED(LoadFast);
   Py_INCREF(value);
@@ -361,6 +370,14 @@ INST(LoadMethodValues) {
   PUSH(owner);
   NEXT();
 }
+INST(LoadMethodTypes) {
+  PyObject* owner = TOP;
+  const MethodPlace* place = find_method_place(owner, NAME_OF(ip));
+  if (unlikely(place == nullptr || !hides_nothing(owner, Py_TYPE(owner), NAME_OF(ip), place->keys_version))) MISS(LoadMethod);
+  TOP = Py_NewRef(place->method);
+  PUSH(owner);
+  NEXT();
+}
 INST(LoadMethodProbe) {
   PyObject* owner = TOP;
   PyTypeObject* type = Py_TYPE(owner);
@@ -443,6 +460,29 @@ INST(StoreAttrValue) {
   PyDictValues* values = cpython::writable_values(owner);
   if (unlikely(values == nullptr)) MISS(StoreAttr);
   const uint32_t index = HIGH(ip->cache[0]);
+  PyObject* old = values->values[index];
+  values->values[index] = SECOND;
+  sp -= 2;
+  if (old == nullptr) {
+    _PyDictValues_AddToInsertionOrder(values, index);
+  } else {
+    DROP(old);
+  }
+  DROP(owner);
+  NEXT();
+}
+INST(StoreAttrValues) {
+  PyObject* owner = TOP;
+  AttrEntry* entry = find_attr(Py_TYPE(owner), NAME_OF(ip));
+  if (unlikely(entry == nullptr || !entry->generic_setattr || entry->kind > AttrKind::kNonData || entry->mutable_descriptor || !entry->inline_values)) {
+    MISS(StoreAttr);
+  }
+  PyDictValues* values = cpython::writable_values(owner);
+  if (unlikely(values == nullptr || entry->index < 0 || entry->keys_version == 0 ||
+               cpython::shared_keys(Py_TYPE(owner))->dk_version != entry->keys_version)) {
+    MISS(StoreAttr);
+  }
+  const uint32_t index = static_cast<uint32_t>(entry->index);
   PyObject* old = values->values[index];
   values->values[index] = SECOND;
   sp -= 2;

@@ -46,9 +46,7 @@ generic_Call : {
       if (made->tp_new == cpython::g_slots.object_new && made->tp_init == cpython::g_slots.init) {
         if (PyFunctionObject* init = python_method(made, g_names.n_init)) {
           Py_INCREF(init);
-          PyObject* nothing = PyTuple_New(0);
-          pending = nothing != nullptr ? made->tp_new(made, nothing, nullptr) : nullptr;
-          Py_XDECREF(nothing);
+          pending = made->tp_new(made, g_empty_tuple, nullptr);
           if (unlikely(pending == nullptr)) {
             Py_DECREF(init);
             goto error;
@@ -178,6 +176,25 @@ INST(CallPythonExact) {
   sp = base;
   START_FRAME(target, Continuation::kPush);
 }
+INST(CallPythonAny) {
+  PyObject** base = sp - ip->arg - 2;
+  const cpython::Callee callee(base);
+  PyObject* callable = *callee.slot;
+  auto* function = reinterpret_cast<PyFunctionObject*>(callable);
+  if (unlikely(Py_TYPE(callable) != &PyFunction_Type)) MISS(Call);
+  Code* target = find_code(reinterpret_cast<PyCodeObject*>(function->func_code));
+  const int given = static_cast<int>(sp - callee.arguments);
+  if (unlikely(target == nullptr || !target->simple || !IS_FUNCTION_OF(callable, target))) MISS(Call);
+  const int missing = target->argcount - given;
+  if (unlikely(missing < 0 || (missing > 0 && !HAS_DEFAULTS(function, missing)))) MISS(Call);
+  SYNC();
+  entered = allocate_frame(tstate, function, target);
+  if (unlikely(entered == nullptr)) goto error;
+  cpython::drop_shared(callable);
+  FILL_LOCALS(function, target, 0, callee.arguments, given);
+  sp = base;
+  START_FRAME(target, Continuation::kPush);
+}
 INST(CallPythonDefaults) {
   PyObject** base = sp - ip->arg - 2;
   const cpython::Callee callee(base);
@@ -260,7 +277,7 @@ INST(CallClassInit) {
   const int missing = target->argcount - ip->arg - 1;
   if (unlikely(missing < 0 || (missing > 0 && !HAS_DEFAULTS(function, missing)))) MISS(Call);
   SYNC();
-  PyObject* pending = made->tp_alloc(made, 0);
+  PyObject* pending = cpython::g_slots.object_new(made, g_empty_tuple, nullptr);
   if (unlikely(pending == nullptr)) goto error;
   entered = allocate_frame(tstate, function, target);
   if (unlikely(entered == nullptr)) {
@@ -502,9 +519,7 @@ INST(CallFunctionEx) {
       auto* made = reinterpret_cast<PyTypeObject*>(callable);
       if (made->tp_new == cpython::g_slots.object_new && made->tp_init == cpython::g_slots.init &&
           python_method(made, g_names.n_init) != nullptr) {
-        PyObject* nothing = PyTuple_New(0);
-        pending = nothing != nullptr ? made->tp_new(made, nothing, nullptr) : nullptr;
-        Py_XDECREF(nothing);
+        pending = made->tp_new(made, g_empty_tuple, nullptr);
         if (unlikely(pending == nullptr)) goto error;
         function = python_method(made, g_names.n_init);
         self = pending;

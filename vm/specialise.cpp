@@ -11,8 +11,15 @@ namespace dynvm::vm {
 
 PyTypeObject *g_range_iterator, *g_list_iterator, *g_tuple_iterator;
 PyObject *g_len, *g_isinstance, *g_list_append;
+PyObject* g_empty_tuple;
 
 namespace {
+
+// The site was specialised for another version before: it sees several types.
+bool saw_other_type(const Inst* inst, uint32_t version) {
+  const auto before = static_cast<uint32_t>(inst->cache[0]);
+  return before != 0 && before != version;
+}
 
 void choose(Inst* inst, Form form) {
   set_form(inst, form);
@@ -43,12 +50,6 @@ Py_ssize_t dict_position(PyObject* object, PyObject* name, uint32_t* version) {
   const Py_ssize_t index = cpython::find_key(keys, name, cpython::str_hash(name));
   *version = cpython::stamp_keys(keys);
   return *version != 0 ? index : -1;
-}
-
-// Version of the shared keys of the instance's type, where those lack the entry's name; else 0.
-uint32_t keys_without(PyObject* owner, PyTypeObject* type, AttrEntry* entry) {
-  if (!entry->inline_values || cpython::inline_values(owner) == nullptr) return 0;
-  return instance_value(owner, type, entry) == nullptr && entry->index < 0 ? entry->keys_version : 0;
 }
 
 // Version of a type whose operation a C function does: the slot belongs to it as long as the type has it. 0: not so.
@@ -129,9 +130,15 @@ void specialise_load_attr(Inst* inst, PyObject* owner, Code* code) {
   if (entry == nullptr || entry->access != AttrAccess::kGeneric || entry->mutable_descriptor) return give_up(inst);
   // A LoadFast before it, not already fused with something, gets the owner without counting references.
   Inst* before = inst > code->fast && is_op(inst - 1, Op::kLoadFast) && is_form(inst - 1, Form::kLoadFast) ? inst - 1 : nullptr;
+  const bool several = saw_other_type(inst, entry->version);
+  const auto fuse = [&](Form form) {
+    if (before == nullptr || several) return;
+    choose(before, form);
+    std::memcpy(before->cache, inst->cache, sizeof inst->cache);
+  };
   if (entry->kind == AttrKind::kSlot) {
     inst->cache[0] = pack(entry->version, static_cast<uint32_t>(entry->offset));
-    if (before != nullptr) set_form(before, Form::kLoadFastLoadAttrSlot), before->state = kMisses;
+    fuse(Form::kLoadFastLoadAttrSlot);
     return choose(inst, Form::kLoadAttrSlot);
   }
   if (entry->kind == AttrKind::kGetSet) {
@@ -157,7 +164,8 @@ void specialise_load_attr(Inst* inst, PyObject* owner, Code* code) {
   if (entry->inline_values && cpython::inline_values(owner) != nullptr) {
     if (instance_value(owner, type, entry) == nullptr) return give_up(inst);
     inst->cache[0] = pack(entry->version, static_cast<uint32_t>(entry->index));
-    if (before != nullptr) set_form(before, Form::kLoadFastLoadAttrValue), before->state = kMisses;
+    if (several) return choose(inst, Form::kLoadAttrValues);
+    fuse(Form::kLoadFastLoadAttrValue);
     return choose(inst, Form::kLoadAttrValue);
   }
   PyObject* dict = cpython::instance_dict(owner, type);
@@ -170,7 +178,7 @@ void specialise_load_attr(Inst* inst, PyObject* owner, Code* code) {
   if (offset < 0 || (offset == 0 && !cpython::has_managed_dict(type))) return give_up(inst);
   inst->cache[0] = pack(entry->version, static_cast<uint32_t>(index));
   inst->cache[1] = static_cast<uint64_t>(static_cast<int64_t>(offset));
-  if (before != nullptr) set_form(before, Form::kLoadFastLoadAttrHint), before->state = kMisses;
+  fuse(Form::kLoadFastLoadAttrHint);
   choose(inst, Form::kLoadAttrHint);
 }
 
@@ -199,6 +207,7 @@ void specialise_load_method(Inst* inst, PyObject* owner) {
     return choose(inst, Form::kLoadMethodInstance);
   }
   if (entry->kind != AttrKind::kMethod) return give_up(inst);
+  if (saw_other_type(inst, entry->version)) return choose(inst, Form::kLoadMethodTypes);
   inst->cache[0] = entry->version;
   inst->cache[1] = reinterpret_cast<uint64_t>(entry->descriptor);
   if (entry->inline_values && cpython::inline_values(owner) != nullptr) {
@@ -232,8 +241,9 @@ void specialise_store_attr(Inst* inst, PyObject* owner) {
   }
   instance_value(owner, type, entry);
   if (entry->index < 0) return give_up(inst);
+  const bool several = saw_other_type(inst, entry->version);
   inst->cache[0] = pack(entry->version, static_cast<uint32_t>(entry->index));
-  choose(inst, Form::kStoreAttrValue);
+  choose(inst, several ? Form::kStoreAttrValues : Form::kStoreAttrValue);
 }
 
 void specialise_binary_op(Inst* inst, PyObject* left, PyObject* right, PyObject** locals) {
@@ -391,7 +401,9 @@ bool choose_python_call(Inst* inst, PyObject* callable, int given, Form exact, F
   const int missing = code->argcount - given;
   const Py_ssize_t defaults = function->func_defaults == nullptr ? 0 : PyTuple_GET_SIZE(function->func_defaults);
   if (!code->simple || missing < 0 || missing > defaults) return false;
+  const bool several = inst->cache[0] != 0 && inst->cache[0] != reinterpret_cast<uint64_t>(code) && exact == Form::kCallPythonExact;
   inst->cache[0] = reinterpret_cast<uint64_t>(code);
+  if (several) return choose(inst, Form::kCallPythonAny), true;
   choose(inst, missing == 0 ? exact : with_defaults);
   return true;
 }
@@ -504,6 +516,8 @@ void specialise_call(Inst* inst, PyObject** base) {
 
 bool prepare_specialisation() {
   if (g_len != nullptr) return true;
+  g_empty_tuple = PyTuple_New(0);
+  if (g_empty_tuple == nullptr) return false;
   PyObject* builtins = PyEval_GetBuiltins();
   PyObject* objects[] = {PyLong_FromLong(0), PyList_New(0), PyTuple_New(0)};
   PyObject* range = objects[0] != nullptr ? PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyRange_Type), objects[0]) : nullptr;

@@ -35,6 +35,7 @@ void specialise_call(Inst* inst, PyObject** base);
 extern PyTypeObject *g_range_iterator, *g_list_iterator, *g_tuple_iterator;
 // Builtins that calls are specialised for (borrowed).
 extern PyObject *g_len, *g_isinstance, *g_list_append;
+extern PyObject* g_empty_tuple;
 [[nodiscard]] bool prepare_specialisation();
 
 }  // namespace dynvm::vm
