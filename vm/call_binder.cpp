@@ -106,4 +106,15 @@ bool fill_defaults(PyFunctionObject* function, const Code* decoded, PyObject** l
   return true;
 }
 
+int bind_collected(PyFunctionObject* function, const Code* decoded, PyObject** locals, PyObject* self, PyObject* arguments, PyObject* kwargs) {
+  PyObject *values[kMostCollected + 1], *names[kMostCollected], *named[kMostCollected];
+  Py_ssize_t count = 0, position = 0, keywords = 0;
+  if (self != nullptr) values[count++] = self;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) values[count++] = PyTuple_GET_ITEM(arguments, i);
+  if (kwargs != nullptr) {
+    while (PyDict_Next(kwargs, &position, &names[keywords], &named[keywords])) ++keywords;
+  }
+  return bind_arguments(function, decoded, locals, values, count, names, named, keywords);
+}
+
 }  // namespace dynvm::vm

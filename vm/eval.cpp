@@ -298,7 +298,7 @@ PyObject* evaluate_frame(PyThreadState* tstate, Frame* frame, int throwing) {
 
 bad_instruction:
   SYNC();
-  PyErr_SetString(PyExc_SystemError, "unknown opcode");
+  cpython::raise_unknown_opcode(frame);
   goto error;
 
 // ---- recording -------------------------------------------------------------------------------------------------------

@@ -532,25 +532,15 @@ INST(CallFunctionEx) {
   }
   if (function != nullptr) {
     Code* target = code_for(reinterpret_cast<PyCodeObject*>(function->func_code));
-    constexpr Py_ssize_t kMost = 48;
-    const Py_ssize_t positional = PyTuple_GET_SIZE(arguments) + (self != nullptr ? 1 : 0);
-    const Py_ssize_t keywords = kwargs != nullptr ? PyDict_GET_SIZE(kwargs) : 0;
     int bound = 0;
-    if (target != nullptr && (target->code->co_flags & CO_OPTIMIZED) != 0 && runs_its_code(function) && positional <= kMost && keywords <= kMost) {
-      PyObject *values[kMost], *names[kMost], *named[kMost];
-      Py_ssize_t count = 0, position = 0, index = 0;
-      if (self != nullptr) values[count++] = self;
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) values[count++] = PyTuple_GET_ITEM(arguments, i);
-      if (kwargs != nullptr) {
-        while (PyDict_Next(kwargs, &position, &names[index], &named[index])) ++index;
-      }
+    if (target != nullptr && (target->code->co_flags & CO_OPTIMIZED) != 0 && runs_its_code(function) && can_bind_collected(arguments, kwargs)) {
       entered = allocate_frame(tstate, function, target);
       if (entered == nullptr) {
         Py_XDECREF(pending);
         goto error;
       }
       for (int i = 0; i < target->local_count; ++i) entered->localsplus[i] = nullptr;
-      bound = bind_arguments(function, target, entered->localsplus, values, positional, names, named, keywords);
+      bound = bind_collected(function, target, entered->localsplus, self, arguments, kwargs);
       if (bound <= 0) {
         Py_DECREF(function);
         Py_DECREF(target->code);
