@@ -3,6 +3,9 @@
 
 #include <Python.h>
 
+#include <cstdlib>
+
+#include "runtime/base/dump.h"
 #include "runtime/base/options.h"
 #include "runtime/base/report.h"
 
@@ -38,7 +41,9 @@ bool install() {
   if (Py_AtExit(base::write_report) < 0) base::report().notes["report"] = "too many exit functions: written late";
   if (!base::options().vm) return true;
 #ifdef DYNVM_HAS_VM
-  if (!vm::install()) return false;
+  const bool counting = base::dump_on(base::DumpStage::kPairs);
+  if (!vm::install(counting)) return false;
+  if (counting) std::atexit([] { base::dump(base::DumpStage::kPairs, "executed instructions", vm::counted()); });
 #endif
 #ifdef DYNVM_HAS_TRACER
   if (base::options().jit) tracer::install(bridge_path().c_str());

@@ -8,6 +8,9 @@
 namespace dynvm::vm {
 
 AttrEntry g_attr_table[kAttrTableSize];
+TypeAttr g_type_attr_table[kTypeAttrTableSize];
+ValuePlace g_value_places[kPlaces];
+MethodPlace g_method_places[kPlaces];
 Names g_names;
 
 bool prepare_names() {
@@ -100,7 +103,55 @@ AttrEntry* fill(AttrEntry* entry, PyTypeObject* type, PyObject* name) {
   return entry;
 }
 
+// Mirror of CPython's classmethod and staticmethod objects (funcobject.c).
+struct MethodHolder {
+  PyObject_HEAD
+  PyObject *callable, *dict;
+};
+
+TypeAttr* fill_of_type(TypeAttr* entry, PyTypeObject* type, PyObject* name) {
+  PyTypeObject* meta = Py_TYPE(type);
+  if (meta->tp_getattro != cpython::g_slots.type_getattr) return nullptr;
+  PyObject* own = _PyType_Lookup(meta, name);
+  // What the metaclass has goes first where it is, or may become, a data descriptor.
+  const bool data = own != nullptr && (Py_TYPE(own)->tp_descr_set != nullptr || !_PyType_HasFeature(Py_TYPE(own), Py_TPFLAGS_IMMUTABLETYPE));
+  PyObject* found = _PyType_Lookup(type, name);
+  const uint32_t version = cpython::current_version(type), meta_version = cpython::current_version(meta);
+  if (version == 0 || meta_version == 0) return nullptr;
+  entry = &g_type_attr_table[(version * 31 ^ (reinterpret_cast<uintptr_t>(name) >> 4)) & (kTypeAttrTableSize - 1)];
+  Py_INCREF(name);
+  Py_XDECREF(entry->name);  // keeps the address from being another name's
+  *entry = TypeAttr{name, 0, meta_version, 0, false, nullptr};
+  if (found != nullptr && !data) {
+    PyTypeObject* found_type = Py_TYPE(found);
+    if (found_type == &PyFunction_Type || found_type->tp_descr_get == nullptr) {
+      entry->value = found;
+      if (!_PyType_HasFeature(found_type, Py_TPFLAGS_IMMUTABLETYPE)) {
+        entry->value_version = cpython::type_version(found_type, name);
+        if (entry->value_version == 0) return nullptr;
+      }
+    } else if (found_type == &PyStaticMethod_Type) {
+      entry->value = reinterpret_cast<MethodHolder*>(found)->callable;
+    } else if (found_type == &PyClassMethod_Type) {
+      PyObject* callable = reinterpret_cast<MethodHolder*>(found)->callable;
+      entry->class_method = callable != nullptr && PyFunction_Check(callable);
+      if (entry->class_method) entry->value = callable;
+    }
+  }
+  entry->version = version;
+  return entry;
+}
+
 }  // namespace
+
+TypeAttr* fill_type_attr(TypeAttr* entry, PyTypeObject* type, PyObject* name) {
+  if (!PyUnicode_CheckExact(name)) return nullptr;
+  PyObject *error, *value, *traceback;
+  PyErr_Fetch(&error, &value, &traceback);
+  entry = fill_of_type(entry, type, name);
+  PyErr_Restore(error, value, traceback);
+  return entry;
+}
 
 AttrEntry* fill_attr(AttrEntry* entry, PyTypeObject* type, PyObject* name) {
   if (!PyUnicode_CheckExact(name)) return nullptr;
@@ -110,6 +161,39 @@ AttrEntry* fill_attr(AttrEntry* entry, PyTypeObject* type, PyObject* name) {
   entry = fill(entry, type, name);
   PyErr_Restore(error, value, traceback);
   return entry;
+}
+
+ValuePlace* fill_value_place(ValuePlace* place, PyObject* object, PyObject* name) {
+  PyTypeObject* type = Py_TYPE(object);
+  AttrEntry* entry = find_attr(type, name);
+  if (entry == nullptr || entry->access != AttrAccess::kGeneric || entry->kind > AttrKind::kNonData || entry->mutable_descriptor ||
+      !entry->inline_values || cpython::inline_values(object) == nullptr) {
+    return nullptr;
+  }
+  instance_value(object, type, entry);  // updates the index
+  if (entry->index < 0) return nullptr;
+  place = &g_value_places[place_of(entry->version, name)];
+  Py_INCREF(name);
+  Py_XDECREF(place->name);
+  *place = {name, entry->version, static_cast<uint32_t>(entry->index)};
+  return place;
+}
+
+MethodPlace* fill_method_place(MethodPlace* place, PyObject* object, PyObject* name) {
+  PyTypeObject* type = Py_TYPE(object);
+  AttrEntry* entry = find_attr(type, name);
+  if (entry == nullptr || entry->access != AttrAccess::kGeneric || entry->kind != AttrKind::kMethod || entry->mutable_descriptor) return nullptr;
+  const uint32_t keys_version = keys_without(object, type, entry);
+  place = &g_method_places[place_of(entry->version, name)];
+  Py_INCREF(name);
+  Py_XDECREF(place->name);
+  *place = {name, entry->version, keys_version, entry->descriptor};
+  return place;
+}
+
+uint32_t keys_without(PyObject* object, PyTypeObject* type, AttrEntry* entry) {
+  if (!entry->inline_values || cpython::inline_values(object) == nullptr) return 0;
+  return instance_value(object, type, entry) == nullptr && entry->index < 0 ? entry->keys_version : 0;
 }
 
 }  // namespace dynvm::vm

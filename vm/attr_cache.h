@@ -91,6 +91,79 @@ inline PyObject* instance_value(PyObject* object, PyTypeObject* type, AttrEntry*
   return dict != nullptr ? cpython::dict_get(dict, entry->name, entry->hash) : nullptr;
 }
 
+// The instance has no attribute `name` of its own. `keys_version`: shared keys of its type that are known to lack it, or 0. False also
+// where the answer would take a call.
+inline bool hides_nothing(PyObject* object, PyTypeObject* type, PyObject* name, uint32_t keys_version) {
+  PyObject* dict;
+  if (cpython::has_managed_dict(type)) {
+    if (cpython::inline_values(object) != nullptr) return keys_version != 0 && cpython::shared_keys(type)->dk_version == keys_version;
+    dict = cpython::managed_dict(object);
+  } else {
+    if (type->tp_dictoffset <= 0) return type->tp_dictoffset == 0;
+    dict = cpython::dict_at(object, type->tp_dictoffset);
+  }
+  if (dict == nullptr) return true;
+  if (reinterpret_cast<PyDictObject*>(dict)->ma_keys->dk_kind == DICT_KEYS_GENERAL) return false;
+  return cpython::dict_get(dict, name, cpython::str_hash(name)) == nullptr;
+}
+
+// Version of the shared keys of the instance's type, where those lack the entry's name; else 0.
+uint32_t keys_without(PyObject* object, PyTypeObject* type, AttrEntry* entry);
+
+// For sites that see several types, the two most frequent answers in the least room. Both are parts of what find_attr says.
+struct ValuePlace {  // the name is at `index` of the inline values, and nothing on the class goes first
+  PyObject* name;
+  uint32_t version, index;
+};
+struct MethodPlace {  // the class has a method of that name
+  PyObject* name;
+  uint32_t version, keys_version;  // as in hides_nothing
+  PyObject* method;                // borrowed
+};
+inline constexpr size_t kPlaces = 1024;
+extern ValuePlace g_value_places[kPlaces];
+extern MethodPlace g_method_places[kPlaces];
+// Fill the place; nullptr when that is not the answer for this object.
+ValuePlace* fill_value_place(ValuePlace* place, PyObject* object, PyObject* name);
+MethodPlace* fill_method_place(MethodPlace* place, PyObject* object, PyObject* name);
+
+inline size_t place_of(uint32_t version, PyObject* name) { return (version * 31 ^ (reinterpret_cast<uintptr_t>(name) >> 4)) & (kPlaces - 1); }
+inline ValuePlace* find_value_place(PyObject* object, PyObject* name) {
+  const uint32_t version = Py_TYPE(object)->tp_version_tag;
+  ValuePlace* place = &g_value_places[place_of(version, name)];
+  if (place->version == version && place->name == name && version != 0) [[likely]] return place;
+  return fill_value_place(place, object, name);
+}
+inline MethodPlace* find_method_place(PyObject* object, PyObject* name) {
+  const uint32_t version = Py_TYPE(object)->tp_version_tag;
+  MethodPlace* place = &g_method_places[place_of(version, name)];
+  if (place->version == version && place->name == name && version != 0) [[likely]] return place;
+  return fill_method_place(place, object, name);
+}
+
+// What type.__getattribute__ finds for a name on a class, where that is simple: a value that has no __get__, a function, what a
+// static or class method holds.
+struct TypeAttr {
+  PyObject* name;
+  uint32_t version, meta_version;  // of the class and of its class
+  uint32_t value_version;          // of the value's class where that can gain __get__, or 0
+  bool class_method;               // value is a function, to be bound to the class
+  PyObject* value;                 // borrowed; nullptr: not simple
+};
+inline constexpr size_t kTypeAttrTableSize = 1024;
+extern TypeAttr g_type_attr_table[kTypeAttrTableSize];
+TypeAttr* fill_type_attr(TypeAttr* entry, PyTypeObject* type, PyObject* name);
+
+// nullptr or an entry without value: ask CPython.
+inline TypeAttr* find_type_attr(PyTypeObject* type, PyObject* name) {
+  const uint32_t version = type->tp_version_tag;
+  TypeAttr* entry = &g_type_attr_table[(version * 31 ^ (reinterpret_cast<uintptr_t>(name) >> 4)) & (kTypeAttrTableSize - 1)];
+  if (entry->version == version && entry->name == name && version != 0 && Py_TYPE(type)->tp_version_tag == entry->meta_version) [[likely]] {
+    if (entry->value_version == 0 || Py_TYPE(entry->value)->tp_version_tag == entry->value_version) [[likely]] return entry;
+  }
+  return fill_type_attr(entry, type, name);
+}
+
 // A Python function that is `name` (interned) on the type, or nullptr. Borrowed.
 inline PyFunctionObject* python_method(PyTypeObject* type, PyObject* name) {
   PyObject* found = _PyType_Lookup(type, name);

@@ -73,27 +73,48 @@ int bind_arguments(PyFunctionObject* function, const Code* decoded, PyObject** l
     }
   }
 
-  if (positional < argcount) {
-    PyObject* defaults = function->func_defaults;
-    const Py_ssize_t default_count = defaults == nullptr ? 0 : PyTuple_GET_SIZE(defaults);
-    const Py_ssize_t required = argcount - default_count;
-    for (Py_ssize_t i = positional; i < argcount; ++i) {
-      if (locals[i] != nullptr) continue;
-      if (i < required) return fail(0);
-      locals[i] = Py_NewRef(PyTuple_GET_ITEM(defaults, i - required));
-    }
+  if (!fill_defaults(function, decoded, locals, direct)) return fail(PyErr_Occurred() != nullptr ? -1 : 0);
+  return 1;
+}
+
+bool fill_defaults(PyFunctionObject* function, const Code* decoded, PyObject** locals, Py_ssize_t given) {
+  PyCodeObject* code = decoded->code;
+  const Py_ssize_t argcount = code->co_argcount, parameters = argcount + code->co_kwonlyargcount;
+  PyObject* defaults = function->func_defaults;
+  const Py_ssize_t required = argcount - (defaults == nullptr ? 0 : PyTuple_GET_SIZE(defaults));
+  for (Py_ssize_t i = given; i < required; ++i) {
+    if (locals[i] == nullptr) return false;
   }
-  for (Py_ssize_t i = argcount; i < parameters; ++i) {
+  uint64_t filled = 0;
+  for (Py_ssize_t i = given; i < parameters; ++i) {
     if (locals[i] != nullptr) continue;
     PyObject* value = nullptr;
-    if (function->func_kwdefaults != nullptr) {
+    if (i < argcount) {
+      value = PyTuple_GET_ITEM(defaults, i - required);
+    } else if (function->func_kwdefaults != nullptr) {
       value = PyDict_GetItemWithError(function->func_kwdefaults, PyTuple_GET_ITEM(code->co_localsplusnames, i));
-      if (value == nullptr && PyErr_Occurred()) return fail(-1);
     }
-    if (value == nullptr) return fail(0);
+    if (value == nullptr) {
+      for (Py_ssize_t k = given; k < i; ++k) {
+        if (k < 64 && (filled >> k & 1) != 0) Py_CLEAR(locals[k]);
+      }
+      return false;
+    }
+    if (i < 64) filled |= uint64_t{1} << i;
     locals[i] = Py_NewRef(value);
   }
-  return 1;
+  return true;
+}
+
+int bind_collected(PyFunctionObject* function, const Code* decoded, PyObject** locals, PyObject* self, PyObject* arguments, PyObject* kwargs) {
+  PyObject *values[kMostCollected + 1], *names[kMostCollected], *named[kMostCollected];
+  Py_ssize_t count = 0, position = 0, keywords = 0;
+  if (self != nullptr) values[count++] = self;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) values[count++] = PyTuple_GET_ITEM(arguments, i);
+  if (kwargs != nullptr) {
+    while (PyDict_Next(kwargs, &position, &names[keywords], &named[keywords])) ++keywords;
+  }
+  return bind_arguments(function, decoded, locals, values, count, names, named, keywords);
 }
 
 }  // namespace dynvm::vm

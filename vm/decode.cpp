@@ -174,6 +174,10 @@ void fuse(Inst* insts, int count) {
       set_form(&insts[i], Form::kIsOpJump), length = 2;
     } else if (is(i, Op::kLoadFast) && (is(i + 2, Op::kLoadAttr) || is(i + 2, Op::kLoadMethod)) && is(i + 1, Op::kLoadFast)) {
       // the second LoadFast is better fused with what follows it
+    } else if (is(i, Op::kLoadFast) && is(i + 1, Op::kReturnValue)) {
+      set_form(&insts[i], Form::kLoadFastReturn), length = 2;
+    } else if (is(i, Op::kLoadConst) && is(i + 1, Op::kReturnValue)) {
+      set_form(&insts[i], Form::kLoadConstReturn), length = 2;
     } else if (is(i, Op::kLoadFast) && is(i + 1, Op::kLoadFast)) {
       set_form(&insts[i], Form::kLoadFastLoadFast), length = 2;
     } else if (is(i, Op::kLoadFast) && is(i + 1, Op::kLoadConst)) {
@@ -187,6 +191,12 @@ void fuse(Inst* insts, int count) {
   }
 }
 
+}  // namespace
+
+namespace {
+bool starts_idly(const Code& code) {
+  return g_call_limit == 0 && code.fast[0].op == static_cast<uint16_t>(Op::kResume) && (code.fast[0].arg & 3) == 0;
+}
 }  // namespace
 
 Code* decode(PyCodeObject* code) {
@@ -253,6 +263,7 @@ Code* decode(PyCodeObject* code) {
                     (code->co_flags & (CO_VARARGS | CO_VARKEYWORDS)) == 0 && code->co_kwonlyargcount == 0;
   decoded->generator = (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0;
   decoded->hidden = cpython::is_hidden_code(code);
+  decoded->idle_resume = starts_idly(*decoded);
   ++g_decoded;
   if (!cpython::set_code_extra(code, g_extra_index, decoded)) {
     free_code(decoded);
@@ -296,6 +307,7 @@ void set_counter_limits(int32_t loop_limit, int32_t call_limit) {
   g_call_limit = call_limit;
   if (g_nodes.next == nullptr) return;
   for (CodeNode* node = g_nodes.next; node != &g_nodes; node = node->next) {
+    if (node->code.code != nullptr) node->code.idle_resume = starts_idly(node->code);
     for (int i = 0; i < node->code.counter_count; ++i) {
       HotCounter& counter = node->code.counters[i];
       counter.limit = counter.is_call ? call_limit : loop_limit;

@@ -16,6 +16,8 @@ namespace dynvm::vm {
 enum class Form : uint16_t {
 #define GENERIC(name, effect, text) k##name,
 #include "vm/insts.def"
+  kGenericCount,
+  kLastGeneric = kGenericCount - 1,
 #define SPECIAL(name, generic, text) k##name,
 #include "vm/insts.def"
   kCount
@@ -33,6 +35,7 @@ struct Code {
   bool simple;              // optimized, positional parameters only, no *args, **kwargs or keyword-only ones
   bool hidden;              // CPython's evaluator runs it
   bool generator;           // starts by making a generator
+  bool idle_resume;         // starts with kResume, and calls are not counted
   int32_t inst_count;
   int32_t unit_count;
   int32_t counter_count;

@@ -12,9 +12,12 @@
 //  - While act.recording, all `ip`s of the activation's frames point into plain code, else into fast code.
 //  - Any instruction of fast code can be executed alone: fused forms only skip slots.
 // Tests: tests/vm/.
+//
+// Compiled twice: with DYNVM_COUNTING it is count_frame, which reports each dispatch (counting.h).
 #include "vm/eval.h"
 
 #include "vm/attr_cache.h"
+#include "vm/counting.h"
 #include "vm/frames.h"
 #include "vm/operations.h"
 #include "vm/specialise.h"
@@ -23,7 +26,13 @@ namespace dynvm::vm {
 
 using cpython::Frame;
 
+#ifdef DYNVM_COUNTING
+#define evaluate_frame count_frame
+#define COUNT_DISPATCH() count_dispatch(ip, sp)
+#else
 const void* const* g_label_table = nullptr;
+#define COUNT_DISPATCH()
+#endif
 
 namespace {
 
@@ -34,6 +43,18 @@ struct ListIterator {  // listiterobject and tupleiterobject share the layout
 };
 
 inline double float_of(PyObject* object) { return reinterpret_cast<PyFloatObject*>(object)->ob_fval; }
+
+// Value of an exact float or small int.
+inline bool number_of(PyObject* object, double* value) {
+  if (PyFloat_CheckExact(object)) {
+    *value = float_of(object);
+    return true;
+  }
+  long number;
+  if (!PyLong_CheckExact(object) || !cpython::short_int(object, &number)) return false;
+  *value = static_cast<double>(number);
+  return true;
+}
 
 // Truth without a call: 1, 0, or -1 where a method must be asked.
 inline int quick_truth(PyObject* object) {
@@ -97,7 +118,11 @@ bool __attribute__((noinline)) recover_slot(PyInterpreterState* interp) {
 #define SET_LONE_CALLABLE(callable) (cpython::set_lone_callable(sp - 1, callable), ++sp)
 
 #define SYNC() (cpython::runs_at(frame, ip->position))
-#define DISPATCH() goto* ip->handler
+#define DISPATCH()      \
+  do {                  \
+    COUNT_DISPATCH();   \
+    goto* ip->handler;  \
+  } while (0)
 #define NEXT()   \
   do {           \
     ++ip;        \
@@ -138,6 +163,36 @@ bool __attribute__((noinline)) recover_slot(PyInterpreterState* interp) {
 #define NAME_OF(inst) (reinterpret_cast<PyObject*>((inst)->cache[2]))
 #define LOW(word) (static_cast<uint32_t>(word))
 #define HIGH(word) (static_cast<uint32_t>((word) >> 32))
+
+// A conditional jump is taken: forward ones here, backward ones check and count.
+#define TAKE_JUMP()                                        \
+  do {                                                     \
+    if (unlikely(COUNTER_OF(ip) != nullptr)) goto take_jump; \
+    ip = TARGET_OF(ip);                                    \
+    DISPATCH();                                            \
+  } while (0)
+
+// Goes on in `entered`, whose locals are filled, in fast code: ip is the calling instruction and sp the caller's stack.
+#define START_FRAME(target_, next_)                                          \
+  do {                                                                       \
+    const Code* started_ = (target_);                                        \
+    Link* link_ = reinterpret_cast<Link*>(entered) - 1;                      \
+    link_->ip = ip;                                                          \
+    link_->sp = sp;                                                          \
+    link_->continuation = continuation = (next_);                            \
+    entered->previous = frame;                                               \
+    act.cpython_entry.link(tstate, frame = entered);                         \
+    sp = frame->localsplus + started_->local_count;                          \
+    ip = started_->fast;                                                     \
+    ++g_stats.inlined_frames;                                                \
+    if (unlikely(!cpython::enter_recursion(tstate))) {                       \
+      cpython::count_recursion(tstate);                                      \
+      goto exit_unwind;                                                      \
+    }                                                                        \
+    /* What kResume would do, where that is nothing. */                      \
+    if (likely(started_->idle_resume && !breaker.raised() && !cpython::code_is_monitored(started_->code))) ++ip; \
+    DISPATCH();                                                              \
+  } while (0)
 
 // A generic instruction of fast code looks at its operands when its state runs out; plain code has state 0.
 #define LOOKS() (unlikely(ip->state != 0 && --ip->state == 0))
@@ -243,7 +298,7 @@ PyObject* evaluate_frame(PyThreadState* tstate, Frame* frame, int throwing) {
 
 bad_instruction:
   SYNC();
-  PyErr_SetString(PyExc_SystemError, "unknown opcode");
+  cpython::raise_unknown_opcode(frame);
   goto error;
 
 // ---- recording -------------------------------------------------------------------------------------------------------
@@ -419,15 +474,15 @@ leave_frame: {
     cpython::end_entry_frame(tstate, act.cpython_entry, frame);
     goto exit_activation;
   }
-  const Link link = *link_of_current(tstate, frame);
+  const Link* link = link_of_current(tstate, frame);
   Frame* leaving = frame;
   const int local_count = cpython::code_of(leaving)->co_nlocalsplus;
-  continuation = link.continuation;
+  continuation = link->continuation;
   if (unlikely(act.recording)) send_event(act, ip, sp, Event::kFrameReturned, continuation, frame, result);
   cpython::runs_at(leaving, ip->position);  // its frame object may live on
   act.cpython_entry.link(tstate, frame = leaving->previous);
-  ip = const_cast<Inst*>(link.ip);
-  sp = link.sp;
+  ip = const_cast<Inst*>(link->ip);
+  sp = link->sp;
   if (likely(!is_inlined_generator(leaving))) {
     drop_inlined_frame(tstate, leaving, local_count);
   } else {

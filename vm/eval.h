@@ -10,6 +10,8 @@ namespace dynvm::vm {
 
 // Runs a frame as _PyEval_EvalFrameDefault does. With tstate == nullptr it only fills g_label_table.
 PyObject* evaluate_frame(PyThreadState* tstate, cpython::Frame* frame, int throwing);
+// The same, counting what it executes (counting.h).
+PyObject* count_frame(PyThreadState* tstate, cpython::Frame* frame, int throwing);
 extern const void* const* g_label_table;
 
 // Ends the recording of an activation; positions become fast ones.

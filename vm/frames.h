@@ -84,6 +84,17 @@ inline void drop_inlined_frame(PyThreadState* tstate, cpython::Frame* frame, int
 // 1: done. 0: the arguments do not fit (locals are cleared, no exception; a real call raises CPython's error). -1: exception set.
 int bind_arguments(PyFunctionObject* function, const Code* code, PyObject** locals, PyObject* const* arguments,
                    Py_ssize_t positional, PyObject* const* kwnames, PyObject* const* kwvalues, Py_ssize_t keywords);
+// The same for arguments in a tuple, behind `self` (nullptr: none), and in a dict (nullptr: none), where there are not too many. A
+// function of its own: the evaluator's C frame must stay small (CPython counts levels of recursion in C, not bytes).
+inline constexpr Py_ssize_t kMostCollected = 48;
+inline bool can_bind_collected(PyObject* arguments, PyObject* kwargs) {
+  return PyTuple_GET_SIZE(arguments) <= kMostCollected && (kwargs == nullptr || PyDict_GET_SIZE(kwargs) <= kMostCollected);
+}
+int bind_collected(PyFunctionObject* function, const Code* code, PyObject** locals, PyObject* self, PyObject* arguments, PyObject* kwargs);
+
+// Gives the parameters behind the first `given` that are still NULL their defaults. false: one has none, or with an exception; then those
+// it filled are NULL again.
+bool fill_defaults(PyFunctionObject* function, const Code* code, PyObject** locals, Py_ssize_t given);
 
 // Sends an event of the recorded activation.
 void send_event(Activation& activation, const Inst* ip, PyObject** sp, Event event, Continuation continuation,

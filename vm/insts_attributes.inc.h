@@ -25,6 +25,7 @@ generic_LoadAttr : {
       continuation = Continuation::kAttribute;
       goto enter_detour;
     }
+    if (PyType_Check(owner)) goto attribute_of_type;
     value = PyObject_GetAttr(owner, NAME_OF(ip));
     if (unlikely(value == nullptr)) goto error;
     TOP = value;
@@ -103,6 +104,37 @@ attribute_through_c : {
   DROP(owner);
   NEXT_CHECKED();
 }
+// The object is a class.
+INST(LoadAttrOfType)
+  if (unlikely(!PyType_Check(TOP))) MISS(LoadAttr);
+attribute_of_type : {
+  PyObject* owner = TOP;
+  const TypeAttr* entry = find_type_attr(reinterpret_cast<PyTypeObject*>(owner), NAME_OF(ip));
+  if (unlikely(entry == nullptr || entry->value == nullptr)) {
+    SYNC();
+    goto attribute_through_c;
+  }
+  if (ip->op == static_cast<uint16_t>(Op::kLoadMethod)) {
+    if (entry->class_method) {
+      TOP = Py_NewRef(entry->value);
+      PUSH(owner);
+      NEXT();
+    }
+    SET_LONE_CALLABLE(Py_NewRef(entry->value));
+  } else if (entry->class_method) {
+    SYNC();
+    PyObject* method = PyMethod_New(entry->value, owner);
+    if (unlikely(method == nullptr)) goto error;
+    TOP = method;
+  } else {
+    TOP = Py_NewRef(entry->value);
+  }
+  DROP(owner);
+  NEXT();
+}
+INST(LoadMethodOfType)
+  if (unlikely(!PyType_Check(TOP))) MISS(LoadMethod);
+  goto attribute_of_type;
 // A getter raised: __getattr__ is asked after an AttributeError.
 attribute_raised:
   continuation = ip->op == static_cast<uint16_t>(Op::kLoadMethod) ? Continuation::kMethodAttribute : Continuation::kAttribute;
@@ -120,17 +152,29 @@ INST(LoadAttrValue) {
   DROP(owner);
   NEXT();
 }
+// The fused forms have a copy of their LoadAttr's cache.
 INST(LoadFastLoadAttrValue) {
   PyObject* owner = LOCAL(ip->arg);
-  if (unlikely(owner == nullptr || Py_TYPE(owner)->tp_version_tag != LOW(ip[1].cache[0]))) MISS_FUSED(LoadFast);
-  if (unlikely(ip[1].handler != labels[static_cast<int>(Form::kLoadAttrValue)])) MISS_FUSED(LoadFast);
+  if (unlikely(owner == nullptr || Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS_FUSED(LoadFast);
   PyDictValues* values = cpython::inline_values(owner);
   if (unlikely(values == nullptr)) MISS_FUSED(LoadFast);
-  PyObject* value = values->values[HIGH(ip[1].cache[0])];
+  PyObject* value = values->values[HIGH(ip->cache[0])];
   if (unlikely(value == nullptr)) MISS_FUSED(LoadFast);
   Py_INCREF(value);
   PUSH(value);
   NEXT_AFTER(2);
+}
+INST(LoadAttrValues) {
+  PyObject* owner = TOP;
+  const ValuePlace* place = find_value_place(owner, NAME_OF(ip));
+  PyDictValues* values = likely(place != nullptr) ? cpython::inline_values(owner) : nullptr;
+  if (unlikely(values == nullptr)) MISS(LoadAttr);
+  PyObject* value = values->values[place->index];
+  if (unlikely(value == nullptr)) MISS(LoadAttr);
+  Py_INCREF(value);
+  TOP = value;
+  DROP(owner);
+  NEXT();
 }
 INST(LoadAttrSlot) {
   PyObject* owner = TOP;
@@ -144,9 +188,8 @@ INST(LoadAttrSlot) {
 }
 INST(LoadFastLoadAttrSlot) {
   PyObject* owner = LOCAL(ip->arg);
-  if (unlikely(owner == nullptr || Py_TYPE(owner)->tp_version_tag != LOW(ip[1].cache[0]))) MISS_FUSED(LoadFast);
-  if (unlikely(ip[1].handler != labels[static_cast<int>(Form::kLoadAttrSlot)])) MISS_FUSED(LoadFast);
-  PyObject* value = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(owner) + HIGH(ip[1].cache[0]));
+  if (unlikely(owner == nullptr || Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS_FUSED(LoadFast);
+  PyObject* value = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(owner) + HIGH(ip->cache[0]));
   if (unlikely(value == nullptr)) MISS_FUSED(LoadFast);
   Py_INCREF(value);
   PUSH(value);
@@ -166,6 +209,51 @@ INST(LoadAttrHint) {
   PyObject* value = dict->ma_values != nullptr ? dict->ma_values->values[index] : item->me_value;
   if (unlikely(value == nullptr)) MISS(LoadAttr);
   Py_INCREF(value);
+  TOP = value;
+  DROP(owner);
+  NEXT();
+}
+INST(LoadFastLoadAttrHint) {
+  PyObject* owner = LOCAL(ip->arg);
+  if (unlikely(owner == nullptr || Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS_FUSED(LoadFast);
+  auto* dict = reinterpret_cast<PyDictObject*>(cpython::dict_at(owner, static_cast<Py_ssize_t>(ip->cache[1])));
+  if (unlikely(dict == nullptr)) MISS_FUSED(LoadFast);
+  PyDictKeysObject* keys = dict->ma_keys;
+  const uint32_t index = HIGH(ip->cache[0]);
+  if (unlikely(static_cast<Py_ssize_t>(index) >= keys->dk_nentries || !DK_IS_UNICODE(keys))) MISS_FUSED(LoadFast);
+  PyDictUnicodeEntry* item = DK_UNICODE_ENTRIES(keys) + index;
+  if (unlikely(item->me_key != NAME_OF(ip))) MISS_FUSED(LoadFast);
+  PyObject* value = dict->ma_values != nullptr ? dict->ma_values->values[index] : item->me_value;
+  if (unlikely(value == nullptr)) MISS_FUSED(LoadFast);
+  Py_INCREF(value);
+  PUSH(value);
+  NEXT_AFTER(2);
+}
+INST(LoadAttrProperty) {
+  PyObject* owner = TOP;
+  if (unlikely(Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]) || interp->eval_frame != evaluate_frame)) MISS(LoadAttr);
+  SYNC();
+  detour = reinterpret_cast<PyFunctionObject*>(ip->cache[1]);
+  detour_count = 1;
+  detour_arguments[0] = Py_NewRef(owner);
+  continuation = HIGH(ip->cache[0]) != 0 ? Continuation::kAttribute : Continuation::kReplace;
+  goto enter_detour;
+}
+INST(LoadAttrClassValue) {
+  PyObject* owner = TOP;
+  PyTypeObject* type = Py_TYPE(owner);
+  if (unlikely(type->tp_version_tag != LOW(ip->cache[0]) || !hides_nothing(owner, type, NAME_OF(ip), HIGH(ip->cache[0])))) MISS(LoadAttr);
+  TOP = Py_NewRef(reinterpret_cast<PyObject*>(ip->cache[1]));
+  DROP(owner);
+  NEXT();
+}
+INST(LoadAttrBound) {
+  PyObject* owner = TOP;
+  PyTypeObject* type = Py_TYPE(owner);
+  if (unlikely(type->tp_version_tag != LOW(ip->cache[0]) || !hides_nothing(owner, type, NAME_OF(ip), HIGH(ip->cache[0])))) MISS(LoadAttr);
+  SYNC();
+  PyObject* value = bind_descriptor(reinterpret_cast<PyObject*>(ip->cache[1]), owner, type);
+  if (unlikely(value == nullptr)) goto attribute_raised;
   TOP = value;
   DROP(owner);
   NEXT();
@@ -214,6 +302,7 @@ generic_LoadMethod : {
       continuation = Continuation::kMethodAttribute;
       goto enter_detour;
     }
+    if (PyType_Check(owner)) goto attribute_of_type;
     goto attribute_through_c;
   }
   switch (entry->kind) {
@@ -281,13 +370,31 @@ INST(LoadMethodValues) {
   PUSH(owner);
   NEXT();
 }
-INST(LoadMethodDict) {
+INST(LoadMethodTypes) {
   PyObject* owner = TOP;
-  if (unlikely(Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS(LoadMethod);
-  auto* dict = reinterpret_cast<PyDictObject*>(cpython::managed_dict(owner));
-  if (unlikely(dict == nullptr || dict->ma_keys->dk_version != HIGH(ip->cache[0]))) MISS(LoadMethod);
+  const MethodPlace* place = find_method_place(owner, NAME_OF(ip));
+  if (unlikely(place == nullptr || !hides_nothing(owner, Py_TYPE(owner), NAME_OF(ip), place->keys_version))) MISS(LoadMethod);
+  TOP = Py_NewRef(place->method);
+  PUSH(owner);
+  NEXT();
+}
+INST(LoadMethodProbe) {
+  PyObject* owner = TOP;
+  PyTypeObject* type = Py_TYPE(owner);
+  if (unlikely(type->tp_version_tag != LOW(ip->cache[0]) || !hides_nothing(owner, type, NAME_OF(ip), HIGH(ip->cache[0])))) MISS(LoadMethod);
   TOP = Py_NewRef(reinterpret_cast<PyObject*>(ip->cache[1]));
   PUSH(owner);
+  NEXT();
+}
+INST(LoadMethodInstance) {
+  PyObject* owner = TOP;
+  if (unlikely(Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS(LoadMethod);
+  PyDictValues* values = cpython::inline_values(owner);
+  if (unlikely(values == nullptr)) MISS(LoadMethod);
+  PyObject* value = values->values[HIGH(ip->cache[0])];
+  if (unlikely(value == nullptr)) MISS(LoadMethod);
+  SET_LONE_CALLABLE(Py_NewRef(value));
+  DROP(owner);
   NEXT();
 }
 INST(LoadMethodModule) {
@@ -364,6 +471,29 @@ INST(StoreAttrValue) {
   DROP(owner);
   NEXT();
 }
+INST(StoreAttrValues) {
+  PyObject* owner = TOP;
+  AttrEntry* entry = find_attr(Py_TYPE(owner), NAME_OF(ip));
+  if (unlikely(entry == nullptr || !entry->generic_setattr || entry->kind > AttrKind::kNonData || entry->mutable_descriptor || !entry->inline_values)) {
+    MISS(StoreAttr);
+  }
+  PyDictValues* values = cpython::writable_values(owner);
+  if (unlikely(values == nullptr || entry->index < 0 || entry->keys_version == 0 ||
+               cpython::shared_keys(Py_TYPE(owner))->dk_version != entry->keys_version)) {
+    MISS(StoreAttr);
+  }
+  const uint32_t index = static_cast<uint32_t>(entry->index);
+  PyObject* old = values->values[index];
+  values->values[index] = SECOND;
+  sp -= 2;
+  if (old == nullptr) {
+    _PyDictValues_AddToInsertionOrder(values, index);
+  } else {
+    DROP(old);
+  }
+  DROP(owner);
+  NEXT();
+}
 INST(StoreAttrSlot) {
   PyObject* owner = TOP;
   if (unlikely(Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS(StoreAttr);
@@ -374,6 +504,21 @@ INST(StoreAttrSlot) {
   XDROP(old);
   DROP(owner);
   NEXT();
+}
+INST(StoreAttrDict) {
+  PyObject *owner = TOP, *value = SECOND;
+  if (unlikely(Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS(StoreAttr);
+  PyObject* dict = cpython::dict_at(owner, static_cast<Py_ssize_t>(ip->cache[1]));
+  if (unlikely(dict == nullptr || !PyDict_CheckExact(dict))) MISS(StoreAttr);
+  SYNC();
+  Py_INCREF(dict);
+  const int status = _PyDict_SetItem_KnownHash(dict, NAME_OF(ip), value, cpython::str_hash(NAME_OF(ip)));
+  Py_DECREF(dict);
+  if (unlikely(status != 0)) goto error;
+  sp -= 2;
+  DROP(value);
+  DROP(owner);
+  NEXT_CHECKED();
 }
 INST(DeleteAttr) {
   SYNC();
@@ -439,6 +584,30 @@ INST(SubscrTupleInt) {
   DROP(key);
   DROP(tuple);
   NEXT();
+}
+INST(SubscrSlot) {
+  PyObject *container = SECOND, *key = TOP;
+  if (unlikely(Py_TYPE(container)->tp_version_tag != ip->cache[0])) MISS(BinarySubscr);
+  SYNC();
+  PyObject* value = reinterpret_cast<binaryfunc>(ip->cache[1])(container, key);
+  if (unlikely(value == nullptr)) goto error;
+  --sp;
+  TOP = value;
+  DROP(container);
+  DROP(key);
+  NEXT_CHECKED();
+}
+INST(SubscrPython) {
+  PyObject* container = SECOND;
+  if (unlikely(Py_TYPE(container)->tp_version_tag != ip->cache[0] || interp->eval_frame != evaluate_frame)) MISS(BinarySubscr);
+  SYNC();
+  detour = reinterpret_cast<PyFunctionObject*>(ip->cache[1]);
+  detour_arguments[0] = container;
+  detour_arguments[1] = TOP;
+  detour_count = 2;
+  sp -= 2;
+  continuation = Continuation::kPush;
+  goto enter_detour;
 }
 INST(SubscrDict) {
   PyObject *dict = SECOND, *key = TOP;
@@ -510,6 +679,18 @@ INST(StoreSubscrDict) {
   DROP(dict);
   if (unlikely(status != 0)) goto error;
   NEXT();
+}
+INST(StoreSubscrSlot) {
+  PyObject *key = TOP, *container = SECOND, *value = sp[-3];
+  if (unlikely(Py_TYPE(container)->tp_version_tag != ip->cache[0])) MISS(StoreSubscr);
+  SYNC();
+  sp -= 3;
+  const int status = reinterpret_cast<objobjargproc>(ip->cache[1])(container, key, value);
+  DROP(value);
+  DROP(container);
+  DROP(key);
+  if (unlikely(status != 0)) goto error;
+  NEXT_CHECKED();
 }
 INST(DeleteSubscr) {
   SYNC();

@@ -46,9 +46,7 @@ generic_Call : {
       if (made->tp_new == cpython::g_slots.object_new && made->tp_init == cpython::g_slots.init) {
         if (PyFunctionObject* init = python_method(made, g_names.n_init)) {
           Py_INCREF(init);
-          PyObject* nothing = PyTuple_New(0);
-          pending = nothing != nullptr ? made->tp_new(made, nothing, nullptr) : nullptr;
-          Py_XDECREF(nothing);
+          pending = made->tp_new(made, g_empty_tuple, nullptr);
           if (unlikely(pending == nullptr)) {
             Py_DECREF(init);
             goto error;
@@ -139,18 +137,33 @@ call_through_c:
   NEXT_CHECKED();
 }
 
+// Specialised calls of Python functions: `target` is what the site was specialised for.
+#define IS_FUNCTION_OF(callable, target)                                                                                 \
+  likely(Py_TYPE(callable) == &PyFunction_Type &&                                                                       \
+         reinterpret_cast<PyFunctionObject*>(callable)->func_code == reinterpret_cast<PyObject*>((target)->code) &&     \
+         runs_its_code(reinterpret_cast<PyFunctionObject*>(callable)) && interp->eval_frame == evaluate_frame)
+// The last `missing` parameters have defaults.
+#define HAS_DEFAULTS(function, missing) ((function)->func_defaults != nullptr && PyTuple_GET_SIZE((function)->func_defaults) >= (missing))
+// Moves arguments behind the first `given` locals and fills the others.
+#define FILL_LOCALS(function, target, given, arguments, count)                                                          \
+  do {                                                                                                                  \
+    PyObject** locals_ = entered->localsplus;                                                                           \
+    int at_ = (given);                                                                                                  \
+    for (int i_ = 0; i_ < (count); ++i_) locals_[at_++] = (arguments)[i_];                                              \
+    for (; at_ < (target)->argcount; ++at_) {                                                                           \
+      PyObject* defaults_ = (function)->func_defaults;                                                                  \
+      locals_[at_] = Py_NewRef(PyTuple_GET_ITEM(defaults_, PyTuple_GET_SIZE(defaults_) - ((target)->argcount - at_)));  \
+    }                                                                                                                   \
+    for (; at_ < (target)->local_count; ++at_) locals_[at_] = nullptr;                                                  \
+  } while (0)
+
 INST(CallPythonExact) {
   PyObject** base = sp - ip->arg - 2;
   const cpython::Callee callee(base);
   PyObject* callable = *callee.slot;
-  PyObject** const arguments = callee.arguments;
   auto* target = reinterpret_cast<Code*>(ip->cache[0]);
   auto* function = reinterpret_cast<PyFunctionObject*>(callable);
-  if (unlikely(Py_TYPE(callable) != &PyFunction_Type ||
-               function->func_code != reinterpret_cast<PyObject*>(target->code) || target->argcount != sp - arguments || !runs_its_code(function) ||
-               interp->eval_frame != evaluate_frame)) {
-    MISS(Call);
-  }
+  if (!IS_FUNCTION_OF(callable, target) || unlikely(target->argcount != sp - callee.arguments)) MISS(Call);
   SYNC();
   entered = allocate_frame(tstate, function, target);
   if (unlikely(entered == nullptr)) goto error;
@@ -158,23 +171,152 @@ INST(CallPythonExact) {
   PyObject** locals = entered->localsplus;
   const int count = target->argcount;
   int i = 0;
-  for (; i < count; ++i) locals[i] = arguments[i];
+  for (; i < count; ++i) locals[i] = callee.arguments[i];
   for (; i < target->local_count; ++i) locals[i] = nullptr;
   sp = base;
-  Link* link = reinterpret_cast<Link*>(entered) - 1;
-  link->ip = ip;
-  link->sp = sp;
-  link->continuation = continuation = Continuation::kPush;
-  entered->previous = frame;
-  act.cpython_entry.link(tstate, frame = entered);
-  sp = locals + target->local_count;
-  ip = target->fast;
-  ++g_stats.inlined_frames;
-  if (unlikely(!cpython::enter_recursion(tstate))) {
-    cpython::count_recursion(tstate);
-    goto exit_unwind;
+  START_FRAME(target, Continuation::kPush);
+}
+INST(CallPythonAny) {
+  PyObject** base = sp - ip->arg - 2;
+  const cpython::Callee callee(base);
+  PyObject* callable = *callee.slot;
+  auto* function = reinterpret_cast<PyFunctionObject*>(callable);
+  if (unlikely(Py_TYPE(callable) != &PyFunction_Type)) MISS(Call);
+  Code* target = find_code(reinterpret_cast<PyCodeObject*>(function->func_code));
+  const int given = static_cast<int>(sp - callee.arguments);
+  if (unlikely(target == nullptr || !target->simple || !IS_FUNCTION_OF(callable, target))) MISS(Call);
+  const int missing = target->argcount - given;
+  if (unlikely(missing < 0 || (missing > 0 && !HAS_DEFAULTS(function, missing)))) MISS(Call);
+  SYNC();
+  entered = allocate_frame(tstate, function, target);
+  if (unlikely(entered == nullptr)) goto error;
+  cpython::drop_shared(callable);
+  FILL_LOCALS(function, target, 0, callee.arguments, given);
+  sp = base;
+  START_FRAME(target, Continuation::kPush);
+}
+INST(CallPythonDefaults) {
+  PyObject** base = sp - ip->arg - 2;
+  const cpython::Callee callee(base);
+  PyObject* callable = *callee.slot;
+  auto* target = reinterpret_cast<Code*>(ip->cache[0]);
+  auto* function = reinterpret_cast<PyFunctionObject*>(callable);
+  const int given = static_cast<int>(sp - callee.arguments);
+  const int missing = target->argcount - given;
+  if (!IS_FUNCTION_OF(callable, target) || unlikely(missing < 0 || !HAS_DEFAULTS(function, missing))) MISS(Call);
+  SYNC();
+  entered = allocate_frame(tstate, function, target);
+  if (unlikely(entered == nullptr)) goto error;
+  cpython::drop_shared(callable);
+  FILL_LOCALS(function, target, 0, callee.arguments, given);
+  sp = base;
+  START_FRAME(target, Continuation::kPush);
+}
+INST(CallBoundMethod) {
+  PyObject** base = sp - ip->arg - 2;
+  const cpython::Callee callee(base);
+  PyObject* callable = *callee.slot;
+  auto* target = reinterpret_cast<Code*>(ip->cache[0]);
+  if (unlikely(callee.has_self || Py_TYPE(callable) != &PyMethod_Type)) MISS(Call);
+  auto* method = reinterpret_cast<PyMethodObject*>(callable);
+  auto* function = reinterpret_cast<PyFunctionObject*>(method->im_func);
+  const int missing = target->argcount - ip->arg - 1;
+  if (!IS_FUNCTION_OF(method->im_func, target) || unlikely(missing < 0 || (missing > 0 && !HAS_DEFAULTS(function, missing)))) MISS(Call);
+  SYNC();
+  entered = allocate_frame(tstate, function, target);
+  if (unlikely(entered == nullptr)) goto error;
+  entered->localsplus[0] = Py_NewRef(method->im_self);
+  FILL_LOCALS(function, target, 1, callee.arguments, ip->arg);
+  sp = base;
+  Py_DECREF(callable);
+  START_FRAME(target, Continuation::kPush);
+}
+// cache[1] has for each keyword the parameter it is for, one byte each, and in the last byte the number of positional arguments.
+INST(CallPythonKeywords) {
+  PyObject** base = sp - ip->arg - 2;
+  const cpython::Callee callee(base);
+  PyObject* callable = *callee.slot;
+  auto* target = reinterpret_cast<Code*>(ip->cache[0]);
+  auto* function = reinterpret_cast<PyFunctionObject*>(callable);
+  const int keywords = static_cast<int>(PyTuple_GET_SIZE(NAME_OF(ip)));
+  const int positional = static_cast<int>(sp - callee.arguments) - keywords;
+  const auto* map = reinterpret_cast<const uint8_t*>(&ip->cache[1]);
+  if (!IS_FUNCTION_OF(callable, target) || unlikely(positional != map[kMostMapped])) MISS(Call);
+  SYNC();
+  entered = allocate_frame(tstate, function, target);
+  if (unlikely(entered == nullptr)) goto error;
+  PyObject** locals = entered->localsplus;
+  int at = 0;
+  for (; at < positional; ++at) locals[at] = callee.arguments[at];
+  for (; at < target->local_count; ++at) locals[at] = nullptr;
+  for (int i = 0; i < keywords; ++i) locals[map[i]] = callee.arguments[positional + i];
+  if (unlikely(!fill_defaults(function, target, locals, positional))) {
+    cpython::drop_shared(callable);  // the frame's reference
+    Py_DECREF(target->code);
+    release_frame(tstate, entered);
+    if (unlikely(PyErr_Occurred() != nullptr)) goto error;
+    set_form(ip, Form::kCall);
+    ip->state = kAfterGivingUp;
+    goto generic_Call;
   }
-  DISPATCH();
+  cpython::drop_shared(callable);
+  sp = base;
+  START_FRAME(target, Continuation::kPush);
+}
+// cache[0] is the class's version, cache[1] its __init__.
+INST(CallClassInit) {
+  PyObject** base = sp - ip->arg - 2;
+  const cpython::Callee callee(base);
+  auto* made = reinterpret_cast<PyTypeObject*>(*callee.slot);
+  if (unlikely(callee.has_self || !PyType_Check(made) || made->tp_version_tag != ip->cache[0] || Py_TYPE(made)->tp_call != PyType_Type.tp_call)) {
+    MISS(Call);
+  }
+  auto* function = reinterpret_cast<PyFunctionObject*>(ip->cache[1]);
+  Code* target = find_code(reinterpret_cast<PyCodeObject*>(function->func_code));
+  if (unlikely(target == nullptr || !target->simple || !runs_its_code(function) || interp->eval_frame != evaluate_frame)) MISS(Call);
+  const int missing = target->argcount - ip->arg - 1;
+  if (unlikely(missing < 0 || (missing > 0 && !HAS_DEFAULTS(function, missing)))) MISS(Call);
+  SYNC();
+  PyObject* pending = cpython::g_slots.object_new(made, g_empty_tuple, nullptr);
+  if (unlikely(pending == nullptr)) goto error;
+  entered = allocate_frame(tstate, function, target);
+  if (unlikely(entered == nullptr)) {
+    Py_DECREF(pending);
+    goto error;
+  }
+  entered->localsplus[0] = Py_NewRef(pending);
+  FILL_LOCALS(function, target, 1, callee.arguments, ip->arg);
+  sp = base;
+  PUSH(pending);
+  Py_DECREF(made);
+  START_FRAME(target, Continuation::kInit);
+}
+// cache[0] is the callable's type, cache[1] the callable itself where that matters.
+INST(CallVectorcall) {
+  PyObject** base = sp - ip->arg - 2;
+  const cpython::Callee callee(base);
+  PyObject* callable = *callee.slot;
+  PyTypeObject* type = Py_TYPE(callable);
+  if (unlikely(type != reinterpret_cast<PyTypeObject*>(ip->cache[0]) || (ip->cache[1] != 0 && reinterpret_cast<uint64_t>(callable) != ip->cache[1]))) {
+    MISS(Call);
+  }
+  const vectorcallfunc function = *reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(callable) + type->tp_vectorcall_offset);
+  if (unlikely(function == nullptr)) MISS(Call);
+  SYNC();
+  PyObject* const names = NAME_OF(ip);
+  PyObject** const arguments = callee.arguments;
+  const Py_ssize_t positional = sp - arguments - (names != nullptr ? PyTuple_GET_SIZE(names) : 0);
+  result = function(callable, arguments, static_cast<size_t>(positional) | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
+  if (unlikely(result == nullptr)) _Py_CheckFunctionResult(tstate, callable, nullptr, nullptr);
+  while (sp > arguments) {
+    PyObject* argument = POP();
+    Py_DECREF(argument);
+  }
+  sp = base;
+  Py_DECREF(callable);
+  if (unlikely(result == nullptr)) goto error;
+  PUSH(result);
+  NEXT_CHECKED();
 }
 
 // C functions: CPython checks the depth of recursion around those that vectorcall would check.
@@ -377,9 +519,7 @@ INST(CallFunctionEx) {
       auto* made = reinterpret_cast<PyTypeObject*>(callable);
       if (made->tp_new == cpython::g_slots.object_new && made->tp_init == cpython::g_slots.init &&
           python_method(made, g_names.n_init) != nullptr) {
-        PyObject* nothing = PyTuple_New(0);
-        pending = nothing != nullptr ? made->tp_new(made, nothing, nullptr) : nullptr;
-        Py_XDECREF(nothing);
+        pending = made->tp_new(made, g_empty_tuple, nullptr);
         if (unlikely(pending == nullptr)) goto error;
         function = python_method(made, g_names.n_init);
         self = pending;
@@ -392,25 +532,15 @@ INST(CallFunctionEx) {
   }
   if (function != nullptr) {
     Code* target = code_for(reinterpret_cast<PyCodeObject*>(function->func_code));
-    constexpr Py_ssize_t kMost = 48;
-    const Py_ssize_t positional = PyTuple_GET_SIZE(arguments) + (self != nullptr ? 1 : 0);
-    const Py_ssize_t keywords = kwargs != nullptr ? PyDict_GET_SIZE(kwargs) : 0;
     int bound = 0;
-    if (target != nullptr && (target->code->co_flags & CO_OPTIMIZED) != 0 && runs_its_code(function) && positional <= kMost && keywords <= kMost) {
-      PyObject *values[kMost], *names[kMost], *named[kMost];
-      Py_ssize_t count = 0, position = 0, index = 0;
-      if (self != nullptr) values[count++] = self;
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) values[count++] = PyTuple_GET_ITEM(arguments, i);
-      if (kwargs != nullptr) {
-        while (PyDict_Next(kwargs, &position, &names[index], &named[index])) ++index;
-      }
+    if (target != nullptr && (target->code->co_flags & CO_OPTIMIZED) != 0 && runs_its_code(function) && can_bind_collected(arguments, kwargs)) {
       entered = allocate_frame(tstate, function, target);
       if (entered == nullptr) {
         Py_XDECREF(pending);
         goto error;
       }
       for (int i = 0; i < target->local_count; ++i) entered->localsplus[i] = nullptr;
-      bound = bind_arguments(function, target, entered->localsplus, values, positional, names, named, keywords);
+      bound = bind_collected(function, target, entered->localsplus, self, arguments, kwargs);
       if (bound <= 0) {
         Py_DECREF(function);
         Py_DECREF(target->code);
@@ -458,6 +588,18 @@ INST(CallFunctionEx) {
 
 INST(ReturnValue) {
   result = POP();
+  goto leave_frame;
+}
+INST(LoadFastReturn) {
+  result = LOCAL(ip->arg);
+  if (unlikely(result == nullptr)) goto generic_LoadFast;  // raises
+  Py_INCREF(result);
+  ++ip;
+  goto leave_frame;
+}
+INST(LoadConstReturn) {
+  result = Py_NewRef(reinterpret_cast<PyObject*>(ip->cache[0]));
+  ++ip;
   goto leave_frame;
 }
 

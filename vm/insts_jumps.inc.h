@@ -25,16 +25,16 @@ INST(PopJumpIfFalse) {
     cpython::drop_singleton(value);
     NEXT();
   }
-  if (value == Py_False) {
+  if (value == Py_False || value == Py_None) {
     --sp;
     cpython::drop_singleton(value);
-    goto take_jump;
+    TAKE_JUMP();
   }
   goto ask_truth;
 }
 INST(PopJumpIfTrue) {
   PyObject* value = TOP;
-  if (value == Py_False) {
+  if (value == Py_False || value == Py_None) {
     --sp;
     cpython::drop_singleton(value);
     NEXT();
@@ -42,7 +42,7 @@ INST(PopJumpIfTrue) {
   if (value == Py_True) {
     --sp;
     cpython::drop_singleton(value);
-    goto take_jump;
+    TAKE_JUMP();
   }
   goto ask_truth;
 }
@@ -80,7 +80,7 @@ INST(PopJumpIfNone) {
   PyObject* value = POP();
   if (value == Py_None) {
     cpython::drop_singleton(value);
-    goto take_jump;
+    TAKE_JUMP();
   }
   DROP(value);
   NEXT();
@@ -92,7 +92,7 @@ INST(PopJumpIfNotNone) {
     NEXT();
   }
   DROP(value);
-  goto take_jump;
+  TAKE_JUMP();
 }
 
 INST(GetIter) {
@@ -149,13 +149,14 @@ generic_ForIter : {
     if (unlikely(breaker.traced())) goto periodic_next;
     NEXT();
   }
+}
+// tp_iternext gave nothing.
+iterator_ended:
   if (PyErr_Occurred()) {
     if (!PyErr_ExceptionMatches(PyExc_StopIteration)) goto error;
     cpython::trace_exception(tstate, frame);
     PyErr_Clear();
   }
-  goto end_loop;
-}
 // The iterator on top has come to its end.
 end_loop : {
   PyObject* iterator = POP();
@@ -214,4 +215,16 @@ INST(ForIterTuple) {
     DROP(tuple);
   }
   goto end_loop;
+}
+INST(ForIterSlot) {
+  PyObject* iterator = TOP;
+  if (unlikely(Py_TYPE(iterator)->tp_version_tag != ip->cache[2])) MISS(ForIter);
+  SYNC();
+  PyObject* item = reinterpret_cast<iternextfunc>(ip->cache[1])(iterator);
+  if (likely(item != nullptr)) {
+    PUSH(item);
+    if (unlikely(breaker.traced())) goto periodic_next;
+    NEXT();
+  }
+  goto iterator_ended;
 }

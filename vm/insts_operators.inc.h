@@ -117,8 +117,56 @@ SMALL_OP(AddInt, (value = a + b, true))
 SMALL_OP(SubInt, (value = a - b, true))
 SMALL_OP(MulInt, !__builtin_mul_overflow(a, b, &value))
 SMALL_OP(AndInt, a >= 0 && b >= 0 && (value = a & b, true))
+SMALL_OP(OrInt, a >= 0 && b >= 0 && (value = a | b, true))
+SMALL_OP(XorInt, a >= 0 && b >= 0 && (value = a ^ b, true))
+SMALL_OP(LshiftInt, a >= 0 && b >= 0 && b < 32 && a < (1l << 30) && (value = a << b, true))
+SMALL_OP(RshiftInt, a >= 0 && b >= 0 && (value = b < 63 ? a >> b : 0, true))
 SMALL_OP(ModInt, a >= 0 && b > 0 && (value = a % b, true))
 SMALL_OP(FloorDivInt, a >= 0 && b > 0 && (value = a / b, true))
+
+INST(BinaryNumber) {
+  PyObject *left = SECOND, *right = TOP;
+  const int op = ip->arg < NB_INPLACE_ADD ? ip->arg : ip->arg - NB_INPLACE_ADD;
+  double a, b, value;
+  if (unlikely(!number_of(left, &a) || !number_of(right, &b))) MISS(BinaryOp);
+  if (unlikely(PyLong_CheckExact(left) && PyLong_CheckExact(right))) {
+    // Only quotients of ints are floats, and exact ones of what a double holds.
+    constexpr double kExact = 1l << 53;
+    if (op != NB_TRUE_DIVIDE || a > kExact || a < -kExact || b > kExact || b < -kExact) goto generic_BinaryOp;
+  }
+  switch (op) {
+    case NB_ADD: value = a + b; break;
+    case NB_SUBTRACT: value = a - b; break;
+    case NB_MULTIPLY: value = a * b; break;
+    default:
+      if (b == 0.0) goto generic_BinaryOp;
+      value = a / b;
+  }
+  SYNC();
+  PyObject* made = cpython::new_float(floats, value);
+  if (unlikely(made == nullptr)) goto error;
+  --sp;
+  TOP = made;
+  DROP(left);
+  DROP(right);
+  NEXT();
+}
+INST(BinarySlot) {
+  PyObject *left = SECOND, *right = TOP;
+  if (unlikely(Py_TYPE(left)->tp_version_tag != LOW(ip->cache[0]) || Py_TYPE(right)->tp_version_tag != HIGH(ip->cache[0]))) MISS(BinaryOp);
+  SYNC();
+  PyObject* value = reinterpret_cast<binaryfunc>(ip->cache[1])(left, right);
+  if (unlikely(value == nullptr)) goto error;
+  if (unlikely(value == Py_NotImplemented)) {
+    Py_DECREF(value);
+    MISS(BinaryOp);
+  }
+  --sp;
+  TOP = value;
+  DROP(left);
+  DROP(right);
+  NEXT_CHECKED();
+}
 
 INST(AddStr) {
   SYNC();
@@ -272,7 +320,7 @@ INST(CompareStr) {
     const bool truth_ = (value);                                                         \
     ip += 1 + ip->cache[1];                                                              \
     if (truth_ != (ip->op == static_cast<uint16_t>(Op::kPopJumpIfTrue))) NEXT();        \
-    goto take_jump;                                                                      \
+    TAKE_JUMP();                                                                         \
   } while (0)
 
 INST(CompareJump) {
@@ -328,7 +376,12 @@ INST(IsOpJump) {
   DROP(right);
   BRANCH(value);
 }
-INST(ContainsOp) {
+INST(ContainsOp)
+  if (LOOKS()) {
+    specialise_contains(ip, TOP);
+    DISPATCH();
+  }
+generic_ContainsOp : {
   SYNC();
   PyObject *container = TOP, *item = SECOND;
   PyTypeObject* type = Py_TYPE(container);
@@ -350,6 +403,19 @@ INST(ContainsOp) {
     }
     is_in = PySequence_Contains(container, item);
   }
+  if (unlikely(is_in < 0)) goto error;
+  --sp;
+  TOP = Py_NewRef((is_in ^ ip->arg) ? Py_True : Py_False);
+  DROP(item);
+  DROP(container);
+  NEXT_CHECKED();
+}
+
+INST(ContainsSlot) {
+  PyObject *container = TOP, *item = SECOND;
+  if (unlikely(Py_TYPE(container)->tp_version_tag != ip->cache[0])) MISS(ContainsOp);
+  SYNC();
+  const int is_in = reinterpret_cast<objobjproc>(ip->cache[1])(container, item);
   if (unlikely(is_in < 0)) goto error;
   --sp;
   TOP = Py_NewRef((is_in ^ ip->arg) ? Py_True : Py_False);

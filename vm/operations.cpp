@@ -187,18 +187,19 @@ bool setup_annotations(cpython::Frame* frame) {
 }
 
 PyObject* import_name(PyThreadState* tstate, cpython::Frame* frame, PyObject* name, PyObject* fromlist, PyObject* level) {
-  PyObject* import = PyDict_GetItemWithError(frame->f_builtins, g_names.n_import);
+  PyObject* import = cpython::kImportFromAnyBuiltins ? load_from_mapping(frame->f_builtins, g_names.n_import)
+                                                     : Py_XNewRef(PyDict_GetItemWithError(frame->f_builtins, g_names.n_import));
   if (import == nullptr) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_ImportError, "__import__ not found");
     return nullptr;
   }
   PyObject* locals = frame->f_locals != nullptr ? frame->f_locals : Py_None;
   if (import == cpython::import_function(tstate)) {
+    Py_DECREF(import);
     const int number = cpython::int_argument(level);
     if (number == -1 && PyErr_Occurred()) return nullptr;
     return PyImport_ImportModuleLevelObject(name, frame->f_globals, locals, fromlist, number);
   }
-  Py_INCREF(import);
   PyObject* arguments[] = {name, frame->f_globals, locals, fromlist, level};
   PyObject* result = PyObject_Vectorcall(import, arguments, 5, nullptr);
   Py_DECREF(import);

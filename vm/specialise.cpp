@@ -1,14 +1,25 @@
 // Choosing specialised forms; see specialise.h for purpose, inputs, outputs, invariants and tests.
 #include "vm/specialise.h"
 
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
 #include "vm/attr_cache.h"
 
 namespace dynvm::vm {
 
 PyTypeObject *g_range_iterator, *g_list_iterator, *g_tuple_iterator;
 PyObject *g_len, *g_isinstance, *g_list_append;
+PyObject* g_empty_tuple;
 
 namespace {
+
+// The site was specialised for another version before: it sees several types.
+bool saw_other_type(const Inst* inst, uint32_t version) {
+  const auto before = static_cast<uint32_t>(inst->cache[0]);
+  return before != 0 && before != version;
+}
 
 void choose(Inst* inst, Form form) {
   set_form(inst, form);
@@ -39,6 +50,43 @@ Py_ssize_t dict_position(PyObject* object, PyObject* name, uint32_t* version) {
   const Py_ssize_t index = cpython::find_key(keys, name, cpython::str_hash(name));
   *version = cpython::stamp_keys(keys);
   return *version != 0 ? index : -1;
+}
+
+// Version of a type whose operation a C function does: the slot belongs to it as long as the type has it. 0: not so.
+uint32_t slot_version(PyTypeObject* type) {
+  static PyObject* name = PyUnicode_InternFromString("__class__");
+  return name != nullptr ? cpython::type_version(type, name) : 0;
+}
+
+// The C function for a binary operator on these types, where one alone is to be asked; nullptr where Python code or both might be.
+binaryfunc binary_slot(int op, PyTypeObject* left, PyTypeObject* right) {
+  // By NB_ number: the offset of the operator in PyNumberMethods, 0 for the ternary one.
+  static constexpr size_t offsets[] = {
+#define NUMBER(name) offsetof(PyNumberMethods, nb_##name)
+      NUMBER(add), NUMBER(and), NUMBER(floor_divide), NUMBER(lshift), NUMBER(matrix_multiply), NUMBER(multiply), NUMBER(remainder),
+      NUMBER(or), 0, NUMBER(rshift), NUMBER(subtract), NUMBER(true_divide), NUMBER(xor),
+      NUMBER(inplace_add), NUMBER(inplace_and), NUMBER(inplace_floor_divide), NUMBER(inplace_lshift), NUMBER(inplace_matrix_multiply),
+      NUMBER(inplace_multiply), NUMBER(inplace_remainder), NUMBER(inplace_or), 0, NUMBER(inplace_rshift), NUMBER(inplace_subtract),
+      NUMBER(inplace_true_divide), NUMBER(inplace_xor)};
+#undef NUMBER
+  static_assert(std::size(offsets) == 26);
+  const auto slot = [](PyTypeObject* type, size_t offset) -> binaryfunc {
+    return type->tp_as_number == nullptr || offset == 0 ? nullptr
+           : *reinterpret_cast<binaryfunc*>(reinterpret_cast<char*>(type->tp_as_number) + offset);
+  };
+  const bool in_place = op >= NB_INPLACE_ADD;
+  const int plain = in_place ? op - NB_INPLACE_ADD : op;
+  if (offsets[plain] == 0) return nullptr;
+  binaryfunc found = nullptr;
+  if (in_place) found = slot(left, offsets[op]);
+  if (found == nullptr && (left == right || slot(right, offsets[plain]) == nullptr)) found = slot(left, offsets[plain]);
+  const bool numeric = slot(left, offsets[plain]) != nullptr || slot(right, offsets[plain]) != nullptr || (in_place && slot(left, offsets[op]) != nullptr);
+  if (found == nullptr && !numeric && plain == NB_ADD && left->tp_as_sequence != nullptr) {
+    if (in_place) found = left->tp_as_sequence->sq_inplace_concat;
+    if (found == nullptr) found = left->tp_as_sequence->sq_concat;
+    if (found != nullptr && (left->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) found = nullptr;  // may be a method in Python
+  }
+  return found == cpython::g_slots.binary[op] || found == cpython::g_slots.binary[plain] ? nullptr : found;
 }
 
 }  // namespace
@@ -75,12 +123,22 @@ void specialise_load_attr(Inst* inst, PyObject* owner, Code* code) {
     return give_up(inst);
   }
   AttrEntry* entry = find_attr(type, name);
+  if (PyType_Check(owner) && entry != nullptr && entry->access == AttrAccess::kOpaque) {
+    const TypeAttr* found = find_type_attr(reinterpret_cast<PyTypeObject*>(owner), name);
+    return found != nullptr && found->value != nullptr ? choose(inst, Form::kLoadAttrOfType) : give_up(inst);
+  }
   if (entry == nullptr || entry->access != AttrAccess::kGeneric || entry->mutable_descriptor) return give_up(inst);
   // A LoadFast before it, not already fused with something, gets the owner without counting references.
   Inst* before = inst > code->fast && is_op(inst - 1, Op::kLoadFast) && is_form(inst - 1, Form::kLoadFast) ? inst - 1 : nullptr;
+  const bool several = saw_other_type(inst, entry->version);
+  const auto fuse = [&](Form form) {
+    if (before == nullptr || several) return;
+    choose(before, form);
+    std::memcpy(before->cache, inst->cache, sizeof inst->cache);
+  };
   if (entry->kind == AttrKind::kSlot) {
     inst->cache[0] = pack(entry->version, static_cast<uint32_t>(entry->offset));
-    if (before != nullptr) set_form(before, Form::kLoadFastLoadAttrSlot), before->state = kMisses;
+    fuse(Form::kLoadFastLoadAttrSlot);
     return choose(inst, Form::kLoadAttrSlot);
   }
   if (entry->kind == AttrKind::kGetSet) {
@@ -88,11 +146,26 @@ void specialise_load_attr(Inst* inst, PyObject* owner, Code* code) {
     inst->cache[1] = reinterpret_cast<uint64_t>(reinterpret_cast<PyGetSetDescrObject*>(entry->descriptor)->d_getset);
     return choose(inst, Form::kLoadAttrGetSet);
   }
+  if (entry->kind == AttrKind::kProperty) {
+    inst->cache[0] = pack(entry->version, entry->getattr != nullptr ? 1 : 0);
+    inst->cache[1] = reinterpret_cast<uint64_t>(entry->function);
+    return choose(inst, Form::kLoadAttrProperty);
+  }
   if (entry->kind > AttrKind::kNonData) return give_up(inst);
+  if (entry->kind != AttrKind::kInstance && entry->kind != AttrKind::kNonData) {
+    // On the class: where the instance does not hide it.
+    const uint32_t keys_version = keys_without(owner, type, entry);
+    if (hides_nothing(owner, type, name, keys_version)) {
+      inst->cache[0] = pack(entry->version, keys_version);
+      inst->cache[1] = reinterpret_cast<uint64_t>(entry->descriptor);
+      return choose(inst, entry->kind == AttrKind::kClassValue ? Form::kLoadAttrClassValue : Form::kLoadAttrBound);
+    }
+  }
   if (entry->inline_values && cpython::inline_values(owner) != nullptr) {
     if (instance_value(owner, type, entry) == nullptr) return give_up(inst);
     inst->cache[0] = pack(entry->version, static_cast<uint32_t>(entry->index));
-    if (before != nullptr) set_form(before, Form::kLoadFastLoadAttrValue), before->state = kMisses;
+    if (several) return choose(inst, Form::kLoadAttrValues);
+    fuse(Form::kLoadFastLoadAttrValue);
     return choose(inst, Form::kLoadAttrValue);
   }
   PyObject* dict = cpython::instance_dict(owner, type);
@@ -105,6 +178,7 @@ void specialise_load_attr(Inst* inst, PyObject* owner, Code* code) {
   if (offset < 0 || (offset == 0 && !cpython::has_managed_dict(type))) return give_up(inst);
   inst->cache[0] = pack(entry->version, static_cast<uint32_t>(index));
   inst->cache[1] = static_cast<uint64_t>(static_cast<int64_t>(offset));
+  fuse(Form::kLoadFastLoadAttrHint);
   choose(inst, Form::kLoadAttrHint);
 }
 
@@ -122,9 +196,18 @@ void specialise_load_method(Inst* inst, PyObject* owner) {
     return give_up(inst);
   }
   AttrEntry* entry = find_attr(type, name);
-  if (entry == nullptr || entry->access != AttrAccess::kGeneric || entry->kind != AttrKind::kMethod || entry->mutable_descriptor) {
-    return give_up(inst);
+  if (PyType_Check(owner) && entry != nullptr && entry->access == AttrAccess::kOpaque) {
+    const TypeAttr* found = find_type_attr(reinterpret_cast<PyTypeObject*>(owner), name);
+    return found != nullptr && found->value != nullptr ? choose(inst, Form::kLoadMethodOfType) : give_up(inst);
   }
+  if (entry == nullptr || entry->access != AttrAccess::kGeneric || entry->mutable_descriptor) return give_up(inst);
+  if (entry->kind <= AttrKind::kNonData && entry->inline_values && cpython::inline_values(owner) != nullptr &&
+      instance_value(owner, type, entry) != nullptr) {
+    inst->cache[0] = pack(entry->version, static_cast<uint32_t>(entry->index));
+    return choose(inst, Form::kLoadMethodInstance);
+  }
+  if (entry->kind != AttrKind::kMethod) return give_up(inst);
+  if (saw_other_type(inst, entry->version)) return choose(inst, Form::kLoadMethodTypes);
   inst->cache[0] = entry->version;
   inst->cache[1] = reinterpret_cast<uint64_t>(entry->descriptor);
   if (entry->inline_values && cpython::inline_values(owner) != nullptr) {
@@ -133,13 +216,10 @@ void specialise_load_method(Inst* inst, PyObject* owner) {
     return choose(inst, Form::kLoadMethodValues);
   }
   if (type->tp_dictoffset == 0 && !cpython::has_managed_dict(type)) return choose(inst, Form::kLoadMethodNoDict);
-  PyObject* dict = cpython::instance_dict(owner, type);
-  if (!cpython::has_managed_dict(type) || dict == nullptr || !PyDict_CheckExact(dict)) return give_up(inst);
-  PyDictKeysObject* keys = reinterpret_cast<PyDictObject*>(dict)->ma_keys;
-  const uint32_t version = cpython::stamp_keys(keys);
-  if (version == 0 || cpython::find_key(keys, name, entry->hash) >= 0) return give_up(inst);
-  inst->cache[0] = pack(entry->version, version);
-  choose(inst, Form::kLoadMethodDict);
+  const uint32_t keys_version = keys_without(owner, type, entry);
+  if (!hides_nothing(owner, type, name, keys_version)) return give_up(inst);
+  inst->cache[0] = pack(entry->version, keys_version);
+  choose(inst, Form::kLoadMethodProbe);
 }
 
 void specialise_store_attr(Inst* inst, PyObject* owner) {
@@ -150,11 +230,20 @@ void specialise_store_attr(Inst* inst, PyObject* owner) {
     inst->cache[0] = pack(entry->version, static_cast<uint32_t>(entry->offset));
     return choose(inst, Form::kStoreAttrSlot);
   }
-  if (entry->kind > AttrKind::kNonData || !entry->inline_values || cpython::writable_values(owner) == nullptr) return give_up(inst);
+  if (entry->kind > AttrKind::kNonData) return give_up(inst);
+  if (!entry->inline_values || cpython::writable_values(owner) == nullptr) {
+    const Py_ssize_t offset = cpython::has_managed_dict(type) ? 0 : type->tp_dictoffset;
+    PyObject* dict = cpython::has_managed_dict(type) || offset > 0 ? cpython::dict_at(owner, offset) : nullptr;
+    if (dict == nullptr || !PyDict_CheckExact(dict)) return give_up(inst);
+    inst->cache[0] = entry->version;
+    inst->cache[1] = static_cast<uint64_t>(offset);
+    return choose(inst, Form::kStoreAttrDict);
+  }
   instance_value(owner, type, entry);
   if (entry->index < 0) return give_up(inst);
+  const bool several = saw_other_type(inst, entry->version);
   inst->cache[0] = pack(entry->version, static_cast<uint32_t>(entry->index));
-  choose(inst, Form::kStoreAttrValue);
+  choose(inst, several ? Form::kStoreAttrValues : Form::kStoreAttrValue);
 }
 
 void specialise_binary_op(Inst* inst, PyObject* left, PyObject* right, PyObject** locals) {
@@ -174,16 +263,31 @@ void specialise_binary_op(Inst* inst, PyObject* left, PyObject* right, PyObject*
       case NB_SUBTRACT: return choose(inst, Form::kSubInt);
       case NB_MULTIPLY: return choose(inst, Form::kMulInt);
       case NB_AND: return choose(inst, Form::kAndInt);
+      case NB_OR: return choose(inst, Form::kOrInt);
+      case NB_XOR: return choose(inst, Form::kXorInt);
+      case NB_LSHIFT: return choose(inst, Form::kLshiftInt);
+      case NB_RSHIFT: return choose(inst, Form::kRshiftInt);
+      case NB_TRUE_DIVIDE: return choose(inst, Form::kBinaryNumber);
       case NB_REMAINDER: return choose(inst, Form::kModInt);
       case NB_FLOOR_DIVIDE: return choose(inst, Form::kFloorDivInt);
       default: return give_up(inst);
     }
   }
+  const auto is_number = [](PyObject* object) { return PyFloat_CheckExact(object) || PyLong_CheckExact(object); };
+  if (is_number(left) && is_number(right) && Py_TYPE(left) != Py_TYPE(right) &&
+      (op == NB_ADD || op == NB_SUBTRACT || op == NB_MULTIPLY || op == NB_TRUE_DIVIDE)) {
+    return choose(inst, Form::kBinaryNumber);
+  }
   if (PyUnicode_CheckExact(left) && PyUnicode_CheckExact(right) && op == NB_ADD) {
     if (is_op(inst + 1, Op::kStoreFast) && locals[inst[1].arg] == left) return choose(inst, Form::kAppendStr);
     return choose(inst, Form::kAddStr);
   }
-  give_up(inst);
+  const binaryfunc slot = binary_slot(inst->arg, Py_TYPE(left), Py_TYPE(right));
+  const uint32_t left_version = slot_version(Py_TYPE(left)), right_version = slot_version(Py_TYPE(right));
+  if (slot == nullptr || left_version == 0 || right_version == 0) return give_up(inst);
+  inst->cache[0] = pack(left_version, right_version);
+  inst->cache[1] = reinterpret_cast<uint64_t>(slot);
+  choose(inst, Form::kBinarySlot);
 }
 
 void specialise_binary_locals(Inst* inst, PyObject* left, PyObject* right, int op, bool constant) {
@@ -225,13 +329,39 @@ void specialise_subscr(Inst* inst, PyObject* container, PyObject* key) {
     if (PyList_CheckExact(container)) return choose(inst, Form::kSubscrListInt);
     if (PyTuple_CheckExact(container)) return choose(inst, Form::kSubscrTupleInt);
   }
-  give_up(inst);
+  PyTypeObject* type = Py_TYPE(container);
+  inst->cache[0] = slot_version(type);
+  if (inst->cache[0] == 0 || type->tp_as_mapping == nullptr || type->tp_as_mapping->mp_subscript == nullptr) return give_up(inst);
+  if (type->tp_as_mapping->mp_subscript == cpython::g_slots.subscript) {
+    inst->cache[1] = reinterpret_cast<uint64_t>(python_method(type, g_names.n_getitem));
+    return inst->cache[1] != 0 ? choose(inst, Form::kSubscrPython) : give_up(inst);
+  }
+  inst->cache[1] = reinterpret_cast<uint64_t>(type->tp_as_mapping->mp_subscript);
+  choose(inst, Form::kSubscrSlot);
 }
 
 void specialise_store_subscr(Inst* inst, PyObject* container, PyObject* key) {
   if (PyDict_CheckExact(container)) return choose(inst, Form::kStoreSubscrDict);
   if (PyList_CheckExact(container) && PyLong_CheckExact(key)) return choose(inst, Form::kStoreSubscrListInt);
-  give_up(inst);
+  PyTypeObject* type = Py_TYPE(container);
+  inst->cache[0] = slot_version(type);
+  if (inst->cache[0] == 0 || type->tp_as_mapping == nullptr || type->tp_as_mapping->mp_ass_subscript == nullptr ||
+      type->tp_as_mapping->mp_ass_subscript == cpython::g_slots.ass_subscript) {
+    return give_up(inst);
+  }
+  inst->cache[1] = reinterpret_cast<uint64_t>(type->tp_as_mapping->mp_ass_subscript);
+  choose(inst, Form::kStoreSubscrSlot);
+}
+
+void specialise_contains(Inst* inst, PyObject* container) {
+  PyTypeObject* type = Py_TYPE(container);
+  inst->cache[0] = slot_version(type);
+  if (inst->cache[0] == 0 || type->tp_as_sequence == nullptr || type->tp_as_sequence->sq_contains == nullptr ||
+      type->tp_as_sequence->sq_contains == cpython::g_slots.contains) {
+    return give_up(inst);
+  }
+  inst->cache[1] = reinterpret_cast<uint64_t>(type->tp_as_sequence->sq_contains);
+  choose(inst, Form::kContainsSlot);
 }
 
 void specialise_unpack(Inst* inst, PyObject* sequence) {
@@ -250,24 +380,117 @@ void specialise_for_iter(Inst* inst, PyObject* iterator) {
   if (type == g_list_iterator) return choose(inst, Form::kForIterList);
   if (type == g_tuple_iterator) return choose(inst, Form::kForIterTuple);
   if (type == &PyGen_Type) return choose(inst, Form::kForIterGenerator);
-  give_up(inst);
+  if (type->tp_iternext == cpython::g_slots.iternext) return give_up(inst);
+  // cache[0] is the jump's target.
+  inst->cache[2] = slot_version(type);
+  inst->cache[1] = reinterpret_cast<uint64_t>(type->tp_iternext);
+  inst->cache[2] != 0 ? choose(inst, Form::kForIterSlot) : give_up(inst);
 }
 
+namespace {
+
+// The specialised form for a call that enters a Python function; `given` arguments, self included.
+bool choose_python_call(Inst* inst, PyObject* callable, int given, Form exact, Form with_defaults) {
+  if (Py_TYPE(callable) != &PyFunction_Type) return false;
+  auto* function = reinterpret_cast<PyFunctionObject*>(callable);
+  Code* code = code_for(reinterpret_cast<PyCodeObject*>(function->func_code));
+  if (code == nullptr) {
+    PyErr_Clear();
+    return false;
+  }
+  const int missing = code->argcount - given;
+  const Py_ssize_t defaults = function->func_defaults == nullptr ? 0 : PyTuple_GET_SIZE(function->func_defaults);
+  if (!code->simple || missing < 0 || missing > defaults) return false;
+  const bool several = inst->cache[0] != 0 && inst->cache[0] != reinterpret_cast<uint64_t>(code) && exact == Form::kCallPythonExact;
+  inst->cache[0] = reinterpret_cast<uint64_t>(code);
+  if (several) return choose(inst, Form::kCallPythonAny), true;
+  choose(inst, missing == 0 ? exact : with_defaults);
+  return true;
+}
+
+bool choose_keyword_call(Inst* inst, PyFunctionObject* function, int positional) {
+  Code* code = code_for(reinterpret_cast<PyCodeObject*>(function->func_code));
+  if (code == nullptr) {
+    PyErr_Clear();
+    return false;
+  }
+  PyCodeObject* object = code->code;
+  const int parameters = object->co_argcount + object->co_kwonlyargcount;
+  constexpr int kFunction = CO_OPTIMIZED | CO_NEWLOCALS;
+  PyObject* names = reinterpret_cast<PyObject*>(inst->cache[2]);
+  const Py_ssize_t keywords = PyTuple_GET_SIZE(names);
+  if ((object->co_flags & (kFunction | CO_VARARGS | CO_VARKEYWORDS)) != kFunction || parameters > 64 || positional > object->co_argcount ||
+      keywords > kMostMapped) {
+    return false;
+  }
+  uint8_t map[kMostMapped + 1] = {};
+  for (Py_ssize_t i = 0; i < keywords; ++i) {
+    int parameter = std::max(positional, object->co_posonlyargcount);
+    while (parameter < parameters && PyTuple_GET_ITEM(object->co_localsplusnames, parameter) != PyTuple_GET_ITEM(names, i)) ++parameter;
+    if (parameter == parameters) return false;
+    map[i] = static_cast<uint8_t>(parameter);
+  }
+  map[kMostMapped] = static_cast<uint8_t>(positional);
+  inst->cache[0] = reinterpret_cast<uint64_t>(code);
+  std::memcpy(&inst->cache[1], map, sizeof map);
+  choose(inst, Form::kCallPythonKeywords);
+  return true;
+}
+
+// A class whose instances object.__new__ makes and a function initialises.
+bool choose_class_call(Inst* inst, PyTypeObject* made) {
+  if (Py_TYPE(made)->tp_call != PyType_Type.tp_call || made->tp_new != cpython::g_slots.object_new || made->tp_init != cpython::g_slots.init ||
+      (made->tp_flags & Py_TPFLAGS_IS_ABSTRACT) != 0) {
+    return false;
+  }
+  PyFunctionObject* init = python_method(made, g_names.n_init);
+  Code* code = init != nullptr ? code_for(reinterpret_cast<PyCodeObject*>(init->func_code)) : nullptr;
+  if (code == nullptr) PyErr_Clear();
+  inst->cache[0] = cpython::type_version(made, g_names.n_init);
+  if (code == nullptr || !code->simple || inst->cache[0] == 0 || code->argcount < inst->arg + 1) return false;
+  inst->cache[1] = reinterpret_cast<uint64_t>(init);
+  choose(inst, Form::kCallClassInit);
+  return true;
+}
+
+// A class whose calls may go to Python code.
+bool is_python_class(PyObject* callable) {
+  if (!PyType_Check(callable)) return false;
+  auto* type = reinterpret_cast<PyTypeObject*>(callable);
+  return type->tp_init == cpython::g_slots.init || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0;
+}
+
+// Whatever has a vectorcall function that does not lead to Python code at once.
+bool choose_vectorcall(Inst* inst, PyObject* callable) {
+  PyTypeObject* type = Py_TYPE(callable);
+  if ((type->tp_flags & Py_TPFLAGS_HAVE_VECTORCALL) == 0 || type == &PyFunction_Type || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) return false;
+  if (*reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(callable) + type->tp_vectorcall_offset) == nullptr) return false;
+  inst->cache[0] = reinterpret_cast<uint64_t>(type);
+  inst->cache[1] = PyType_Check(callable) ? reinterpret_cast<uint64_t>(callable) : 0;
+  choose(inst, Form::kCallVectorcall);
+  return true;
+}
+
+}  // namespace
+
 void specialise_call(Inst* inst, PyObject** base) {
-  if (inst->cache[2] != 0) return give_up(inst);  // keyword names
   const cpython::Callee callee(base);
   PyObject* callable = *callee.slot;
   const int total = inst->arg + (callee.has_self ? 1 : 0);
   PyTypeObject* type = Py_TYPE(callable);
+  if (inst->cache[2] != 0) {  // keyword names
+    const auto keywords = static_cast<int>(PyTuple_GET_SIZE(reinterpret_cast<PyObject*>(inst->cache[2])));
+    const bool chosen = type == &PyFunction_Type ? choose_keyword_call(inst, reinterpret_cast<PyFunctionObject*>(callable), total - keywords)
+                                                 : type != &PyMethod_Type && !is_python_class(callable) && choose_vectorcall(inst, callable);
+    return chosen ? void() : give_up(inst);
+  }
   if (type == &PyFunction_Type) {
-    Code* code = code_for(reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(callable)->func_code));
-    if (code == nullptr) {
-      PyErr_Clear();
-      return give_up(inst);
-    }
-    if (!code->simple || code->argcount != total) return give_up(inst);
-    inst->cache[0] = reinterpret_cast<uint64_t>(code);
-    return choose(inst, Form::kCallPythonExact);
+    return choose_python_call(inst, callable, total, Form::kCallPythonExact, Form::kCallPythonDefaults) ? void() : give_up(inst);
+  }
+  if (type == &PyMethod_Type) {
+    PyObject* function = reinterpret_cast<PyMethodObject*>(callable)->im_func;
+    if (!callee.has_self && choose_python_call(inst, function, total + 1, Form::kCallBoundMethod, Form::kCallBoundMethod)) return;
+    return give_up(inst);
   }
   if (type == &PyCFunction_Type) {
     if (callable == g_len && total == 1 && !callee.has_self) return choose(inst, Form::kCallLen);
@@ -280,18 +503,21 @@ void specialise_call(Inst* inst, PyObject** base) {
     if (callable == g_list_append && total == 2 && PyList_Check(base[1]) && is_op(inst + 1, Op::kPopTop)) {
       return choose(inst, Form::kCallListAppend);
     }
-    inst->cache[0] = reinterpret_cast<uint64_t>(callable);
     if (method->ml_flags == METH_O && total == 2) return choose(inst, Form::kCallMethodO);
     if (method->ml_flags == METH_NOARGS && total == 1) return choose(inst, Form::kCallMethodNoArgs);
     if (method->ml_flags == METH_FASTCALL) return choose(inst, Form::kCallMethodFast);
-  } else if (callable == reinterpret_cast<PyObject*>(&PyType_Type) && total == 1 && !callee.has_self) {
-    return choose(inst, Form::kCallType1);
+  } else if (PyType_Check(callable)) {
+    if (callable == reinterpret_cast<PyObject*>(&PyType_Type) && total == 1 && !callee.has_self) return choose(inst, Form::kCallType1);
+    if (!callee.has_self && choose_class_call(inst, reinterpret_cast<PyTypeObject*>(callable))) return;
+    if (is_python_class(callable)) return give_up(inst);
   }
-  give_up(inst);
+  if (!choose_vectorcall(inst, callable)) give_up(inst);
 }
 
 bool prepare_specialisation() {
   if (g_len != nullptr) return true;
+  g_empty_tuple = PyTuple_New(0);
+  if (g_empty_tuple == nullptr) return false;
   PyObject* builtins = PyEval_GetBuiltins();
   PyObject* objects[] = {PyLong_FromLong(0), PyList_New(0), PyTuple_New(0)};
   PyObject* range = objects[0] != nullptr ? PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyRange_Type), objects[0]) : nullptr;

@@ -14,6 +14,7 @@ namespace dynvm::vm {
 inline constexpr uint16_t kMisses = 12;        // that a specialised form may have before it is given up
 inline constexpr uint16_t kLookAgain = 400;    // executions after a look that found nothing
 inline constexpr uint16_t kAfterGivingUp = 60;
+inline constexpr int kMostMapped = 7;          // keywords of a specialised call
 
 void specialise_load_global(Inst* inst, PyObject* globals, PyObject* builtins);
 void specialise_load_attr(Inst* inst, PyObject* owner, Code* code);
@@ -26,13 +27,15 @@ void specialise_subscr(Inst* inst, PyObject* container, PyObject* key);
 void specialise_store_subscr(Inst* inst, PyObject* container, PyObject* key);
 void specialise_unpack(Inst* inst, PyObject* sequence);
 void specialise_for_iter(Inst* inst, PyObject* iterator);
-// base[0] is NULL or a method, base[1] the callable or self.
+void specialise_contains(Inst* inst, PyObject* container);
+// base is the lower of the two slots below the arguments (cpython::Callee).
 void specialise_call(Inst* inst, PyObject** base);
 
 // Types of iterators that have no public name.
 extern PyTypeObject *g_range_iterator, *g_list_iterator, *g_tuple_iterator;
 // Builtins that calls are specialised for (borrowed).
 extern PyObject *g_len, *g_isinstance, *g_list_append;
+extern PyObject* g_empty_tuple;
 [[nodiscard]] bool prepare_specialisation();
 
 }  // namespace dynvm::vm

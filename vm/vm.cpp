@@ -12,6 +12,7 @@ Stats g_stats;
 namespace {
 
 bool g_installed = false;
+_PyFrameEvalFunction g_evaluator = evaluate_frame;
 
 constexpr std::string_view kOpNames[] = {
 #define GENERIC(name, effect, text) #name,
@@ -126,14 +127,15 @@ bool FrameView::has_frame_object(const _PyInterpreterFrame* frame) { return fram
 
 // ---- installing
 
-bool install() {
+bool install(bool counting) {
   if (g_installed) return true;
   if (!cpython::prepare() || !prepare_names() || !prepare_specialisation()) return false;
-  evaluate_frame(nullptr, nullptr, 0);
+  g_evaluator = counting ? count_frame : evaluate_frame;
+  g_evaluator(nullptr, nullptr, 0);
   if (!prepare_decoder(g_label_table)) return false;
   g_installed = true;
-  cpython::prepare_slot(evaluate_frame);
-  _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), evaluate_frame);
+  cpython::prepare_slot(g_evaluator);
+  _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), g_evaluator);
   return true;
 }
 
@@ -142,7 +144,7 @@ void uninstall() {
   g_installed = false;
   cpython::prepare_slot(nullptr);
   PyInterpreterState* interp = PyInterpreterState_Get();
-  if (_PyInterpreterState_GetEvalFrameFunc(interp) == evaluate_frame) {
+  if (_PyInterpreterState_GetEvalFrameFunc(interp) == g_evaluator) {
     _PyInterpreterState_SetEvalFrameFunc(interp, _PyEval_EvalFrameDefault);
   }
 }

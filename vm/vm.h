@@ -13,6 +13,7 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 struct _PyInterpreterFrame;
@@ -214,7 +215,10 @@ struct Stats {
 
 // Makes this evaluator the interpreter's; false with a Python exception set where this CPython is not supported.
 // Frames that already run stay with CPython's evaluator, which gives each new call to this one.
-[[nodiscard]] bool install();
+// `counting`: with a slower evaluator that counts what it executes.
+[[nodiscard]] bool install(bool counting = false);
+// What was executed so far: forms, pairs of them, and what generic forms worked on. "" unless installed with counting.
+std::string counted();
 void uninstall();
 bool installed();
 const Stats& stats();

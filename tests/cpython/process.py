@@ -23,6 +23,7 @@ from compare import environment  # noqa: E402
 
 WORKER = os.path.join(HERE, "worker.py")
 TAIL = 3000  # characters of standard error that are kept
+STUCK = 3    # tests of a module that may not come to an end
 live = set()  # processes that run: whoever ends this one early ends their groups
 
 
@@ -60,19 +61,31 @@ class Side:
                  list(self.resources), self.children]
         return hashlib.sha256(worker + json.dumps(about).encode()).hexdigest()[:16]
 
-    def run(self, module, only=None):
+    def run(self, module, only=None, without=()):
+        """The Run of a module, or of some of its tests. without: tests that are not run either."""
         folder = tempfile.mkdtemp(prefix="dynvm-cpython-")
         try:
-            return self.run_in(folder, module, only)
+            return self.run_in(folder, module, only, without)
         finally:
             writable(folder)
             shutil.rmtree(folder, ignore_errors=True)
 
-    def run_in(self, folder, module, only):
+    def run_through(self, module):
+        """The Run of a whole module without the tests that do not come to an end, which are `unfinished` in it: those behind them run too."""
+        stuck = {}
+        while True:
+            run = self.run(module, without=tuple(stuck))
+            more = {name: test for name, test in run.tests.items() if test[0] == "unfinished" and name not in stuck}
+            run.tests.update(stuck)
+            if run.finished or not more or len(stuck) >= STUCK:
+                return run
+            stuck.update(more)
+
+    def run_in(self, folder, module, only, without):
         work = os.path.join(folder, "work")
         os.mkdir(work)
         events, report = os.path.join(folder, "events"), os.path.join(folder, "report.json")
-        without = [name for name in self.without if name.startswith(module + ".")]
+        without = [name for name in (*self.without, *without) if name.startswith(module + ".")]
         options = {"resources": list(self.resources), "only": only, "without": without, "limit": self.limit, "children": self.children}
         command = [self.program, *(["--report", report] if self.report else []), "-u", WORKER, events, module, json.dumps(options)]
         # Variables of Python's would reach the tests' own child processes.
@@ -187,7 +200,7 @@ class Kept:
     def run(self, module):
         run = self.load(module)
         if run is None:
-            run = self.side.run(module)
+            run = self.side.run_through(module)
             self.store(module, run)
         return run
 

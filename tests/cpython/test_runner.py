@@ -98,12 +98,15 @@ class Tables(unittest.TestCase):
 class Processes(CompareCase):
     """Modules of all kinds, put into the `test` package of a python for these tests."""
 
-    def run_module(self, text, limit=60, only=None, without=()):
+    def side(self, text, limit=60, without=()):
         self.script(text, "test_sample.py")
         self.script("import test\ntest.__path__.append(%r)" % self.folder, "sitecustomize.py")
         program = self.script(f'#!/bin/sh\nPYTHONPATH={self.folder} exec {PYTHON} "$@"\n', "program")
         os.chmod(program, 0o755)
-        run = Side(program, False, limit=limit, without=without).run("test_sample", only)
+        return Side(program, False, limit=limit, without=without)
+
+    def run_module(self, text, limit=60, only=None, without=()):
+        run = self.side(text, limit, without).run("test_sample", only)
         return run, {name: test[0] for name, test in run.tests.items()}
 
     def test_outcomes(self):
@@ -165,6 +168,19 @@ class Processes(CompareCase):
         self.assertFalse(run.finished or run.ended)
         self.assertIn("SIGSEGV", run.why)
         self.assertIn("in test_b", run.why)  # where it stood
+
+    def test_those_behind_a_stuck_one(self):
+        run = self.side("""
+            import unittest, os
+            class K(unittest.TestCase):
+                def test_a(self): os._exit(1)
+                def test_b(self): pass
+                def test_c(self): os._exit(1)
+                def test_d(self): pass
+            """).run_through("test_sample")
+        self.assertEqual({name[-1]: test[0] for name, test in run.tests.items() if ".K." in name},
+                         {"a": "unfinished", "b": "ok", "c": "unfinished", "d": "ok"})
+        self.assertTrue(run.ended)
 
     def test_time_limit(self):
         run, found = self.run_module("""

@@ -4,6 +4,7 @@
 // or below names, in the same order where Python code can see it. Tests: tests/vm/.
 #include "vm/cpython/cpython.h"
 
+#include <cstdio>
 #include <cstring>
 
 namespace dynvm::vm::cpython {
@@ -250,6 +251,14 @@ void raise_import_from(PyObject* module, PyObject* name) {
   Py_XDECREF(shown);
   Py_XDECREF(package);
   Py_XDECREF(path);
+}
+
+void raise_unknown_opcode(Frame* frame) {
+  PyCodeObject* code = code_of(frame);
+  const int unit = last_unit(frame);
+  std::fprintf(stderr, "XXX lineno: %d, opcode: %d\n", PyCode_Addr2Line(code, unit * static_cast<int>(sizeof(_Py_CODEUNIT))),
+               written_opcode(code, unit));
+  PyErr_SetString(PyExc_SystemError, "unknown opcode");
 }
 
 // ---- tracing

@@ -339,6 +339,7 @@ PyObject* async_gen_wrap(PyObject* value);              // new reference; _PyAsy
 bool delegates(PyGenObject* generator);                 // suspended in a yield from or await; _PyGen_yf
 PyObject* prep_reraise_star(PyObject* orig, PyObject* list);  // new reference
 void raise_import_from(PyObject* module, PyObject* name);     // `from module import name` has failed
+void raise_unknown_opcode(Frame* frame);                      // it stands at an instruction that there is not
 // CALL_INTRINSIC_1 and 2 where they are not instructions of dynvm's; new reference or nullptr with an exception.
 PyObject* intrinsic_1(PyThreadState* tstate, Frame* frame, int number, PyObject* value);
 PyObject* intrinsic_2(PyThreadState* tstate, int number, PyObject* first, PyObject* second);

@@ -243,6 +243,13 @@ void raise_import_from(PyObject* module, PyObject* name) {
   }
 }
 
+void raise_unknown_opcode(Frame* frame) {
+  PyCodeObject* code = code_of(frame);
+  const int unit = last_unit(frame);
+  PyErr_Format(PyExc_SystemError, "%U:%d: unknown opcode %d", code->co_filename,
+               PyCode_Addr2Line(code, unit * static_cast<int>(sizeof(_Py_CODEUNIT))), written_opcode(code, unit));
+}
+
 PyObject* intrinsic_1(PyThreadState* tstate, Frame* frame, int number, PyObject* value) {
   switch (number) {
     case INTRINSIC_IMPORT_STAR: return import_star(frame, value) ? Py_NewRef(Py_None) : nullptr;
