@@ -47,6 +47,23 @@ class Inst:
         return f"{self.name} {self.arg}"
 
 
+# How many values an instruction takes from the stack, pushed back ones too: (of any argument, and for each unit of it). Where an exception goes,
+# fewer must be kept than are left then.
+_POPS = {"NOP": (0, 0), "LOAD_FAST": (0, 0), "LOAD_FAST_CHECK": (0, 0), "LOAD_CONST": (0, 0), "LOAD_GLOBAL": (0, 0), "LOAD_DEREF": (0, 0),
+         "PUSH_NULL": (0, 0), "DELETE_FAST": (0, 0), "JUMP_FORWARD": (0, 0), "JUMP_BACKWARD": (0, 0), "LOAD_FAST_LOAD_FAST": (0, 0),
+         "POP_TOP": (1, 0), "STORE_FAST": (1, 0), "UNARY_NEGATIVE": (1, 0), "UNARY_NOT": (1, 0), "UNARY_INVERT": (1, 0), "TO_BOOL": (1, 0),
+         "LOAD_ATTR": (1, 0), "LOAD_METHOD": (1, 0), "UNPACK_SEQUENCE": (1, 0), "GET_ITER": (1, 0), "RAISE_VARARGS": (0, 1), "BINARY_OP": (2, 0),
+         "COMPARE_OP": (2, 0), "IS_OP": (2, 0), "CONTAINS_OP": (2, 0), "BINARY_SUBSCR": (2, 0), "STORE_ATTR": (2, 0), "STORE_SUBSCR": (3, 0),
+         "BUILD_TUPLE": (0, 1), "BUILD_LIST": (0, 1), "BUILD_SET": (0, 1), "BUILD_STRING": (0, 1), "BUILD_MAP": (0, 2), "COPY": (0, 1),
+         "SWAP": (0, 1), "PRECALL": (1, 1), "CALL": (1, 1) if sys.version_info >= (3, 12) else (1, 0), "RETURN_VALUE": (1, 0), "POP_EXCEPT": (1, 0), "PUSH_EXC_INFO": (1, 0)}
+
+
+def pops(inst):
+    """How many values an instruction takes, or None where it is not known."""
+    fixed, each = _POPS.get(inst.name, (1, 0) if "POP_JUMP" in inst.name else (None, 0))
+    return None if fixed is None else fixed + each * inst.arg
+
+
 def is_glued(before, inst):
     return before is not None and before.name in _GLUED.get(inst.name, ())
 
@@ -97,8 +114,8 @@ class Body:
                 if found[id(inst)] != depth:
                     raise ValueError(f"depth {depth} or {found[id(inst)]} at {inst}")
                 continue
-            if depth < 0:
-                raise ValueError(f"nothing on the stack at {inst}")
+            if depth < (pops(inst) or 0):
+                raise ValueError(f"too little on the stack at {inst}")
             found[id(inst)] = depth
             if inst.handler is not None:
                 target, kept, lasti = inst.handler

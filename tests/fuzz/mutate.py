@@ -216,12 +216,16 @@ class Changer:
     def handler(self):
         """Instructions get a handler that raises again, in one of several ways."""
         depths = self.body.depths()
-        start = self.place(lambda inst: id(inst) in depths and inst.name != "RESUME")
+        def known(inst):
+            return id(inst) in depths and codes.pops(inst) is not None
+        start = self.place(known)
         outer = self.insts[start].handler
         end = start
-        while end < len(self.insts) and end - start < 8 and self.insts[end].handler == outer and id(self.insts[end]) in depths:
+        while end < len(self.insts) and end - start < 8 and self.insts[end].handler == outer and known(self.insts[end]):
             end += 1
-        kept = min(depths[id(inst)] for inst in self.insts[start:end])
+        kept = min(depths[id(inst)] - codes.pops(inst) for inst in self.insts[start:end])
+        if outer and kept < outer[1]:
+            raise LookupError
         lasti = self.rng.random() < 0.5
         ways = [["RERAISE"], ["PUSH_EXC_INFO", ("SWAP", 2), "POP_EXCEPT", "RERAISE"], ["PUSH_EXC_INFO", ("COPY", 1), "POP_TOP", ("SWAP", 2), "POP_EXCEPT", "RERAISE"]]
         if lasti:

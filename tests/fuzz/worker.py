@@ -59,6 +59,9 @@ def run_one(text, seed, changes):
             log("make", error)
             return names["Base"](2)
     names["make"] = make
+    if "assembled" in text:
+        import assemble
+        names["assembled"] = assemble.function
     sys.unraisablehook = lambda entry: log("unraisable", entry.exc_value)
     try:
         exec(marshal.loads(PRELUDE), names)
