@@ -9,6 +9,7 @@
 #undef HAVE_STD_ATOMIC  // the headers would use C11 atomics, which C++ does not have
 #endif
 extern "C" {
+#include <internal/pycore_call.h>
 #include <internal/pycore_ceval.h>
 #include <internal/pycore_code.h>
 #include <internal/pycore_dict.h>
