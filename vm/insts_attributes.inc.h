@@ -176,6 +176,18 @@ INST(LoadAttrValues) {
   DROP(owner);
   NEXT();
 }
+INST(LoadFastLoadAttrValues) {
+  PyObject* owner = LOCAL(ip->arg);
+  if (unlikely(owner == nullptr)) goto generic_LoadFast;
+  const ValuePlace* place = find_value_place(owner, NAME_OF(ip));
+  PyDictValues* values = likely(place != nullptr) ? cpython::inline_values(owner) : nullptr;
+  if (unlikely(values == nullptr)) MISS_FUSED(LoadFast);
+  PyObject* value = values->values[place->index];
+  if (unlikely(value == nullptr)) MISS_FUSED(LoadFast);
+  Py_INCREF(value);
+  PUSH(value);
+  NEXT_AFTER(2);
+}
 INST(LoadAttrSlot) {
   PyObject* owner = TOP;
   if (unlikely(Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS(LoadAttr);
@@ -284,7 +296,7 @@ INST(LoadAttrGetSet) {
 
 INST(LoadMethod)
   if (LOOKS()) {
-    specialise_load_method(ip, TOP);
+    specialise_load_method(ip, TOP, find_code(cpython::code_of(frame)));
     DISPATCH();
   }
 generic_LoadMethod : {
@@ -369,6 +381,19 @@ INST(LoadMethodValues) {
   TOP = Py_NewRef(reinterpret_cast<PyObject*>(ip->cache[1]));
   PUSH(owner);
   NEXT();
+}
+INST(LoadFastLoadMethodValues) {
+  PyObject* owner = LOCAL(ip->arg);
+  if (unlikely(owner == nullptr)) goto generic_LoadFast;
+  PyTypeObject* type = Py_TYPE(owner);
+  if (unlikely(type->tp_version_tag != LOW(ip->cache[0]) || cpython::inline_values(owner) == nullptr ||
+               cpython::shared_keys(type)->dk_version != HIGH(ip->cache[0]))) {
+    MISS_FUSED(LoadFast);
+  }
+  sp[0] = Py_NewRef(reinterpret_cast<PyObject*>(ip->cache[1]));
+  sp[1] = Py_NewRef(owner);
+  sp += 2;
+  NEXT_AFTER(2);
 }
 INST(LoadMethodTypes) {
   PyObject* owner = TOP;

@@ -36,6 +36,14 @@ bool both_short(PyObject* left, PyObject* right) {
 bool is_op(const Inst* inst, Op op) { return inst->op == static_cast<uint16_t>(op); }
 bool is_form(const Inst* inst, Form form) { return inst->handler == g_labels[static_cast<int>(form)]; }
 
+// A LoadFast before it that is not fused with something else does the work of both, with a copy of the cache.
+void fuse_load(Inst* inst, Code* code, Form form) {
+  Inst* before = inst - 1;
+  if (inst == code->fast || !is_op(before, Op::kLoadFast) || (!is_form(before, Form::kLoadFast) && !is_form(before, form))) return;
+  choose(before, form);
+  std::memcpy(before->cache, inst->cache, sizeof inst->cache);
+}
+
 PyObject* name_of(const Inst* inst) { return reinterpret_cast<PyObject*>(inst->cache[2]); }
 
 uint64_t pack(uint32_t low, uint32_t high) { return low | static_cast<uint64_t>(high) << 32; }
@@ -128,14 +136,8 @@ void specialise_load_attr(Inst* inst, PyObject* owner, Code* code) {
     return found != nullptr && found->value != nullptr ? choose(inst, Form::kLoadAttrOfType) : give_up(inst);
   }
   if (entry == nullptr || entry->access != AttrAccess::kGeneric || entry->mutable_descriptor) return give_up(inst);
-  // A LoadFast before it, not already fused with something, gets the owner without counting references.
-  Inst* before = inst > code->fast && is_op(inst - 1, Op::kLoadFast) && is_form(inst - 1, Form::kLoadFast) ? inst - 1 : nullptr;
   const bool several = saw_other_type(inst, entry->version);
-  const auto fuse = [&](Form form) {
-    if (before == nullptr || several) return;
-    choose(before, form);
-    std::memcpy(before->cache, inst->cache, sizeof inst->cache);
-  };
+  const auto fuse = [&](Form form) { fuse_load(inst, code, form); };
   if (entry->kind == AttrKind::kSlot) {
     inst->cache[0] = pack(entry->version, static_cast<uint32_t>(entry->offset));
     fuse(Form::kLoadFastLoadAttrSlot);
@@ -164,9 +166,8 @@ void specialise_load_attr(Inst* inst, PyObject* owner, Code* code) {
   if (entry->inline_values && cpython::inline_values(owner) != nullptr) {
     if (instance_value(owner, type, entry) == nullptr) return give_up(inst);
     inst->cache[0] = pack(entry->version, static_cast<uint32_t>(entry->index));
-    if (several) return choose(inst, Form::kLoadAttrValues);
-    fuse(Form::kLoadFastLoadAttrValue);
-    return choose(inst, Form::kLoadAttrValue);
+    fuse(several ? Form::kLoadFastLoadAttrValues : Form::kLoadFastLoadAttrValue);
+    return choose(inst, several ? Form::kLoadAttrValues : Form::kLoadAttrValue);
   }
   PyObject* dict = cpython::instance_dict(owner, type);
   if (dict == nullptr || !PyDict_CheckExact(dict)) return give_up(inst);
@@ -182,7 +183,7 @@ void specialise_load_attr(Inst* inst, PyObject* owner, Code* code) {
   choose(inst, Form::kLoadAttrHint);
 }
 
-void specialise_load_method(Inst* inst, PyObject* owner) {
+void specialise_load_method(Inst* inst, PyObject* owner, Code* code) {
   PyTypeObject* type = Py_TYPE(owner);
   PyObject* name = name_of(inst);
   if (PyModule_CheckExact(owner)) {
@@ -213,6 +214,7 @@ void specialise_load_method(Inst* inst, PyObject* owner) {
   if (entry->inline_values && cpython::inline_values(owner) != nullptr) {
     if (instance_value(owner, type, entry) != nullptr || entry->index >= 0 || entry->keys_version == 0) return give_up(inst);
     inst->cache[0] = pack(entry->version, entry->keys_version);
+    fuse_load(inst, code, Form::kLoadFastLoadMethodValues);
     return choose(inst, Form::kLoadMethodValues);
   }
   if (type->tp_dictoffset == 0 && !cpython::has_managed_dict(type)) return choose(inst, Form::kLoadMethodNoDict);

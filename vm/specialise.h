@@ -18,7 +18,7 @@ inline constexpr int kMostMapped = 7;          // keywords of a specialised call
 
 void specialise_load_global(Inst* inst, PyObject* globals, PyObject* builtins);
 void specialise_load_attr(Inst* inst, PyObject* owner, Code* code);
-void specialise_load_method(Inst* inst, PyObject* owner);
+void specialise_load_method(Inst* inst, PyObject* owner, Code* code);
 void specialise_store_attr(Inst* inst, PyObject* owner);
 void specialise_binary_op(Inst* inst, PyObject* left, PyObject* right, PyObject** locals);
 void specialise_binary_locals(Inst* inst, PyObject* left, PyObject* right, int op, bool constant);
