@@ -65,7 +65,7 @@ Builtin builtin_of(PyObject* callee, const std::string& name) {
 
 }  // namespace
 
-// "module.function" or "Type.method", as in known_calls.def and torch_folds.def.
+// "module.function" or "Type.method", as in known_calls.def and torch_folds.def; "python:module.qualname" for functions in Python.
 std::string Recorder::callable_name(PyObject* o) {
   auto text = [](PyObject* s) -> std::string {
     const char* t = s && PyUnicode_Check(s) ? PyUnicode_AsUTF8(s) : nullptr;
@@ -94,6 +94,10 @@ std::string Recorder::callable_name(PyObject* o) {
     std::string type = d->d_type->tp_name;
     if (type == "torch._C.TensorBase" || type == "torch._C._TensorBase") type = "Tensor";
     return type + "." + text(d->d_name);
+  }
+  if (PyFunction_Check(o)) {
+    auto* f = reinterpret_cast<PyFunctionObject*>(o);
+    return "python:" + text(f->func_module) + "." + text(f->func_qualname);
   }
   if (PyType_Check(o)) return reinterpret_cast<PyTypeObject*>(o)->tp_name;
   return Py_TYPE(o)->tp_name;

@@ -68,7 +68,9 @@ AttrKind kind_of(PyTypeObject* type, PyObject* descriptor, AttrEntry* entry) {
         return AttrKind::kProperty;
       }
     }
-    return AttrKind::kData;
+    if (descriptor_type->tp_descr_get != nullptr) return AttrKind::kData;
+    entry->set_only = true;
+    return AttrKind::kClassValue;
   }
   if (descriptor_type->tp_descr_get == nullptr) return AttrKind::kClassValue;
   return _PyType_HasFeature(descriptor_type, Py_TPFLAGS_METHOD_DESCRIPTOR) ? AttrKind::kMethod : AttrKind::kNonData;

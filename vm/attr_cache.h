@@ -36,6 +36,7 @@ struct AttrEntry {
   AttrKind kind;
   bool inline_values;               // instances of the type may have inline values
   bool readonly;                    // kSlot that cannot be stored to
+  bool set_only;                    // kClassValue that has __set__: loads do not care
   bool mutable_descriptor;          // the descriptor's type can gain __get__ or __set__: descriptor_version is checked too
   uint32_t descriptor_version;
   PyObject* descriptor;             // borrowed; what the class has

@@ -174,6 +174,10 @@ void fuse(Inst* insts, int count) {
       set_form(&insts[i], Form::kIsOpJump), length = 2;
     } else if (is(i, Op::kLoadFast) && (is(i + 2, Op::kLoadAttr) || is(i + 2, Op::kLoadMethod)) && is(i + 1, Op::kLoadFast)) {
       // the second LoadFast is better fused with what follows it
+    } else if (is(i, Op::kBuildSlice) && insts[i].arg == 2 && is(i + 1, Op::kBinarySubscr)) {
+      set_form(&insts[i], Form::kSliceSubscr), length = 2;
+    } else if (is(i, Op::kBuildSlice) && insts[i].arg == 2 && is(i + 1, Op::kStoreSubscr)) {
+      set_form(&insts[i], Form::kSliceStore), length = 2;
     } else if (is(i, Op::kLoadFast) && is(i + 1, Op::kReturnValue)) {
       set_form(&insts[i], Form::kLoadFastReturn), length = 2;
     } else if (is(i, Op::kLoadConst) && is(i + 1, Op::kReturnValue)) {

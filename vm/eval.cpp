@@ -56,6 +56,20 @@ inline bool number_of(PyObject* object, double* value) {
   return true;
 }
 
+// Bounds of a slice with step 1 of a sequence of that size; false where they are not small ints or None.
+inline bool slice_of(PyObject* start, PyObject* stop, Py_ssize_t size, Py_ssize_t* from, Py_ssize_t* to) {
+  const auto bound = [size](PyObject* given, Py_ssize_t missing, Py_ssize_t* at) {
+    long number = missing;
+    if (given != Py_None && (!PyLong_CheckExact(given) || !cpython::short_int(given, &number))) return false;
+    if (number < 0) number = number + size < 0 ? 0 : number + size;
+    *at = number > size ? size : number;
+    return true;
+  };
+  if (!bound(start, 0, from) || !bound(stop, size, to)) return false;
+  if (*to < *from) *to = *from;
+  return true;
+}
+
 // Truth without a call: 1, 0, or -1 where a method must be asked.
 inline int quick_truth(PyObject* object) {
   if (object == Py_True) return 1;

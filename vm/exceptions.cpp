@@ -5,6 +5,11 @@
 #include "vm/operations.h"
 
 namespace dynvm::vm {
+namespace {
+
+constexpr char kNotAnException[] = "calling %R should have returned an instance of BaseException, not %R";
+
+}  // namespace
 
 bool raise_exception(PyObject* exc, PyObject* cause) {
   if (exc == nullptr) {
@@ -29,8 +34,7 @@ bool raise_exception(PyObject* exc, PyObject* cause) {
     value = PyObject_CallNoArgs(exc);
     if (value == nullptr) return fail();
     if (!PyExceptionInstance_Check(value)) {
-      PyErr_Format(PyExc_TypeError, "calling %R should have returned an instance of BaseException, not %R", type,
-                   Py_TYPE(value));
+      PyErr_Format(PyExc_TypeError, kNotAnException, type, Py_TYPE(value));
       return fail();
     }
   } else if (PyExceptionInstance_Check(exc)) {
@@ -46,6 +50,11 @@ bool raise_exception(PyObject* exc, PyObject* cause) {
     if (PyExceptionClass_Check(cause)) {
       fixed = PyObject_CallNoArgs(cause);
       if (fixed == nullptr) return fail();
+      if (cpython::kChecksMadeCause && !PyExceptionInstance_Check(fixed)) {
+        PyErr_Format(PyExc_TypeError, kNotAnException, cause, Py_TYPE(fixed));
+        Py_DECREF(fixed);
+        return fail();
+      }
       Py_DECREF(cause);
     } else if (PyExceptionInstance_Check(cause)) {
       fixed = cause;

@@ -474,7 +474,8 @@ INST(StoreAttrValue) {
 INST(StoreAttrValues) {
   PyObject* owner = TOP;
   AttrEntry* entry = find_attr(Py_TYPE(owner), NAME_OF(ip));
-  if (unlikely(entry == nullptr || !entry->generic_setattr || entry->kind > AttrKind::kNonData || entry->mutable_descriptor || !entry->inline_values)) {
+  if (unlikely(entry == nullptr || !entry->generic_setattr || entry->kind > AttrKind::kNonData || entry->set_only || entry->mutable_descriptor ||
+               !entry->inline_values)) {
     MISS(StoreAttr);
   }
   PyDictValues* values = cpython::writable_values(owner);

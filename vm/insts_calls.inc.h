@@ -466,6 +466,20 @@ INST(CallIsInstance) {
   DROP(cls);
   NEXT_CHECKED();
 }
+// cache[1] is the C function that does what the type does with one argument.
+INST(CallConvert) {
+  PyObject** base = sp - ip->arg - 2;
+  if (unlikely(!IS_LONE(base, reinterpret_cast<PyObject*>(ip->cache[0])) || ip->arg != 1)) MISS(Call);
+  SYNC();
+  PyObject* object = TOP;
+  PyObject* value = reinterpret_cast<unaryfunc>(ip->cache[1])(object);
+  if (unlikely(value == nullptr)) goto error;
+  sp = base;
+  PUSH(value);
+  Py_DECREF(reinterpret_cast<PyObject*>(ip->cache[0]));
+  DROP(object);
+  NEXT_CHECKED();
+}
 INST(CallType1) {
   PyObject** base = sp - ip->arg - 2;
   if (unlikely(!IS_LONE(base, reinterpret_cast<PyObject*>(&PyType_Type)) || ip->arg != 1)) MISS(Call);

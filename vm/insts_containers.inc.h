@@ -83,7 +83,8 @@ INST(BuildString) {
   PUSH(text);
   NEXT();
 }
-INST(BuildSlice) {
+INST(BuildSlice)
+generic_BuildSlice : {
   SYNC();
   PyObject* step = ip->arg == 3 ? POP() : nullptr;
   PyObject *stop = POP(), *start = POP();
@@ -94,6 +95,36 @@ INST(BuildSlice) {
   if (unlikely(slice == nullptr)) goto error;
   PUSH(slice);
   NEXT();
+}
+// Slices of exact lists, without the slice object. Anything else executes BuildSlice alone.
+INST(SliceSubscr) {
+  PyObject *list = sp[-3], *start = SECOND, *stop = TOP;
+  Py_ssize_t from, to;
+  if (unlikely(!PyList_CheckExact(list) || !slice_of(start, stop, PyList_GET_SIZE(list), &from, &to))) goto generic_BuildSlice;
+  SYNC();
+  PyObject* part = PyList_GetSlice(list, from, to);
+  if (unlikely(part == nullptr)) goto error;
+  sp -= 2;
+  TOP = part;
+  DROP(list);
+  DROP(start);
+  DROP(stop);
+  NEXT_AFTER(2);
+}
+INST(SliceStore) {
+  PyObject *value = sp[-4], *list = sp[-3], *start = SECOND, *stop = TOP;
+  Py_ssize_t from, to;
+  if (unlikely(!PyList_CheckExact(list) || !slice_of(start, stop, PyList_GET_SIZE(list), &from, &to))) goto generic_BuildSlice;
+  if (unlikely(!PyList_CheckExact(value) && !PyTuple_CheckExact(value))) goto generic_BuildSlice;  // may run code, or is no iterable
+  SYNC();
+  const int status = PyList_SetSlice(list, from, to, value);
+  sp -= 4;
+  DROP(value);
+  DROP(list);
+  DROP(start);
+  DROP(stop);
+  if (unlikely(status != 0)) goto error;
+  NEXT_AFTER(2);
 }
 INST(FormatValue) {
   SYNC();

@@ -18,42 +18,37 @@ INST(JumpBackward) {
   DISPATCH();
 }
 
-INST(PopJumpIfFalse) {
-  PyObject* value = TOP;
-  if (value == Py_True) {
-    --sp;
-    cpython::drop_singleton(value);
-    NEXT();
+#define POP_JUMP_IF(Name, wanted)                        \
+  INST(Name) {                                           \
+    PyObject* value = TOP;                               \
+    if (value == ((wanted) ? Py_False : Py_True)) {      \
+      --sp;                                              \
+      cpython::drop_singleton(value);                    \
+      NEXT();                                            \
+    }                                                    \
+    if (value == ((wanted) ? Py_True : Py_False)) {      \
+      --sp;                                              \
+      cpython::drop_singleton(value);                    \
+      TAKE_JUMP();                                       \
+    }                                                    \
+    truth = quick_truth(value);                          \
+    if (unlikely(truth < 0)) goto ask_method;            \
+    --sp;                                                \
+    DROP(value);                                         \
+    if ((truth != 0) == (wanted)) TAKE_JUMP();           \
+    NEXT();                                              \
   }
-  if (value == Py_False || value == Py_None) {
-    --sp;
-    cpython::drop_singleton(value);
-    TAKE_JUMP();
-  }
-  goto ask_truth;
-}
-INST(PopJumpIfTrue) {
-  PyObject* value = TOP;
-  if (value == Py_False || value == Py_None) {
-    --sp;
-    cpython::drop_singleton(value);
-    NEXT();
-  }
-  if (value == Py_True) {
-    --sp;
-    cpython::drop_singleton(value);
-    TAKE_JUMP();
-  }
-  goto ask_truth;
-}
+POP_JUMP_IF(PopJumpIfFalse, false)
+POP_JUMP_IF(PopJumpIfTrue, true)
 INST(JumpIfFalseOrPop) goto ask_truth;
 INST(JumpIfTrueOrPop) goto ask_truth;
 
 // Decides ip by the truth of the top.
-ask_truth : {
-  PyObject* object = TOP;
-  truth = quick_truth(object);
+ask_truth:
+  truth = quick_truth(TOP);
   if (likely(truth >= 0)) goto decide;
+ask_method : {
+  PyObject* object = TOP;
   SYNC();
   PyTypeObject* type = Py_TYPE(object);
   if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 && CAN_INLINE()) {

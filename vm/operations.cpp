@@ -187,7 +187,7 @@ bool setup_annotations(cpython::Frame* frame) {
 }
 
 PyObject* import_name(PyThreadState* tstate, cpython::Frame* frame, PyObject* name, PyObject* fromlist, PyObject* level) {
-  PyObject* import = cpython::kImportFromAnyBuiltins ? load_from_mapping(frame->f_builtins, g_names.n_import)
+  PyObject* import = cpython::imports_from_any_builtins() ? load_from_mapping(frame->f_builtins, g_names.n_import)
                                                      : Py_XNewRef(PyDict_GetItemWithError(frame->f_builtins, g_names.n_import));
   if (import == nullptr) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_ImportError, "__import__ not found");

@@ -230,7 +230,7 @@ void specialise_store_attr(Inst* inst, PyObject* owner) {
     inst->cache[0] = pack(entry->version, static_cast<uint32_t>(entry->offset));
     return choose(inst, Form::kStoreAttrSlot);
   }
-  if (entry->kind > AttrKind::kNonData) return give_up(inst);
+  if (entry->kind > AttrKind::kNonData || entry->set_only) return give_up(inst);
   if (!entry->inline_values || cpython::writable_values(owner) == nullptr) {
     const Py_ssize_t offset = cpython::has_managed_dict(type) ? 0 : type->tp_dictoffset;
     PyObject* dict = cpython::has_managed_dict(type) || offset > 0 ? cpython::dict_at(owner, offset) : nullptr;
@@ -508,6 +508,12 @@ void specialise_call(Inst* inst, PyObject** base) {
     if (method->ml_flags == METH_FASTCALL) return choose(inst, Form::kCallMethodFast);
   } else if (PyType_Check(callable)) {
     if (callable == reinterpret_cast<PyObject*>(&PyType_Type) && total == 1 && !callee.has_self) return choose(inst, Form::kCallType1);
+    const bool is_str = callable == reinterpret_cast<PyObject*>(&PyUnicode_Type);
+    if ((is_str || callable == reinterpret_cast<PyObject*>(&PyLong_Type)) && total == 1 && !callee.has_self) {
+      inst->cache[0] = reinterpret_cast<uint64_t>(callable);
+      inst->cache[1] = reinterpret_cast<uint64_t>(is_str ? PyObject_Str : PyNumber_Long);
+      return choose(inst, Form::kCallConvert);
+    }
     if (!callee.has_self && choose_class_call(inst, reinterpret_cast<PyTypeObject*>(callable))) return;
     if (is_python_class(callable)) return give_up(inst);
   }

@@ -206,7 +206,8 @@ inline bool own_items(PyObject*) { return true; }
 inline uint32_t current_version(const PyTypeObject* type) {
   return (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
 }
-inline constexpr bool kImportFromAnyBuiltins = false;  // __builtins__ need not be a dict to have __import__
+inline bool imports_from_any_builtins() { return false; }  // __builtins__ need not be a dict to have __import__
+inline constexpr bool kChecksMadeCause = false;  // `raise ... from` a class whose instances are no exceptions
 inline PyObject* import_function(PyThreadState* tstate) { return tstate->interp->import_func; }
 inline int optional_attribute(PyObject* object, PyObject* name, PyObject** value) { return _PyObject_LookupAttr(object, name, value); }
 inline int int_argument(PyObject* object) { return _PyLong_AsInt(object); }

@@ -155,7 +155,8 @@ inline PyDictValues* writable_values(PyObject* object) {
 // Makes an instance's dict the only place of its items: its version tells of every change then. false where that cannot be.
 bool own_items(PyObject* dict);
 inline uint32_t current_version(const PyTypeObject* type) { return type->tp_version_tag; }  // 0: none
-inline constexpr bool kImportFromAnyBuiltins = true;  // __builtins__ need not be a dict to have __import__
+inline bool imports_from_any_builtins() { return true; }  // __builtins__ need not be a dict to have __import__
+inline constexpr bool kChecksMadeCause = true;  // `raise ... from` a class whose instances are no exceptions
 inline PyObject* import_function(PyThreadState* tstate) { return tstate->interp->imports.import_func; }
 inline int optional_attribute(PyObject* object, PyObject* name, PyObject** value) { return PyObject_GetOptionalAttr(object, name, value); }
 inline int int_argument(PyObject* object) { return PyLong_AsInt(object); }
