@@ -159,12 +159,17 @@ void fill(Code* decoded, Inst* insts, bool plain) {
 void fuse(Inst* insts, int count) {
   const auto is = [&](int i, Op op) { return i < count && insts[i].op == static_cast<uint16_t>(op); };
   const auto is_branch = [&](int i) { return is(i, Op::kPopJumpIfFalse) || is(i, Op::kPopJumpIfTrue); };
+  const auto is_load = [&](int i) { return is(i, Op::kLoadFast) || is(i, Op::kLoadConst); };
   for (int i = 0; i + 1 < count;) {
     int length = 1;
     if (is(i, Op::kLoadFast) && is(i + 1, Op::kLoadFast) && is(i + 2, Op::kBinaryOp)) {
       set_form(&insts[i], Form::kBinaryLL), length = 3;
     } else if (is(i, Op::kLoadFast) && is(i + 1, Op::kLoadConst) && is(i + 2, Op::kBinaryOp)) {
       set_form(&insts[i], Form::kBinaryLC), length = 3;
+    } else if (is(i, Op::kLoadFast) && is_load(i + 1) && is(i + 2, Op::kCompareOp) && (is_branch(i + 3) || (is(i + 3, Op::kToBool) && is_branch(i + 4)))) {
+      set_form(&insts[i], is(i + 1, Op::kLoadFast) ? Form::kCompareLL : Form::kCompareLC), length = 2;
+    } else if (is(i, Op::kLoadFast) && is_load(i + 1) && is(i + 2, Op::kBinarySubscr)) {
+      set_form(&insts[i], is(i + 1, Op::kLoadFast) ? Form::kSubscrLL : Form::kSubscrLC), length = 2;
     } else if (is(i, Op::kCompareOp) && is_branch(i + 1)) {
       set_form(&insts[i], Form::kCompareJump), length = 2;
     } else if (is(i, Op::kCompareOp) && is(i + 1, Op::kToBool) && is_branch(i + 2)) {

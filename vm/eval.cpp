@@ -231,6 +231,19 @@ bool __attribute__((noinline)) recover_slot(PyInterpreterState* interp) {
 
 #define INST(Name) inst_##Name:
 
+// Forms that start with a LoadFast and load their second operand too.
+#define RIGHT_LOCAL LOCAL(ip[1].arg)
+#define RIGHT_CONST reinterpret_cast<PyObject*>(ip[1].cache[0])
+#define CHOOSE_LOCALS(Name, second, specialise)                                                     \
+  INST(Name) {                                                                                      \
+    PyObject *left = LOCAL(ip->arg), *right = second;                                               \
+    if (left != nullptr && right != nullptr && LOOKS()) {                                           \
+      specialise;                                                                                   \
+      DISPATCH();                                                                                   \
+    }                                                                                               \
+    goto generic_LoadFast;                                                                          \
+  }
+
 PyObject* evaluate_frame(PyThreadState* tstate, Frame* frame, int throwing) {
   static const void* const labels[] = {
 #define GENERIC(name, effect, text) &&inst_##name,

@@ -572,6 +572,27 @@ INST(SubscrListInt) {
   DROP(list);
   NEXT();
 }
+// Container and key loaded here: no reference is taken.
+#define SUBSCR_LOCAL(Name, second)                                                                                    \
+  INST(Name) {                                                                                                        \
+    PyObject *container = LOCAL(ip->arg), *key = second;                                                              \
+    if (unlikely(container == nullptr || key == nullptr)) goto generic_LoadFast;                                      \
+    const bool is_list = PyList_CheckExact(container);                                                                \
+    if (unlikely((!is_list && !PyTuple_CheckExact(container)) || !PyLong_CheckExact(key) || !cpython::is_compact_int(key))) { \
+      MISS_FUSED(LoadFast);                                                                                           \
+    }                                                                                                                 \
+    Py_ssize_t index = cpython::compact_int(key);                                                                     \
+    if (index < 0) index += Py_SIZE(container);                                                                       \
+    if (unlikely(static_cast<size_t>(index) >= static_cast<size_t>(Py_SIZE(container)))) goto generic_LoadFast;       \
+    PyObject* value = is_list ? PyList_GET_ITEM(container, index) : PyTuple_GET_ITEM(container, index);               \
+    Py_INCREF(value);                                                                                                 \
+    PUSH(value);                                                                                                      \
+    NEXT_AFTER(3);                                                                                                    \
+  }
+CHOOSE_LOCALS(SubscrLL, RIGHT_LOCAL, specialise_subscr_locals(ip, left, right, false))
+CHOOSE_LOCALS(SubscrLC, RIGHT_CONST, specialise_subscr_locals(ip, left, right, true))
+SUBSCR_LOCAL(SubscrLLInt, RIGHT_LOCAL)
+SUBSCR_LOCAL(SubscrLCInt, RIGHT_CONST)
 INST(SubscrTupleInt) {
   PyObject *tuple = SECOND, *key = TOP;
   if (unlikely(!PyTuple_CheckExact(tuple) || !PyLong_CheckExact(key) || !cpython::is_compact_int(key))) MISS(BinarySubscr);

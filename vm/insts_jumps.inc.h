@@ -197,6 +197,24 @@ INST(ForIterList) {
   }
   goto end_loop;
 }
+INST(ForIterListStore) {
+  auto* iterator = reinterpret_cast<ListIterator*>(TOP);
+  if (unlikely(Py_TYPE(TOP) != g_list_iterator)) MISS(ForIter);
+  PyObject* list = iterator->sequence;
+  if (likely(list != nullptr)) {
+    if (likely(iterator->index < PyList_GET_SIZE(list))) {
+      PyObject* old = LOCAL(ip[1].arg);
+      LOCAL(ip[1].arg) = Py_NewRef(PyList_GET_ITEM(list, iterator->index++));
+      ++ip;
+      XDROP(old);
+      NEXT();
+    }
+    iterator->sequence = nullptr;
+    iterator->index = -1;
+    DROP(list);
+  }
+  goto end_loop;
+}
 INST(ForIterTuple) {
   auto* iterator = reinterpret_cast<ListIterator*>(TOP);
   if (unlikely(Py_TYPE(TOP) != g_tuple_iterator)) MISS(ForIter);

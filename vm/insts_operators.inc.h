@@ -195,24 +195,8 @@ INST(AppendStr) {
 }
 
 // Locals as operands: no reference is taken. Anything unexpected executes the LoadFast alone.
-INST(BinaryLL) {
-  PyObject *left = LOCAL(ip->arg), *right = LOCAL(ip[1].arg);
-  if (left != nullptr && right != nullptr && LOOKS()) {
-    specialise_binary_locals(ip, left, right, ip[2].arg, false);
-    DISPATCH();
-  }
-  goto generic_LoadFast;
-}
-INST(BinaryLC) {
-  PyObject *left = LOCAL(ip->arg), *right = reinterpret_cast<PyObject*>(ip[1].cache[0]);
-  if (left != nullptr && LOOKS()) {
-    specialise_binary_locals(ip, left, right, ip[2].arg, true);
-    DISPATCH();
-  }
-  goto generic_LoadFast;
-}
-#define RIGHT_LOCAL LOCAL(ip[1].arg)
-#define RIGHT_CONST reinterpret_cast<PyObject*>(ip[1].cache[0])
+CHOOSE_LOCALS(BinaryLL, RIGHT_LOCAL, specialise_binary_locals(ip, left, right, ip[2].arg, false))
+CHOOSE_LOCALS(BinaryLC, RIGHT_CONST, specialise_binary_locals(ip, left, right, ip[2].arg, true))
 #define LOCAL_FLOAT_OP(Name, second, expression)                                             \
   INST(Name) {                                                                               \
     PyObject *left = LOCAL(ip->arg), *right = second;                                        \
@@ -360,6 +344,31 @@ INST(CompareJumpStr) {
   DROP(right);
   BRANCH(equal == (ip->arg == Py_EQ));
 }
+
+// The same with both operands loaded here: no reference is taken. Anything unexpected executes the LoadFast alone.
+#define COMPARE_LOCAL_INTS(Name, second)                                                            \
+  INST(Name) {                                                                                      \
+    PyObject *left = LOCAL(ip->arg), *right = second;                                               \
+    long a, b;                                                                                      \
+    if (unlikely(left == nullptr || right == nullptr)) goto generic_LoadFast;                       \
+    if (!BOTH_SMALL(left, right, a, b)) MISS_FUSED(LoadFast);                                       \
+    ip += 2;                                                                                        \
+    BRANCH(compare_longs(ip->arg, a, b));                                                           \
+  }
+#define COMPARE_LOCAL_FLOATS(Name, second)                                                          \
+  INST(Name) {                                                                                      \
+    PyObject *left = LOCAL(ip->arg), *right = second;                                               \
+    if (unlikely(left == nullptr || right == nullptr)) goto generic_LoadFast;                       \
+    if (!BOTH_FLOATS(left, right)) MISS_FUSED(LoadFast);                                            \
+    ip += 2;                                                                                        \
+    BRANCH(compare_doubles(ip->arg, float_of(left), float_of(right)));                              \
+  }
+CHOOSE_LOCALS(CompareLL, RIGHT_LOCAL, specialise_compare_locals(ip, left, right, false))
+CHOOSE_LOCALS(CompareLC, RIGHT_CONST, specialise_compare_locals(ip, left, right, true))
+COMPARE_LOCAL_INTS(CompareLLInt, RIGHT_LOCAL)
+COMPARE_LOCAL_INTS(CompareLCInt, RIGHT_CONST)
+COMPARE_LOCAL_FLOATS(CompareLLFloat, RIGHT_LOCAL)
+COMPARE_LOCAL_FLOATS(CompareLCFloat, RIGHT_CONST)
 
 INST(IsOp) {
   PyObject *right = POP(), *left = TOP;

@@ -323,6 +323,19 @@ void specialise_compare(Inst* inst, PyObject* left, PyObject* right, bool jump) 
   give_up(inst);
 }
 
+void specialise_compare_locals(Inst* inst, PyObject* left, PyObject* right, bool constant) {
+  if (both_short(left, right)) return choose(inst, constant ? Form::kCompareLCInt : Form::kCompareLLInt);
+  if (PyFloat_CheckExact(left) && PyFloat_CheckExact(right)) return choose(inst, constant ? Form::kCompareLCFloat : Form::kCompareLLFloat);
+  choose(inst, constant ? Form::kLoadFastLoadConst : Form::kLoadFastLoadFast);
+}
+
+void specialise_subscr_locals(Inst* inst, PyObject* container, PyObject* key, bool constant) {
+  if ((PyList_CheckExact(container) || PyTuple_CheckExact(container)) && PyLong_CheckExact(key)) {
+    return choose(inst, constant ? Form::kSubscrLCInt : Form::kSubscrLLInt);
+  }
+  choose(inst, constant ? Form::kLoadFastLoadConst : Form::kLoadFastLoadFast);
+}
+
 void specialise_subscr(Inst* inst, PyObject* container, PyObject* key) {
   if (PyDict_CheckExact(container)) return choose(inst, Form::kSubscrDict);
   if (PyLong_CheckExact(key)) {
@@ -377,7 +390,7 @@ void specialise_for_iter(Inst* inst, PyObject* iterator) {
   if (type == g_range_iterator) {
     return choose(inst, is_op(inst + 1, Op::kStoreFast) ? Form::kForIterRangeStore : Form::kForIterRange);
   }
-  if (type == g_list_iterator) return choose(inst, Form::kForIterList);
+  if (type == g_list_iterator) return choose(inst, is_op(inst + 1, Op::kStoreFast) ? Form::kForIterListStore : Form::kForIterList);
   if (type == g_tuple_iterator) return choose(inst, Form::kForIterTuple);
   if (type == &PyGen_Type) return choose(inst, Form::kForIterGenerator);
   if (type->tp_iternext == cpython::g_slots.iternext) return give_up(inst);

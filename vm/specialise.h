@@ -22,6 +22,8 @@ void specialise_load_method(Inst* inst, PyObject* owner);
 void specialise_store_attr(Inst* inst, PyObject* owner);
 void specialise_binary_op(Inst* inst, PyObject* left, PyObject* right, PyObject** locals);
 void specialise_binary_locals(Inst* inst, PyObject* left, PyObject* right, int op, bool constant);
+void specialise_compare_locals(Inst* inst, PyObject* left, PyObject* right, bool constant);
+void specialise_subscr_locals(Inst* inst, PyObject* container, PyObject* key, bool constant);
 void specialise_compare(Inst* inst, PyObject* left, PyObject* right, bool jump);
 void specialise_subscr(Inst* inst, PyObject* container, PyObject* key);
 void specialise_store_subscr(Inst* inst, PyObject* container, PyObject* key);
