@@ -18,6 +18,7 @@ LOCALS = ("a", "b", "c", "d", "i", "f", "o", "l")
 CONSTANTS = (0, 1, 2, -1, 3.5, "x", "yz", (1, 2), 1 << 59, None, True, 0.5)
 NAMES = ("G0", "O0", "a", "m0", "len", "zz", "abs", "append")
 BINARY = (0, 1, 2, 6, 7, 10, 11, 12, 13, 14, 15, 19, 20, 23, 25)
+ENTERS = {"CALL", "PRECALL", "LOAD_ATTR", "BINARY_SUBSCR", "LOAD_METHOD"}
 UNARY = ("UNARY_NEGATIVE", "UNARY_NOT", "UNARY_INVERT")
 
 
@@ -26,11 +27,12 @@ class Maker:
 
     def __init__(self, rng):
         self.rng, self.rows, self.depth, self.labels = rng, [], 0, 0
+        self.values = 1000  # how deep the stack has nothing but values: a call's NULL stands above
         self.handlers = [None]  # [label, depth, lasti], innermost last
 
     def emit(self, name, arg=0, target="", change=None):
         # An exception goes to the innermost handler whose values stay on the stack.
-        left = self.depth - codes.pops(Inst(name, arg))
+        left = min(self.depth - codes.pops(Inst(name, arg)), self.values)
         handler = next((handler for handler in reversed(self.handlers) if handler is None or handler[1] <= left), None)
         self.rows.append(["", name, arg, target, handler])
         self.depth += codes.effect(Inst(name, arg), False) if change is None else change
@@ -120,6 +122,7 @@ class Maker:
         """Of a local, a method or a builtin, with what is on the stack as an argument."""
         count = self.rng.randrange(3)
         way = self.rng.randrange(3)
+        self.values = self.depth
         if way == 0:
             self.emit("LOAD_GLOBAL", NAMES.index(self.rng.choice(("len", "abs"))) << 1 | 1)
         elif way == 1:
@@ -136,6 +139,7 @@ class Maker:
         if not SINCE_312:
             self.emit("PRECALL", count)
         self.emit("CALL", count)
+        self.values = 1000
 
     # ---- control
 
@@ -207,12 +211,14 @@ class Maker:
         handler, end = self.label(), self.label()
         outer = self.handlers[-1]
         kept = self.rng.randint(0, self.depth)
-        lasti = self.rng.random() < 0.5
-        base = self.depth
-        self.handlers.append([handler, kept, lasti])
+        base, start = self.depth, len(self.rows)
+        entry = [handler, kept, False]
+        self.handlers.append(entry)
         for _ in range(self.rng.randint(1, 3)):
             self.step()
         self.handlers.pop()
+        # Of what may enter a Python frame, CPython pushes the instruction or the end of its cache, as it was entered.
+        lasti = entry[2] = self.rng.random() < 0.5 and not any(row[1] in ENTERS for row in self.rows[start:])
         self.level(base)
         self.emit("JUMP_FORWARD", 0, end)
         self.here(handler)

@@ -162,8 +162,10 @@ class Changer:
         inst.name, inst.arg = "LOAD_FAST_CHECK" if SINCE_312 else "LOAD_FAST", self.rng.choice(own)
 
     def other_constant(self):
-        self.insts[self.place(lambda inst: inst.name in ("LOAD_CONST", "RETURN_CONST") and not self.is_special(inst.arg))].arg = \
-            self.rng.choice([k for k in range(len(self.body.code.co_consts)) if not self.is_special(k)])
+        inst = self.insts[self.place(lambda inst: inst.name in ("LOAD_CONST", "RETURN_CONST") and not self.is_special(inst.arg))]
+        if any(after.name == "SEND" for after in self.insts[self.insts.index(inst):][1:2]):  # nothing but None starts a generator
+            raise LookupError
+        inst.arg = self.rng.choice([k for k in range(len(self.body.code.co_consts)) if not self.is_special(k)])
 
     def is_special(self, number):
         """Constants that only certain instructions may see: code and tuples of names."""
