@@ -34,6 +34,8 @@ size_t form_of(const void* handler) {
   return forms.at(handler);
 }
 
+std::string shown(size_t form) { return std::string(kFormNames[form]) + (form < static_cast<size_t>(Form::kGenericCount) ? "" : "*"); }
+
 std::string type_name(PyObject* object) { return object == nullptr ? "NULL" : Py_TYPE(object)->tp_name; }
 
 std::string callee(const Inst* call, PyObject** sp) {
@@ -112,9 +114,9 @@ std::string counted() {
     uint64_t count = 0;
     for (size_t before = 0; before < kForms; ++before) {
       count += g_pairs[before][form];
-      if (g_pairs[before][form] != 0) pairs.emplace_back(g_pairs[before][form], std::string(kFormNames[before]) + " " + std::string(kFormNames[form]));
+      if (g_pairs[before][form] != 0) pairs.emplace_back(g_pairs[before][form], shown(before) + " " + shown(form));
     }
-    if (count != 0) forms.emplace_back(count, std::string(kFormNames[form]) + (form < static_cast<size_t>(Form::kGenericCount) ? "" : "*"));
+    if (count != 0) forms.emplace_back(count, shown(form));
     total += count;
   }
   if (total == 0) return {};

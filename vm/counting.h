@@ -4,7 +4,7 @@
 //   which, and for a generic form that could be specialised what its operands are. The evaluator proper pays nothing for it.
 // Inputs: dispatches. Outputs: counted() of vm.h, a text of three tables, the most frequent first.
 // Invariants: everything under the GIL; nothing here runs Python code or changes an object.
-// Tests: tests/vm/test_counting.py.
+// Tests: tests/launcher/test_options.py.
 #pragma once
 
 #include "vm/decode.h"

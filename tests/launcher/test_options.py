@@ -42,6 +42,17 @@ class Options(CompareCase):
         outcome = run(DYNVM, ["--hot", "3", "-X", "dev", "--jit=on", "-c", "import sys; print(sys.argv, sys.orig_argv[1:])", "--stats"])
         self.assertEqual(outcome.stdout, "['-c', '--stats'] ['-X', 'dev', '-c', 'import sys; print(sys.argv, sys.orig_argv[1:])', '--stats']\n")
 
+    def test_counted_instructions(self):
+        text = "def f(a, b):\n  return a + b\nfor i in range(500): f(i, 2.5)\nfor i in range(300): [] @ b if i < 0 else {1} | {2}"
+        outcome = run(DYNVM, ["--dump=pairs", "-c", text])
+        self.assertEqual((outcome.status, outcome.stdout), (0, ""))
+        forms, pairs, operands = (outcome.stderr.split(title)[1] for title in ("\nforms:\n", "\npairs:\n", "\noperands of generic forms:\n"))
+        calls = int(re.search(r"(\d+) +[\d.]+ %  CallPythonExact\*\n", forms)[1])
+        self.assertTrue(400 < calls < 500, calls)  # a few were looked at first
+        self.assertIn("BinarySlot*\n", forms)
+        self.assertRegex(pairs, r"\d+ +[\d.]+ %  CallPythonExact\* ")
+        self.assertRegex(operands, r"\d+ +[\d.]+ %  BinaryOp 7 set set\n")
+
     def test_environment(self):
         outcome = run(DYNVM, ["-c", "pass"], env={"DYNVM_OPTIONS": "--stats"})
         self.assertIn("traces", outcome.stderr)
