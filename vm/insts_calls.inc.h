@@ -195,23 +195,6 @@ INST(CallPythonAny) {
   sp = base;
   START_FRAME(target, Continuation::kPush);
 }
-INST(CallPythonDefaults) {
-  PyObject** base = sp - ip->arg - 2;
-  const cpython::Callee callee(base);
-  PyObject* callable = *callee.slot;
-  auto* target = reinterpret_cast<Code*>(ip->cache[0]);
-  auto* function = reinterpret_cast<PyFunctionObject*>(callable);
-  const int given = static_cast<int>(sp - callee.arguments);
-  const int missing = target->argcount - given;
-  if (!IS_FUNCTION_OF(callable, target) || unlikely(missing < 0 || !HAS_DEFAULTS(function, missing))) MISS(Call);
-  SYNC();
-  entered = allocate_frame(tstate, function, target);
-  if (unlikely(entered == nullptr)) goto error;
-  cpython::drop_shared(callable);
-  FILL_LOCALS(function, target, 0, callee.arguments, given);
-  sp = base;
-  START_FRAME(target, Continuation::kPush);
-}
 INST(CallBoundMethod) {
   PyObject** base = sp - ip->arg - 2;
   const cpython::Callee callee(base);

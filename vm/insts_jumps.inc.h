@@ -182,39 +182,32 @@ INST(ForIterRangeStore) {
   XDROP(old);
   NEXT_AFTER(2);
 }
-INST(ForIterList) {
-  auto* iterator = reinterpret_cast<ListIterator*>(TOP);
-  if (unlikely(Py_TYPE(TOP) != g_list_iterator)) MISS(ForIter);
-  PyObject* list = iterator->sequence;
-  if (likely(list != nullptr)) {
-    if (likely(iterator->index < PyList_GET_SIZE(list))) {
-      PUSH(Py_NewRef(PyList_GET_ITEM(list, iterator->index++)));
-      NEXT();
-    }
-    iterator->sequence = nullptr;
-    iterator->index = -1;
-    DROP(list);
+#define FOR_LIST(Name, take)                                                                 \
+  INST(Name) {                                                                               \
+    auto* iterator = reinterpret_cast<ListIterator*>(TOP);                                   \
+    if (unlikely(Py_TYPE(TOP) != g_list_iterator)) MISS(ForIter);                            \
+    PyObject* list = iterator->sequence;                                                     \
+    if (likely(list != nullptr)) {                                                           \
+      if (likely(iterator->index < PyList_GET_SIZE(list))) {                                 \
+        PyObject* item = Py_NewRef(PyList_GET_ITEM(list, iterator->index++));                \
+        take;                                                                                \
+        NEXT();                                                                              \
+      }                                                                                      \
+      iterator->sequence = nullptr;                                                          \
+      iterator->index = -1;                                                                  \
+      DROP(list);                                                                            \
+    }                                                                                        \
+    goto end_loop;                                                                           \
   }
-  goto end_loop;
-}
-INST(ForIterListStore) {
-  auto* iterator = reinterpret_cast<ListIterator*>(TOP);
-  if (unlikely(Py_TYPE(TOP) != g_list_iterator)) MISS(ForIter);
-  PyObject* list = iterator->sequence;
-  if (likely(list != nullptr)) {
-    if (likely(iterator->index < PyList_GET_SIZE(list))) {
-      PyObject* old = LOCAL(ip[1].arg);
-      LOCAL(ip[1].arg) = Py_NewRef(PyList_GET_ITEM(list, iterator->index++));
-      ++ip;
-      XDROP(old);
-      NEXT();
-    }
-    iterator->sequence = nullptr;
-    iterator->index = -1;
-    DROP(list);
-  }
-  goto end_loop;
-}
+#define STORE_ITEM()                 \
+  do {                               \
+    ++ip;                            \
+    PyObject* old = LOCAL(ip->arg);  \
+    LOCAL(ip->arg) = item;           \
+    XDROP(old);                      \
+  } while (0)
+FOR_LIST(ForIterList, PUSH(item))
+FOR_LIST(ForIterListStore, STORE_ITEM())
 INST(ForIterTuple) {
   auto* iterator = reinterpret_cast<ListIterator*>(TOP);
   if (unlikely(Py_TYPE(TOP) != g_tuple_iterator)) MISS(ForIter);

@@ -405,7 +405,7 @@ void specialise_for_iter(Inst* inst, PyObject* iterator) {
 namespace {
 
 // The specialised form for a call that enters a Python function; `given` arguments, self included.
-bool choose_python_call(Inst* inst, PyObject* callable, int given, Form exact, Form with_defaults) {
+bool choose_python_call(Inst* inst, PyObject* callable, int given, bool bound) {
   if (Py_TYPE(callable) != &PyFunction_Type) return false;
   auto* function = reinterpret_cast<PyFunctionObject*>(callable);
   Code* code = code_for(reinterpret_cast<PyCodeObject*>(function->func_code));
@@ -416,10 +416,9 @@ bool choose_python_call(Inst* inst, PyObject* callable, int given, Form exact, F
   const int missing = code->argcount - given;
   const Py_ssize_t defaults = function->func_defaults == nullptr ? 0 : PyTuple_GET_SIZE(function->func_defaults);
   if (!code->simple || missing < 0 || missing > defaults) return false;
-  const bool several = inst->cache[0] != 0 && inst->cache[0] != reinterpret_cast<uint64_t>(code) && exact == Form::kCallPythonExact;
+  const bool several = inst->cache[0] != 0 && inst->cache[0] != reinterpret_cast<uint64_t>(code);
   inst->cache[0] = reinterpret_cast<uint64_t>(code);
-  if (several) return choose(inst, Form::kCallPythonAny), true;
-  choose(inst, missing == 0 ? exact : with_defaults);
+  choose(inst, bound ? Form::kCallBoundMethod : several || missing != 0 ? Form::kCallPythonAny : Form::kCallPythonExact);
   return true;
 }
 
@@ -500,11 +499,11 @@ void specialise_call(Inst* inst, PyObject** base) {
     return chosen ? void() : give_up(inst);
   }
   if (type == &PyFunction_Type) {
-    return choose_python_call(inst, callable, total, Form::kCallPythonExact, Form::kCallPythonDefaults) ? void() : give_up(inst);
+    return choose_python_call(inst, callable, total, false) ? void() : give_up(inst);
   }
   if (type == &PyMethod_Type) {
     PyObject* function = reinterpret_cast<PyMethodObject*>(callable)->im_func;
-    if (!callee.has_self && choose_python_call(inst, function, total + 1, Form::kCallBoundMethod, Form::kCallBoundMethod)) return;
+    if (!callee.has_self && choose_python_call(inst, function, total + 1, true)) return;
     return give_up(inst);
   }
   if (type == &PyCFunction_Type) {
