@@ -19,6 +19,7 @@
 #include "vm/attr_cache.h"
 #include "vm/counting.h"
 #include "vm/frames.h"
+#include "vm/operands.h"
 #include "vm/operations.h"
 #include "vm/specialise.h"
 
@@ -35,78 +36,6 @@ const void* const* g_label_table = nullptr;
 #endif
 
 namespace {
-
-struct ListIterator {  // listiterobject and tupleiterobject share the layout
-  PyObject_HEAD
-  Py_ssize_t index;
-  PyObject* sequence;
-};
-
-inline double float_of(PyObject* object) { return reinterpret_cast<PyFloatObject*>(object)->ob_fval; }
-
-// Value of an exact float or small int.
-inline bool number_of(PyObject* object, double* value) {
-  if (PyFloat_CheckExact(object)) {
-    *value = float_of(object);
-    return true;
-  }
-  long number;
-  if (!PyLong_CheckExact(object) || !cpython::short_int(object, &number)) return false;
-  *value = static_cast<double>(number);
-  return true;
-}
-
-// Bounds of a slice with step 1 of a sequence of that size; false where they are not small ints or None.
-inline bool slice_of(PyObject* start, PyObject* stop, Py_ssize_t size, Py_ssize_t* from, Py_ssize_t* to) {
-  const auto bound = [size](PyObject* given, Py_ssize_t missing, Py_ssize_t* at) {
-    long number = missing;
-    if (given != Py_None && (!PyLong_CheckExact(given) || !cpython::short_int(given, &number))) return false;
-    if (number < 0) number = number + size < 0 ? 0 : number + size;
-    *at = number > size ? size : number;
-    return true;
-  };
-  if (!bound(start, 0, from) || !bound(stop, size, to)) return false;
-  if (*to < *from) *to = *from;
-  return true;
-}
-
-// Truth without a call: 1, 0, or -1 where a method must be asked.
-inline int quick_truth(PyObject* object) {
-  if (object == Py_True) return 1;
-  if (object == Py_False || object == Py_None) return 0;
-  PyTypeObject* type = Py_TYPE(object);
-  if (type == &PyUnicode_Type) return PyUnicode_GET_LENGTH(object) != 0;
-  if (type == &PyLong_Type) return !cpython::int_is_zero(object);
-  if (type == &PyDict_Type) return reinterpret_cast<PyDictObject*>(object)->ma_used != 0;
-  if (type == &PyList_Type || type == &PyTuple_Type) return Py_SIZE(object) != 0;
-  if (type->tp_as_number == nullptr || type->tp_as_number->nb_bool == nullptr) {
-    if (type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_length != nullptr) return -1;
-    if (type->tp_as_sequence != nullptr && type->tp_as_sequence->sq_length != nullptr) return -1;
-    return 1;
-  }
-  return -1;
-}
-
-inline bool compare_longs(int op, long left, long right) {
-  switch (op) {
-    case Py_LT: return left < right;
-    case Py_LE: return left <= right;
-    case Py_EQ: return left == right;
-    case Py_NE: return left != right;
-    case Py_GT: return left > right;
-    default: return left >= right;
-  }
-}
-inline bool compare_doubles(int op, double left, double right) {
-  switch (op) {
-    case Py_LT: return left < right;
-    case Py_LE: return left <= right;
-    case Py_EQ: return left == right;
-    case Py_NE: return left != right;
-    case Py_GT: return left > right;
-    default: return left >= right;
-  }
-}
 
 // Notices that somebody else has taken the evaluation slot; true when Python calls may stay in this loop.
 bool __attribute__((noinline)) recover_slot(PyInterpreterState* interp) {
