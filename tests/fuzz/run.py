@@ -28,7 +28,7 @@ from generate import generate  # noqa: E402
 from shrink import shrink  # noqa: E402
 from worker import END, MARK  # noqa: E402
 
-COUNT, GROUP = (20000 if FULL else 250), 40
+COUNT, GROUP = (6000 if FULL else 120), 40
 MODES = ("vm", "stress", "rebuild")
 KINDS = ("program", "codes", "assembled")
 SECONDS = 3  # of processor time for a program under CPython; dynvm gets more
