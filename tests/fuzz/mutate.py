@@ -139,6 +139,8 @@ class Changer:
         if not own or any(inst.name == "LOAD_FAST_AND_CLEAR" for inst in self.insts):
             raise LookupError
         local = self.rng.choice(own)
+        if local == 0 and any(inst.name == "LOAD_SUPER_ATTR" for inst in self.insts):  # as in other_local
+            raise LookupError
         while True:
             pairs = [k for k, inst in enumerate(self.insts) if inst.name in ("LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST")]
             if not pairs:
