@@ -118,7 +118,7 @@ INTERPRETERS = '''
     print([A().m() for _ in range(300)][-1])
     try: 1 / 0
     except Exception as e: print(repr(e), e.__traceback__.tb_lineno)
-    """.replace(chr(10) + "    ", chr(10))
+    """
     for _ in range(3):
         one = interpreters.create()
         print(interpreters.run_string(one, TEXT))
