@@ -13,32 +13,29 @@ Inputs:  DYNVM and DYNVM_TEST_PYTHON, what is compared; modules.def, exclusions.
 Outputs: a line for each module, each failure with its detail; --report: all of it as JSON, with the frames handed over to
          CPython's evaluator; last line "N passed, N failed, N skipped" over single tests, exit status 1 when one failed, 77
          when this Python has no tests.
-Method:  process.py runs a module under both, worker.py tells of each test, verdicts.py compares. What failed runs once more,
-         under dynvm and, if it fails again, under python: tests that depend on timing are no differences. A difference
-         that only the first run showed is printed as `unsteady`, with its detail: one that is not about time is a defect
-         that depends on addresses.
+Method:  tests/lib/process.py runs a module under both, worker.py tells of each test, tests/lib/verdicts.py compares. What failed
+         runs once more. A difference that only the first run showed is printed as `unsteady`, with its detail: one that is not
+         about time is a defect that depends on addresses.
 """
 
 import argparse
 import concurrent.futures
 import json
 import os
-import signal
 import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "lib")]
 import tables  # noqa: E402
 import verdicts  # noqa: E402
-import process  # noqa: E402
 from process import Kept, Side  # noqa: E402
 from compare import DYNVM, FULL, PATIENCE, PYTHON, ROOT  # noqa: E402
 
 LIMIT_S, LIMIT_FULL_S = 300, 1500
 # What tests may use: nothing that needs a network or a display; time only with --full.
 RESOURCES, RESOURCES_FULL = "decimal,subprocess,tzdata", "cpu,decimal,subprocess,tzdata,walltime"
-WHOLE_AGAIN_S = 90  # modules up to this time run again as a whole, others only what failed
+WORKER = os.path.join(HERE, "worker.py")
 
 
 def parse():
@@ -63,69 +60,30 @@ def parse():
     return arguments
 
 
+def side(program, report, resources=(), limit=600.0, children=None, without=()):
+    """children: what sys.executable is to be in the tests."""
+    return Side(program, report, WORKER, {"resources": list(resources), "children": children}, limit, without)
+
+
 class Runner:
     def __init__(self, arguments, version):
         resources = tuple(sorted(word for word in arguments.resources.split(",") if word))
         self.exclusions = tables.Exclusions(version, children=arguments.children)
         program, without = arguments.program or DYNVM, tuple(self.exclusions.reasons)
-        self.stock = Kept(Side(PYTHON, False, resources, arguments.limit, None, without), arguments.cache)
-        self.own = Side(program, arguments.program is None, resources, arguments.limit, program if arguments.children else None, without)
+        self.stock = Kept(side(PYTHON, False, resources, arguments.limit, None, without), arguments.cache)
+        self.own = side(program, arguments.program is None, resources, arguments.limit, program if arguments.children else None, without)
 
     def expected_seconds(self, module):
         kept = self.stock.load(module)
         return kept.seconds if kept is not None else 0.0
 
     def run(self, module, only):
-        """The result of one module, for the report."""
-        stock = self.stock.run(module)
-        if only is not None:
-            stock.tests = {name: test for name, test in stock.tests.items()
-                           if any(name == word or name.startswith((word + ".", word + "#")) for word in only)}
-        # Where python does not come to an end, dynvm need not.
-        without = tuple(name for name, test in stock.tests.items() if test[0] == "unfinished")
-        own = self.own.run(module, only, without)
-        found = verdicts.compare(module, stock, own, self.exclusions)
-        unsteady = []
-        failed = [v.test for v in found if v.kind == "failed"]
-        if failed:
-            part = only if own.seconds <= WHOLE_AGAIN_S or not own.ended else [name for name in failed if " (" not in name]
-            found, unsteady = verdicts.again(found, verdicts.compare(module, stock, self.own.run(module, part, without), self.exclusions))
-        if any(v.kind == "failed" for v in found):
-            second = self.stock.side.run(module, only, without)
-            found, more = verdicts.again(found, verdicts.compare(module, second, own, self.exclusions))
-            unsteady += more
-        return {"module": module, "python_s": stock.seconds, "dynvm_s": own.seconds, "traced": own.traced, "handovers": own.handovers,
-                "passed": sum(v.kind == "passed" for v in found), "failed": sum(v.kind == "failed" for v in found),
-                "skipped": sum(v.kind == "skipped" for v in found), "unsteady": unsteady,
-                "failures": [(v.test, v.text) for v in found if v.kind == "failed"],
-                "left_out": [(v.test, v.text) for v in found if v.kind == "skipped"]}
-
-
-def show(result, verbose):
-    handed = f", {result['handovers']} hand-overs" if result["handovers"] else ""
-    print(f"{result['module']:<40} {result['passed']:5} passed {result['failed']:4} failed {result['skipped']:4} skipped "
-          f"{result['dynvm_s']:7.1f} s (python {result['python_s']:.1f} s){handed}")
-    for kind in ("unsteady", "failures"):
-        for name, text in result[kind]:
-            print(f"  {'FAILED' if kind == 'failures' else kind}: {name}")
-            for line in text.rstrip().splitlines():
-                print(f"    | {line}")
-    if verbose:
-        for name, text in result["left_out"]:
-            print(f"  skipped: {name}: {text.splitlines()[0] if text else ''}")
-    sys.stdout.flush()
-
-
-def stop(number, frame):
-    for one in list(process.live):
-        process.end_group(one)
-    os._exit(128 + number)
+        return verdicts.judge(module, self.stock, self.own, self.exclusions, only)
 
 
 def main():
     arguments = parse()
-    signal.signal(signal.SIGINT, stop)
-    signal.signal(signal.SIGTERM, stop)
+    verdicts.end_with_children()
     version, folder = tables.about(PYTHON)
     modules = tables.list_modules(folder) if folder is not None else []
     if not modules:  # Debian's and Ubuntu's Python have but its support modules
@@ -150,7 +108,7 @@ def main():
         futures = [pool.submit(runner.run, module, picked[module]) for module in order]
         for future in concurrent.futures.as_completed(futures):
             results.append(future.result())
-            show(results[-1], arguments.verbose)
+            verdicts.show(results[-1], arguments.verbose)
     results.sort(key=lambda result: result["module"])
     passed, failed, skipped = (sum(result[kind] for result in results) for kind in ("passed", "failed", "skipped"))
     excluded = sum(text.startswith("excluded: ") for result in results for _, text in result["left_out"])

@@ -9,7 +9,8 @@ sys.path.insert(0, HERE)
 import tables  # noqa: E402
 import verdicts  # noqa: E402
 from compare import PYTHON, CompareCase  # noqa: E402
-from process import Kept, Run, Side  # noqa: E402
+from process import Kept, Run  # noqa: E402
+from run import side  # noqa: E402
 
 
 def run_of(ended=True, handovers=None, traced=False, **tests):
@@ -103,7 +104,7 @@ class Processes(CompareCase):
         self.script("import test\ntest.__path__.append(%r)" % self.folder, "sitecustomize.py")
         program = self.script(f'#!/bin/sh\nPYTHONPATH={self.folder} exec {PYTHON} "$@"\n', "program")
         os.chmod(program, 0o755)
-        return Side(program, False, limit=limit, without=without)
+        return side(program, False, limit=limit, without=without)
 
     def run_module(self, text, limit=60, only=None, without=()):
         run = self.side(text, limit, without).run("test_sample", only)
@@ -216,12 +217,12 @@ class Processes(CompareCase):
         self.assertEqual(len(self.run_module(text, without=["test_sample.K.test_a"])[1]), 3)
 
     def test_kept_results(self):
-        kept = Kept(Side(PYTHON, False), self.folder)
+        kept = Kept(side(PYTHON, False), self.folder)
         self.assertIsNone(kept.load("test_sample"))
         run = run_of(t="ok")
         kept.store("test_sample", run)
         self.assertEqual(kept.load("test_sample"), run)
-        self.assertNotEqual(Kept(Side(PYTHON, False, ("cpu",)), self.folder).folder, kept.folder)
+        self.assertNotEqual(Kept(side(PYTHON, False, ("cpu",)), self.folder).folder, kept.folder)
 
 
 if __name__ == "__main__":

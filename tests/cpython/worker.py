@@ -2,14 +2,9 @@
 
 Usage: worker.py EVENTS MODULE JSON; JSON: {"resources": [...], "only": [test ids] or null, "without": [test ids], "limit": seconds,
   "children": program or null}. Started by process.py, under python and under dynvm alike.
-Inputs: the running Python's `test` package. Outputs: EVENTS gets one JSON line for each event, appended:
-  {"start": id}                                         a test begins
-  {"id": id, "outcome": o, "seconds": s, "detail": t}   it ended: o is ok, fail, error or skip
-  {"traced": true}                                      tracing or profiling was switched on for the first time
-  {"end": true}                                         all tests have run; what comes now is the interpreter's end
-Invariants: a test with subtests is one test; it fails when one of them does. Tests that share a name are numbered in their
-  order. What could not be set up or imported is a test of its own ("setUpClass (...)", "(import)"). Events are written with
-  a file that is opened for each, so that tests which count or close descriptors are not disturbed; forked children write none.
+Inputs: the running Python's `test` package. Outputs: the events of tests/lib/events.py.
+Invariants: a test with subtests is one test; it fails when one of them does. What could not be set up or
+  imported is a test of its own ("setUpClass (...)", "(import)").
 Tests: tests/cpython/test_runner.py.
 """
 
@@ -17,28 +12,17 @@ import faulthandler
 import importlib
 import json
 import os
-import re
 import sys
 import time
 import traceback
 import unittest
 
-DETAIL = 4000  # characters of a failure that are kept
-TRACING = ("sys.settrace", "sys.setprofile", "sys.monitoring.register_callback")  # audit events
+HERE = os.path.dirname(os.path.abspath(__file__))
+LIB = os.path.join(os.path.dirname(HERE), "lib")
+sys.path.insert(0, LIB)
+from events import DETAIL, Events, leave_path, watch_tracing  # noqa: E402
+
 DEPTH = 12  # frames that `python -m test` has below a test more than this worker: some tests expect a deep stack
-
-
-class Events:
-    def __init__(self, path, open_=os.open, write=os.write, close=os.close, getpid=os.getpid):
-        self.path, self.pid = path, os.getpid()
-        self.system = open_, write, close, getpid  # tests replace functions of os
-
-    def add(self, **event):
-        open_, write, close, getpid = self.system
-        if getpid() == self.pid:
-            file = open_(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            write(file, json.dumps(event).encode("utf-8", "backslashreplace") + b"\n")
-            close(file)
 
 
 class Result(unittest.TestResult):
@@ -47,7 +31,7 @@ class Result(unittest.TestResult):
     def __init__(self, events):
         super().__init__()
         self.buffer = True
-        self.events, self.names = events, {}
+        self.events = events
         self.name, self.outcome, self.details, self.began = None, "ok", [], 0.0
 
     def unique(self, test):
@@ -55,9 +39,7 @@ class Result(unittest.TestResult):
             name = str(test.id())
         except Exception:  # not a TestCase
             name = str(test)
-        name = re.sub(r"\b0x[0-9a-f]{6,}", "0x...", name).removeprefix("test.")
-        count = self.names[name] = self.names.get(name, 0) + 1
-        return name if count == 1 else f"{name}#{count}"
+        return self.events.unique(name.removeprefix("test."))
 
     def startTest(self, test):
         self.name, self.outcome, self.details, self.began = self.unique(test), "ok", [], time.perf_counter()
@@ -124,23 +106,11 @@ def among(words):
     return lambda name: name in words or any(name.startswith(word + ".") for word in words)
 
 
-def watch_tracing(events):
-    state = {"seen": False}
-
-    def hook(name, arguments):
-        if name in TRACING and not state["seen"]:
-            state["seen"] = True
-            events.add(traced=True)
-
-    sys.addaudithook(hook)
-
-
 def prepare(options):
     """What `python -m test` prepares in its worker processes."""
     from test import support
     sys.argv = sys.argv[:1]
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here]
+    leave_path(HERE, LIB)
     try:
         from test.libregrtest.setup import setup_process
         setup_process()

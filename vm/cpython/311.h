@@ -147,7 +147,6 @@ inline Py_ssize_t int_digits(PyObject* object, const digit** digits, bool* negat
   *negative = size < 0;
   return size < 0 ? -size : size;
 }
-inline constexpr size_t kOneDigitInt = offsetof(PyLongObject, ob_digit) + sizeof(digit);
 inline void set_one_digit(PyLongObject* number, digit magnitude, bool negative) {
   number->ob_base.ob_size = negative ? -1 : 1;
   number->ob_digit[0] = magnitude;

@@ -67,7 +67,7 @@ inline PyObject* new_int(long value) {
   if (static_cast<unsigned long>(value + 5) < 262) return Py_NewRef(small_int(value));
   const unsigned long size = value < 0 ? 0ul - static_cast<unsigned long>(value) : static_cast<unsigned long>(value);
   if (size >= (1ul << PyLong_SHIFT)) [[unlikely]] return PyLong_FromLong(value);
-  auto* result = static_cast<PyLongObject*>(PyObject_Malloc(kOneDigitInt));
+  auto* result = static_cast<PyLongObject*>(PyObject_Malloc(sizeof(PyLongObject)));  // its padding too, as CPython: tracemalloc shows sizes
   if (result == nullptr) [[unlikely]] return PyErr_NoMemory();
   auto* object = reinterpret_cast<PyObject*>(result);
   object->ob_type = &PyLong_Type;

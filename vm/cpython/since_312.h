@@ -67,7 +67,6 @@ inline Py_ssize_t int_digits(PyObject* object, const digit** digits, bool* negat
   *negative = int_is_negative(object);
   return static_cast<Py_ssize_t>(int_tag(object) >> _PyLong_NON_SIZE_BITS);
 }
-inline constexpr size_t kOneDigitInt = offsetof(PyLongObject, long_value.ob_digit) + sizeof(digit);
 inline void set_one_digit(PyLongObject* number, digit magnitude, bool negative) {
   number->long_value.lv_tag = 1 << _PyLong_NON_SIZE_BITS | (negative ? 2 : 0);
   number->long_value.ob_digit[0] = magnitude;

@@ -1,8 +1,8 @@
-"""Runs a module of CPython's tests in a process of its own, under python or under dynvm, and reads what became of each test.
+"""Runs tests in a process of its own, under python or under dynvm, by a worker that tells of each, and reads what became of them.
 
-Inputs: a Side (the program and the options of the run), a module. Outputs: a Run.
-Invariants: the process works in an empty folder that is removed afterwards, is the leader of its process group, and the whole
-  group ends with it. Both sides get the same environment, but for the program.
+Inputs: a Side (the program, the worker, the options of the run), the name of what is run: a module, a package. Outputs: a Run.
+Invariants: the process works in a folder of its own that is removed afterwards, is the leader of its process group, and the
+  whole group ends with it. Both sides get the same environment, but for the program.
 Tests: tests/cpython/test_runner.py.
 """
 
@@ -13,15 +13,12 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "lib"))
-from compare import environment  # noqa: E402
+from compare import environment
 
-WORKER = os.path.join(HERE, "worker.py")
+EVENTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "events.py")
 TAIL = 3000  # characters of standard error that are kept
 STUCK = 3    # tests of a module that may not come to an end
 live = set()  # processes that run: whoever ends this one early ends their groups
@@ -47,23 +44,27 @@ class Side:
     """A program to run tests with. report: it takes dynvm's --report."""
     program: str
     report: bool
-    resources: tuple = ()
+    worker: str              # started with a file for its events, the name of what to run, and its options as JSON
+    options: dict            # of the worker's, besides "only", "without" and "limit"
     limit: float = 600.0     # seconds for a module
-    children: str | None = None  # what sys.executable is to be in the tests
     without: tuple = ()      # tests that are not run
+    variables: dict = dataclasses.field(default_factory=dict)  # of the environment
+    tree: str | None = None  # a folder of which the process gets a copy to work in; None: an empty one
 
     def key(self):
         """Names results that may be kept: they belong to one interpreter, one worker and one set of options."""
-        with open(WORKER, "rb") as file:
-            worker = file.read()
+        workers = b""
+        for path in (self.worker, EVENTS):
+            with open(path, "rb") as file:
+                workers += file.read()
         about = [subprocess.run([self.program, "-c", "import sys; print(sys.version, sys.prefix, sys.base_prefix)"],
                                 capture_output=True, text=True, check=True, env=environment()).stdout,
-                 list(self.resources), self.children]
-        return hashlib.sha256(worker + json.dumps(about).encode()).hexdigest()[:16]
+                 self.options]
+        return hashlib.sha256(workers + json.dumps(about).encode()).hexdigest()[:16]
 
     def run(self, module, only=None, without=()):
         """The Run of a module, or of some of its tests. without: tests that are not run either."""
-        folder = tempfile.mkdtemp(prefix="dynvm-cpython-")
+        folder = tempfile.mkdtemp(prefix="dynvm-test-")
         try:
             return self.run_in(folder, module, only, without)
         finally:
@@ -83,14 +84,19 @@ class Side:
 
     def run_in(self, folder, module, only, without):
         work = os.path.join(folder, "work")
-        os.mkdir(work)
+        if self.tree is None:
+            os.mkdir(work)
+        else:
+            shutil.copytree(self.tree, work, symlinks=True)
         events, report = os.path.join(folder, "events"), os.path.join(folder, "report.json")
-        without = [name for name in (*self.without, *without) if name.startswith(module + ".")]
-        options = {"resources": list(self.resources), "only": only, "without": without, "limit": self.limit, "children": self.children}
-        command = [self.program, *(["--report", report] if self.report else []), "-u", WORKER, events, module, json.dumps(options)]
+        temporary = os.path.join(folder, "tmp")
+        os.mkdir(temporary)
+        options = {**self.options, "only": only, "without": [*self.without, *without], "limit": self.limit}
+        command = [self.program, *(["--report", report] if self.report else []), "-u", self.worker, events, module, json.dumps(options)]
         # Variables of Python's would reach the tests' own child processes.
         unset = {name: None for name in os.environ if name.startswith("PYTHON")}
-        variables = environment({**unset, "TMPDIR": work, "TEMP": work, "TMP": work, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"})
+        variables = environment({**unset, "TMPDIR": temporary, "TEMP": temporary, "TMP": temporary, "PYTHONHASHSEED": "0",
+                                 "OMP_NUM_THREADS": "1", **self.variables})
         start = time.monotonic()
         with open(os.path.join(folder, "output"), "w+b") as output:
             process = subprocess.Popen(command, cwd=work, env=variables, stdin=subprocess.DEVNULL, stdout=output,
