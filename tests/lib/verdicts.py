@@ -91,7 +91,7 @@ def judge(module, stock, own, exclusions, only=None):
     first = stock.run(module)
     if only is not None:
         first.tests = {name: test for name, test in first.tests.items()
-                       if any(name == word or name.startswith((word + ".", word + "#")) for word in only)}
+                       if any(name == word or name.startswith((word + ".", word + "#", word + "::", word + "[")) for word in only)}
     # Where python does not come to an end, dynvm need not.
     without = tuple(name for name, test in first.tests.items() if test[0] == "unfinished")
     run = own.run(module, only, without)
