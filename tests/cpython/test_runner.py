@@ -216,6 +216,16 @@ class Processes(CompareCase):
         self.assertEqual(len(self.run_module(text, only=["test_sample.K"])[1]), 3)
         self.assertEqual(len(self.run_module(text, without=["test_sample.K.test_a"])[1]), 3)
 
+    def test_checks_left_out(self):
+        text = """
+            import unittest
+            class K(unittest.TestCase):
+                def check(self, x): self.fail(x)
+                def test_a(self): self.check(x=1)
+            """
+        for without, outcome in ((), "fail"), (["test_sample.K.check"], "ok"):
+            self.assertEqual(self.run_module(text, without=without)[1]["test_sample.K.test_a"], outcome)
+
     def test_kept_results(self):
         kept = Kept(side(PYTHON, False), self.folder)
         self.assertIsNone(kept.load("test_sample"))
