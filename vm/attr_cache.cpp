@@ -84,7 +84,7 @@ AttrEntry* fill(AttrEntry* entry, PyTypeObject* type, PyObject* name) {
     return nullptr;
   }
   // The version may just have been given, so the place is looked for again.
-  entry = &g_attr_table[(version * 31 ^ (reinterpret_cast<uintptr_t>(name) >> 4)) & (kAttrTableSize - 1)];
+  entry = &g_attr_table[place_of(version, name, kAttrTableSize)];
   Py_INCREF(name);
   Py_XDECREF(entry->name);  // keeps the address from being another name's
   *entry = AttrEntry{};
@@ -120,7 +120,7 @@ TypeAttr* fill_of_type(TypeAttr* entry, PyTypeObject* type, PyObject* name) {
   PyObject* found = _PyType_Lookup(type, name);
   const uint32_t version = cpython::current_version(type), meta_version = cpython::current_version(meta);
   if (version == 0 || meta_version == 0) return nullptr;
-  entry = &g_type_attr_table[(version * 31 ^ (reinterpret_cast<uintptr_t>(name) >> 4)) & (kTypeAttrTableSize - 1)];
+  entry = &g_type_attr_table[place_of(version, name, kTypeAttrTableSize)];
   Py_INCREF(name);
   Py_XDECREF(entry->name);  // keeps the address from being another name's
   *entry = TypeAttr{name, 0, meta_version, 0, false, nullptr};
@@ -174,7 +174,7 @@ ValuePlace* fill_value_place(ValuePlace* place, PyObject* object, PyObject* name
   }
   instance_value(object, type, entry);  // updates the index
   if (entry->index < 0) return nullptr;
-  place = &g_value_places[place_of(entry->version, name)];
+  place = &g_value_places[place_of(entry->version, name, kPlaces)];
   Py_INCREF(name);
   Py_XDECREF(place->name);
   *place = {name, entry->version, static_cast<uint32_t>(entry->index)};
@@ -186,7 +186,7 @@ MethodPlace* fill_method_place(MethodPlace* place, PyObject* object, PyObject* n
   AttrEntry* entry = find_attr(type, name);
   if (entry == nullptr || entry->access != AttrAccess::kGeneric || entry->kind != AttrKind::kMethod || entry->mutable_descriptor) return nullptr;
   const uint32_t keys_version = keys_without(object, type, entry);
-  place = &g_method_places[place_of(entry->version, name)];
+  place = &g_method_places[place_of(entry->version, name, kPlaces)];
   Py_INCREF(name);
   Py_XDECREF(place->name);
   *place = {name, entry->version, keys_version, entry->descriptor};

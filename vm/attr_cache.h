@@ -57,6 +57,11 @@ struct PropertyObject {
   int getter_doc;
 };
 
+// Where (version, name) belongs in a table whose size is a power of two.
+inline size_t place_of(uint32_t version, PyObject* name, size_t size) {
+  return (version * 31 ^ (reinterpret_cast<uintptr_t>(name) >> 4)) & (size - 1);
+}
+
 inline constexpr size_t kAttrTableSize = 2048;
 extern AttrEntry g_attr_table[kAttrTableSize];
 
@@ -65,8 +70,7 @@ AttrEntry* fill_attr(AttrEntry* entry, PyTypeObject* type, PyObject* name);
 
 inline AttrEntry* find_attr(PyTypeObject* type, PyObject* name) {
   const uint32_t version = type->tp_version_tag;
-  AttrEntry* entry =
-      &g_attr_table[(version * 31 ^ (reinterpret_cast<uintptr_t>(name) >> 4)) & (kAttrTableSize - 1)];
+  AttrEntry* entry = &g_attr_table[place_of(version, name, kAttrTableSize)];
   if (entry->version == version && entry->name == name && version != 0) [[likely]] {
     if (!entry->mutable_descriptor) [[likely]] return entry;
     if (Py_TYPE(entry->descriptor)->tp_version_tag == entry->descriptor_version) return entry;
@@ -90,6 +94,17 @@ inline PyObject* instance_value(PyObject* object, PyTypeObject* type, AttrEntry*
   }
   PyObject* dict = cpython::instance_dict(object, type);
   return dict != nullptr ? cpython::dict_get(dict, entry->name, entry->hash) : nullptr;
+}
+
+// Value (borrowed) at a position of the instance's dict, where `name` is still there; else nullptr. `offset`: as for dict_at.
+inline PyObject* hinted_value(PyObject* object, PyObject* name, Py_ssize_t offset, uint32_t index) {
+  auto* dict = reinterpret_cast<PyDictObject*>(cpython::dict_at(object, offset));
+  if (dict == nullptr) [[unlikely]] return nullptr;
+  PyDictKeysObject* keys = dict->ma_keys;
+  if (static_cast<Py_ssize_t>(index) >= keys->dk_nentries || !DK_IS_UNICODE(keys)) [[unlikely]] return nullptr;
+  PyDictUnicodeEntry* item = DK_UNICODE_ENTRIES(keys) + index;
+  if (item->me_key != name) [[unlikely]] return nullptr;
+  return dict->ma_values != nullptr ? dict->ma_values->values[index] : item->me_value;
 }
 
 // The instance has no attribute `name` of its own. `keys_version`: shared keys of its type that are known to lack it, or 0. False also
@@ -128,16 +143,15 @@ extern MethodPlace g_method_places[kPlaces];
 ValuePlace* fill_value_place(ValuePlace* place, PyObject* object, PyObject* name);
 MethodPlace* fill_method_place(MethodPlace* place, PyObject* object, PyObject* name);
 
-inline size_t place_of(uint32_t version, PyObject* name) { return (version * 31 ^ (reinterpret_cast<uintptr_t>(name) >> 4)) & (kPlaces - 1); }
 inline ValuePlace* find_value_place(PyObject* object, PyObject* name) {
   const uint32_t version = Py_TYPE(object)->tp_version_tag;
-  ValuePlace* place = &g_value_places[place_of(version, name)];
+  ValuePlace* place = &g_value_places[place_of(version, name, kPlaces)];
   if (place->version == version && place->name == name && version != 0) [[likely]] return place;
   return fill_value_place(place, object, name);
 }
 inline MethodPlace* find_method_place(PyObject* object, PyObject* name) {
   const uint32_t version = Py_TYPE(object)->tp_version_tag;
-  MethodPlace* place = &g_method_places[place_of(version, name)];
+  MethodPlace* place = &g_method_places[place_of(version, name, kPlaces)];
   if (place->version == version && place->name == name && version != 0) [[likely]] return place;
   return fill_method_place(place, object, name);
 }
@@ -158,7 +172,7 @@ TypeAttr* fill_type_attr(TypeAttr* entry, PyTypeObject* type, PyObject* name);
 // nullptr or an entry without value: ask CPython.
 inline TypeAttr* find_type_attr(PyTypeObject* type, PyObject* name) {
   const uint32_t version = type->tp_version_tag;
-  TypeAttr* entry = &g_type_attr_table[(version * 31 ^ (reinterpret_cast<uintptr_t>(name) >> 4)) & (kTypeAttrTableSize - 1)];
+  TypeAttr* entry = &g_type_attr_table[place_of(version, name, kTypeAttrTableSize)];
   if (entry->version == version && entry->name == name && version != 0 && Py_TYPE(type)->tp_version_tag == entry->meta_version) [[likely]] {
     if (entry->value_version == 0 || Py_TYPE(entry->value)->tp_version_tag == entry->value_version) [[likely]] return entry;
   }

@@ -211,14 +211,7 @@ INST(LoadAttrHint) {
   PyObject* owner = TOP;
   PyTypeObject* type = Py_TYPE(owner);
   if (unlikely(type->tp_version_tag != LOW(ip->cache[0]))) MISS(LoadAttr);
-  auto* dict = reinterpret_cast<PyDictObject*>(cpython::dict_at(owner, static_cast<Py_ssize_t>(ip->cache[1])));
-  if (unlikely(dict == nullptr)) MISS(LoadAttr);
-  PyDictKeysObject* keys = dict->ma_keys;
-  const uint32_t index = HIGH(ip->cache[0]);
-  if (unlikely(static_cast<Py_ssize_t>(index) >= keys->dk_nentries || !DK_IS_UNICODE(keys))) MISS(LoadAttr);
-  PyDictUnicodeEntry* item = DK_UNICODE_ENTRIES(keys) + index;
-  if (unlikely(item->me_key != NAME_OF(ip))) MISS(LoadAttr);
-  PyObject* value = dict->ma_values != nullptr ? dict->ma_values->values[index] : item->me_value;
+  PyObject* value = hinted_value(owner, NAME_OF(ip), static_cast<Py_ssize_t>(ip->cache[1]), HIGH(ip->cache[0]));
   if (unlikely(value == nullptr)) MISS(LoadAttr);
   Py_INCREF(value);
   TOP = value;
@@ -228,14 +221,7 @@ INST(LoadAttrHint) {
 INST(LoadFastLoadAttrHint) {
   PyObject* owner = LOCAL(ip->arg);
   if (unlikely(owner == nullptr || Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS_FUSED(LoadFast);
-  auto* dict = reinterpret_cast<PyDictObject*>(cpython::dict_at(owner, static_cast<Py_ssize_t>(ip->cache[1])));
-  if (unlikely(dict == nullptr)) MISS_FUSED(LoadFast);
-  PyDictKeysObject* keys = dict->ma_keys;
-  const uint32_t index = HIGH(ip->cache[0]);
-  if (unlikely(static_cast<Py_ssize_t>(index) >= keys->dk_nentries || !DK_IS_UNICODE(keys))) MISS_FUSED(LoadFast);
-  PyDictUnicodeEntry* item = DK_UNICODE_ENTRIES(keys) + index;
-  if (unlikely(item->me_key != NAME_OF(ip))) MISS_FUSED(LoadFast);
-  PyObject* value = dict->ma_values != nullptr ? dict->ma_values->values[index] : item->me_value;
+  PyObject* value = hinted_value(owner, NAME_OF(ip), static_cast<Py_ssize_t>(ip->cache[1]), HIGH(ip->cache[0]));
   if (unlikely(value == nullptr)) MISS_FUSED(LoadFast);
   Py_INCREF(value);
   PUSH(value);

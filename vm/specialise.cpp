@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "vm/attr_cache.h"
+#include "vm/objects.h"
 
 namespace dynvm::vm {
 
@@ -58,12 +59,6 @@ Py_ssize_t dict_position(PyObject* object, PyObject* name, uint32_t* version) {
   const Py_ssize_t index = cpython::find_key(keys, name, cpython::str_hash(name));
   *version = cpython::stamp_keys(keys);
   return *version != 0 ? index : -1;
-}
-
-// Version of a type whose operation a C function does: the slot belongs to it as long as the type has it. 0: not so.
-uint32_t slot_version(PyTypeObject* type) {
-  static PyObject* name = PyUnicode_InternFromString("__class__");
-  return name != nullptr ? cpython::type_version(type, name) : 0;
 }
 
 // The C function for a binary operator on these types, where one alone is to be asked; nullptr where Python code or both might be.
@@ -285,7 +280,7 @@ void specialise_binary_op(Inst* inst, PyObject* left, PyObject* right, PyObject*
     return choose(inst, Form::kAddStr);
   }
   const binaryfunc slot = binary_slot(inst->arg, Py_TYPE(left), Py_TYPE(right));
-  const uint32_t left_version = slot_version(Py_TYPE(left)), right_version = slot_version(Py_TYPE(right));
+  const uint32_t left_version = type_version(Py_TYPE(left)), right_version = type_version(Py_TYPE(right));
   if (slot == nullptr || left_version == 0 || right_version == 0) return give_up(inst);
   inst->cache[0] = pack(left_version, right_version);
   inst->cache[1] = reinterpret_cast<uint64_t>(slot);
@@ -345,7 +340,7 @@ void specialise_subscr(Inst* inst, PyObject* container, PyObject* key) {
     if (PyTuple_CheckExact(container)) return choose(inst, Form::kSubscrTupleInt);
   }
   PyTypeObject* type = Py_TYPE(container);
-  inst->cache[0] = slot_version(type);
+  inst->cache[0] = type_version(type);
   if (inst->cache[0] == 0 || type->tp_as_mapping == nullptr || type->tp_as_mapping->mp_subscript == nullptr) return give_up(inst);
   if (type->tp_as_mapping->mp_subscript == cpython::g_slots.subscript) {
     inst->cache[1] = reinterpret_cast<uint64_t>(python_method(type, g_names.n_getitem));
@@ -359,7 +354,7 @@ void specialise_store_subscr(Inst* inst, PyObject* container, PyObject* key) {
   if (PyDict_CheckExact(container)) return choose(inst, Form::kStoreSubscrDict);
   if (PyList_CheckExact(container) && PyLong_CheckExact(key)) return choose(inst, Form::kStoreSubscrListInt);
   PyTypeObject* type = Py_TYPE(container);
-  inst->cache[0] = slot_version(type);
+  inst->cache[0] = type_version(type);
   if (inst->cache[0] == 0 || type->tp_as_mapping == nullptr || type->tp_as_mapping->mp_ass_subscript == nullptr ||
       type->tp_as_mapping->mp_ass_subscript == cpython::g_slots.ass_subscript) {
     return give_up(inst);
@@ -370,7 +365,7 @@ void specialise_store_subscr(Inst* inst, PyObject* container, PyObject* key) {
 
 void specialise_contains(Inst* inst, PyObject* container) {
   PyTypeObject* type = Py_TYPE(container);
-  inst->cache[0] = slot_version(type);
+  inst->cache[0] = type_version(type);
   if (inst->cache[0] == 0 || type->tp_as_sequence == nullptr || type->tp_as_sequence->sq_contains == nullptr ||
       type->tp_as_sequence->sq_contains == cpython::g_slots.contains) {
     return give_up(inst);
@@ -397,22 +392,25 @@ void specialise_for_iter(Inst* inst, PyObject* iterator) {
   if (type == &PyGen_Type) return choose(inst, Form::kForIterGenerator);
   if (type->tp_iternext == cpython::g_slots.iternext) return give_up(inst);
   // cache[0] is the jump's target.
-  inst->cache[2] = slot_version(type);
+  inst->cache[2] = type_version(type);
   inst->cache[1] = reinterpret_cast<uint64_t>(type->tp_iternext);
   inst->cache[2] != 0 ? choose(inst, Form::kForIterSlot) : give_up(inst);
 }
 
 namespace {
 
+Code* decoded_code(PyFunctionObject* function) {  // nullptr without an exception: no memory
+  Code* code = code_for(reinterpret_cast<PyCodeObject*>(function->func_code));
+  if (code == nullptr) PyErr_Clear();
+  return code;
+}
+
 // The specialised form for a call that enters a Python function; `given` arguments, self included.
 bool choose_python_call(Inst* inst, PyObject* callable, int given, bool bound) {
   if (Py_TYPE(callable) != &PyFunction_Type) return false;
   auto* function = reinterpret_cast<PyFunctionObject*>(callable);
-  Code* code = code_for(reinterpret_cast<PyCodeObject*>(function->func_code));
-  if (code == nullptr) {
-    PyErr_Clear();
-    return false;
-  }
+  Code* code = decoded_code(function);
+  if (code == nullptr) return false;
   const int missing = code->argcount - given;
   const Py_ssize_t defaults = function->func_defaults == nullptr ? 0 : PyTuple_GET_SIZE(function->func_defaults);
   if (!code->simple || missing < 0 || missing > defaults) return false;
@@ -423,11 +421,8 @@ bool choose_python_call(Inst* inst, PyObject* callable, int given, bool bound) {
 }
 
 bool choose_keyword_call(Inst* inst, PyFunctionObject* function, int positional) {
-  Code* code = code_for(reinterpret_cast<PyCodeObject*>(function->func_code));
-  if (code == nullptr) {
-    PyErr_Clear();
-    return false;
-  }
+  Code* code = decoded_code(function);
+  if (code == nullptr) return false;
   PyCodeObject* object = code->code;
   const int parameters = object->co_argcount + object->co_kwonlyargcount;
   constexpr int kFunction = CO_OPTIMIZED | CO_NEWLOCALS;
@@ -458,8 +453,7 @@ bool choose_class_call(Inst* inst, PyTypeObject* made) {
     return false;
   }
   PyFunctionObject* init = python_method(made, g_names.n_init);
-  Code* code = init != nullptr ? code_for(reinterpret_cast<PyCodeObject*>(init->func_code)) : nullptr;
-  if (code == nullptr) PyErr_Clear();
+  Code* code = init != nullptr ? decoded_code(init) : nullptr;
   inst->cache[0] = cpython::type_version(made, g_names.n_init);
   if (code == nullptr || !code->simple || inst->cache[0] == 0 || code->argcount < inst->arg + 1) return false;
   inst->cache[1] = reinterpret_cast<uint64_t>(init);
