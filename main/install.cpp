@@ -42,7 +42,9 @@ bool install() {
   if (!base::options().vm) return true;
 #ifdef DYNVM_HAS_VM
   const bool counting = base::dump_on(base::DumpStage::kPairs);
-  if (!vm::install(counting)) return false;
+  vm::NativeSettings native{.on = base::options().native};
+  if (base::options().stress == "native") native = {.on = true, .calls = 6, .loops = 12, .misses = 3};
+  if (!vm::install(counting, native)) return false;
   if (counting) std::atexit([] { base::dump(base::DumpStage::kPairs, "executed instructions", vm::counted()); });
 #endif
 #ifdef DYNVM_HAS_TRACER
@@ -53,7 +55,11 @@ bool install() {
 
 void start_report() {
 #ifdef DYNVM_HAS_VM
-  base::on_report([](base::Report& report) { report.handovers = vm::stats().handovers; });
+  base::on_report([](base::Report& report) {
+    report.handovers = vm::stats().handovers;
+    const vm::Stats& stats = vm::stats();
+    report.native = {stats.native_codes, stats.native_runs, stats.native_bytes, stats.native_given_up};
+  });
 #endif
   base::write_report_at_exit();
 }

@@ -5,6 +5,7 @@
 // Two passes: the first finds instruction starts and loop headers, the second fills the instructions. Nothing is moved or
 // merged afterwards: a fused form is put into the slot of its first instruction and skips the following slots.
 #include "vm/decode.h"
+#include "vm/native/native.h"
 #include "vm/specialise.h"
 
 #include <cstdlib>
@@ -55,6 +56,7 @@ void free_code(void* pointer) {
   auto* node = static_cast<CodeNode*>(pointer);  // Code is its first member
   if (node == nullptr) return;
   node->code.code = nullptr;
+  native::release(&node->code);
   std::free(node->code.fast);
   std::free(node->code.plain);
   node->previous->next = node->next;
@@ -132,6 +134,7 @@ void fill(Code* decoded, Inst* insts, bool plain) {
     inst.op = static_cast<uint16_t>(op);
     inst.state = plain ? 0 : kWarmup;
     inst.cache[0] = inst.cache[1] = inst.cache[2] = 0;
+    inst.native = nullptr;
     if (!step.valid) inst.handler = g_labels[static_cast<int>(Form::kCount) + 1];
     if (step.target >= 0) {
       inst.cache[0] = reinterpret_cast<uint64_t>(insts + decoded->unit_to_index[step.target]);
@@ -246,7 +249,7 @@ Code* decode(PyCodeObject* code) {
   decoded->unit_to_index[decoded->unit_count] = inst_count;
   decoded->start_unit[inst_count] = decoded->unit_count;
 
-  decoded->counters[0] = {0, g_call_limit, nullptr, {nullptr, nullptr}, code, 0, true};
+  decoded->counters[0] = {0, g_call_limit, nullptr, {nullptr, nullptr}, code, 0, native::g_settings.loops, true};
   decoded->counter_count = 1;
   if (loops > 0) {
     each_instruction(code, [&](const Step& step) {
@@ -255,16 +258,17 @@ Code* decode(PyCodeObject* code) {
       for (int i = 1; i < decoded->counter_count; ++i) {
         if (decoded->counters[i].unit == header) return;
       }
-      decoded->counters[decoded->counter_count++] = {0, g_loop_limit, nullptr, {nullptr, nullptr}, code, header, false};
+      decoded->counters[decoded->counter_count++] = {0, g_loop_limit, nullptr, {nullptr, nullptr}, code, header, native::g_settings.loops, false};
     });
   }
   for (int i = 0; i < decoded->counter_count; ++i) decoded->counters[i].count = counter_start(decoded->counters[i]);
 
   fill(decoded, decoded->fast, false);
-  decoded->fast[inst_count] = Inst{g_labels[static_cast<int>(Form::kCount) + 1], cpython::code_units(code), 0, 0, 0, {0, 0, 0}};
+  decoded->fast[inst_count] = Inst{g_labels[static_cast<int>(Form::kCount) + 1], cpython::code_units(code), 0, 0, 0, {0, 0, 0}, nullptr};
   fuse(decoded->fast, inst_count);
 
   decoded->frame_words = code->co_nlocalsplus + code->co_stacksize + cpython::kFrameWords;
+  decoded->heat = native::g_settings.calls;
   decoded->argcount = code->co_argcount;
   decoded->local_count = code->co_nlocalsplus;
   constexpr int kFunctionFlags = CO_OPTIMIZED | CO_NEWLOCALS;
@@ -307,6 +311,7 @@ void watch_header(HotCounter& counter, bool watched) {
   Inst* header = decoded->fast + decoded->unit_to_index[counter.unit];
   const void* label = g_labels[static_cast<int>(Form::kCount) + 2];
   if ((header->handler == label) == watched) return;
+  if (watched) native::retire(decoded, nullptr);  // it would not ask at the header
   header->handler = watched ? label : g_labels[header->op];
   header->state = watched ? 0 : kLookAgain;
 }
@@ -327,6 +332,7 @@ void set_counter_limits(int32_t loop_limit, int32_t call_limit) {
 
 bool prepare_decoder(const void* const* labels) {
   g_labels = labels;
+  native::prepare(labels);
   if (g_extra_index < 0) g_extra_index = _PyEval_RequestCodeExtraIndex(free_code);
   if (g_extra_index < 0) {
     PyErr_SetString(PyExc_RuntimeError, "dynvm: CPython has no free slot for extra data of code objects");

@@ -43,11 +43,13 @@ struct Code {
   int32_t* unit_to_index;   // for each code unit, prefixes and caches included, the instruction it belongs to
   int32_t* start_unit;      // for each instruction its first unit; one more entry for the end
   HotCounter* counters;     // [0] is the function's, then one for each loop header by rising unit
+  mutable int32_t heat;     // calls until native code is made
+  void* native;             // what vm/native/ keeps
 };
 
 extern Py_ssize_t g_extra_index;
 
-// The instruction labels of the evaluator, by Form; then the recording stub, a bad instruction, a watched loop header.
+// The instruction labels of the evaluator, by Form; then the recording stub, a bad instruction, a watched loop header, the stop of a native run.
 extern const void* const* g_labels;
 
 // Decodes now; nullptr with MemoryError.

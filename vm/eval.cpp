@@ -19,6 +19,7 @@
 #include "vm/attr_cache.h"
 #include "vm/counting.h"
 #include "vm/frames.h"
+#include "vm/native/native.h"
 #include "vm/operands.h"
 #include "vm/operations.h"
 #include "vm/specialise.h"
@@ -128,6 +129,7 @@ bool __attribute__((noinline)) recover_slot(PyInterpreterState* interp) {
     sp = frame->localsplus + started_->local_count;                          \
     ip = started_->fast;                                                     \
     ++g_stats.inlined_frames;                                                \
+    if (unlikely(--started_->heat == 0)) native::compile(const_cast<Code*>(started_), frame); \
     if (unlikely(!cpython::enter_recursion(tstate))) {                       \
       cpython::count_recursion(tstate);                                      \
       goto exit_unwind;                                                      \
@@ -179,7 +181,7 @@ PyObject* evaluate_frame(PyThreadState* tstate, Frame* frame, int throwing) {
 #include "vm/insts.def"
 #define SPECIAL(name, generic, text) &&inst_##name,
 #include "vm/insts.def"
-      &&record_stub, &&bad_instruction, &&watched_header};
+      &&record_stub, &&bad_instruction, &&watched_header, &&native_stopped};
   if (tstate == nullptr) {
     g_label_table = labels;
     return nullptr;
@@ -210,6 +212,7 @@ PyObject* evaluate_frame(PyThreadState* tstate, Frame* frame, int throwing) {
   PyInterpreterState* const interp = tstate->interp;
   const cpython::Breaker breaker(tstate, act.cpython_entry);
   const cpython::FloatList floats(tstate);
+  native::Context natives(tstate, act.cpython_entry);
 
   Inst* ip;
   PyObject** sp;
@@ -251,6 +254,23 @@ PyObject* evaluate_frame(PyThreadState* tstate, Frame* frame, int throwing) {
 #include "vm/insts_generators.inc.h"
 #include "vm/insts_exceptions.inc.h"
 #include "vm/insts_modules.inc.h"
+
+INST(Native) {
+  const auto* run = static_cast<const native::Entry*>(ip->native);
+  const native::State state = run->function(frame->localsplus, sp, &natives);
+  sp = state.sp;
+  if (state.ip == ip) goto* run->handler;  // it is for the interpreter this time
+  ip = const_cast<Inst*>(state.ip);
+  DISPATCH();
+}
+native_stopped:
+  ip = const_cast<Inst*>(natives.at);
+  if (natives.failed) {
+    natives.failed = false;
+    goto error;
+  }
+  native::retire(find_code(cpython::code_of(frame)), ip);
+  DISPATCH();
 
 bad_instruction:
   SYNC();
@@ -597,6 +617,7 @@ take_jump:
     if (unlikely(breaker.raised())) goto periodic_jump;
     hot = COUNTER_OF(ip);
     ip = TARGET_OF(ip);
+    if (unlikely(--hot->heat == 0) && !act.recording) native::compile(find_code(cpython::code_of(frame)), frame);
     if (unlikely(--hot->count < 0)) goto hot_counter;
     DISPATCH();
   }

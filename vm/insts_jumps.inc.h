@@ -14,6 +14,7 @@ INST(JumpBackward) {
   if (unlikely(breaker.raised())) goto periodic_jump;
   hot = COUNTER_OF(ip);
   ip = TARGET_OF(ip);
+  if (unlikely(--hot->heat == 0) && !act.recording) native::compile(find_code(cpython::code_of(frame)), frame);
   if (unlikely(--hot->count < 0)) goto hot_counter;
   DISPATCH();
 }

@@ -3,6 +3,7 @@
 
 #include "vm/attr_cache.h"
 #include "vm/eval.h"
+#include "vm/native/native.h"
 #include "vm/specialise.h"
 
 namespace dynvm::vm {
@@ -127,8 +128,10 @@ bool FrameView::has_frame_object(const _PyInterpreterFrame* frame) { return fram
 
 // ---- installing
 
-bool install(bool counting) {
+bool install(bool counting, const NativeSettings& settings) {
   if (g_installed) return true;
+  native::g_settings = settings;
+  native::g_settings.on &= !counting;  // what is counted must be executed by the evaluator
   if (!cpython::prepare() || !prepare_names() || !prepare_specialisation()) return false;
   g_evaluator = counting ? count_frame : evaluate_frame;
   g_evaluator(nullptr, nullptr, 0);

@@ -41,8 +41,9 @@ struct Inst {
   uint16_t op;              // generic Op; never changes
   uint16_t state;           // adaptive counter in fast code
   uint64_t cache[3];        // jumps: [0] target Inst*, [1] HotCounter*; calls: [2] kwnames; else the inline cache
+  const void* native;       // fast code: the native run that starts here (vm/native/), or a mark
 };
-static_assert(sizeof(Inst) == 48);
+static_assert(sizeof(Inst) == 56);
 
 struct Code;  // a decoded code object, vm/decode.h
 
@@ -106,6 +107,7 @@ struct HotCounter {
   void* client[2];      // client's
   PyCodeObject* code;   // borrowed: the counter lives as long as the code object
   int32_t unit;         // of the loop header, or of kResume for a function
+  int32_t heat;         // iterations until native code is made
   bool is_call;
 };
 
@@ -211,12 +213,24 @@ struct Stats {
   uint64_t resumed_generators = 0;  // generators resumed without leaving the loop
   uint64_t handovers = 0;           // frames given to CPython's evaluator (tracing)
   uint64_t reinstalls = 0;          // times the evaluation slot had been taken away and was taken back
+  uint64_t native_codes = 0;        // times that a code object's runs of instructions were compiled
+  uint64_t native_runs = 0;         // such runs
+  uint64_t native_bytes = 0;        // their machine code
+  uint64_t native_given_up = 0;     // times that a code object's runs were given up
+};
+
+// When instructions between calls are compiled to machine code.
+struct NativeSettings {
+  bool on = true;
+  int32_t calls = 400;   // of a function before it is compiled
+  int32_t loops = 1500;  // iterations of a loop before its function is compiled
+  int32_t misses = 300;  // failed guards before a run is given up
 };
 
 // Makes this evaluator the interpreter's; false with a Python exception set where this CPython is not supported.
 // Frames that already run stay with CPython's evaluator, which gives each new call to this one.
 // `counting`: with a slower evaluator that counts what it executes.
-[[nodiscard]] bool install(bool counting = false);
+[[nodiscard]] bool install(bool counting = false, const NativeSettings& native = {});
 // What was executed so far: forms, pairs of them, and what generic forms worked on. "" unless installed with counting.
 std::string counted();
 void uninstall();

@@ -138,6 +138,7 @@ std::string Report::json() const {
     all["residual_ms"][name] = residual.ms;
   }
   all["handovers"] = handovers;
+  all["native"] = {{"codes", native.codes}, {"runs", native.runs}, {"bytes", native.bytes}, {"given_up", native.given_up}};
   all["record_ms"] = record_ms;
   all["compile_ms"] = compile_ms;
   all["time_saved_ms"] = time_saved_ms();
@@ -165,6 +166,8 @@ std::string Report::stats() const {
   for (const auto& [name, residual] : residual_calls) residuals += residual.calls;
   text += fmt::format("  residual calls    {}{}\n", residuals, in_brackets(most_costly(residual_calls)));
   text += fmt::format("  hand-overs        {}\n", handovers);
+  text += fmt::format("  native code       {} runs of {} code objects, {} KiB, given up {} times\n", native.runs, native.codes, native.bytes / 1024,
+                      native.given_up);
   text += fmt::format("  recording         {:.1f} ms\n", record_ms);
   text += fmt::format("  compiling         {:.1f} ms\n", compile_ms);
   text += fmt::format("  time saved        {:.1f} ms\n", time_saved_ms());

@@ -47,6 +47,9 @@ struct Report {
   uint64_t side_exits = 0;
   std::map<std::string, uint64_t> aborts;          // reason -> recordings given up
   std::map<std::string, ResidualReport> residual_calls;  // name -> calls compiled into traces as they are
+  struct {
+    uint64_t codes = 0, runs = 0, bytes = 0, given_up = 0;
+  } native;                                        // interpreter's runs of instructions in machine code
   uint64_t handovers = 0;                          // frames given to CPython's evaluator
   double record_ms = 0;
   double compile_ms = 0;

@@ -115,6 +115,12 @@ class Breaker {
   const int* word_;
   const uint8_t* use_tracing_;
 };
+// What native code reads at a backward jump: it goes on while the word and the byte are zero.
+struct LoopProbe {
+  const int* word;
+  const uint8_t* byte;
+  LoopProbe(PyThreadState* tstate, const Entry& entry) : word(eval_breaker_word(tstate)), byte(entry.use_tracing()) {}
+};
 inline bool traced(PyThreadState* tstate) { return tstate->cframe->use_tracing != 0; }
 inline bool code_is_monitored(PyCodeObject*) { return false; }
 

@@ -109,6 +109,13 @@ class Breaker {
   const uint64_t* version_;
   PyThreadState* tstate_;
 };
+// What native code reads at a backward jump: it goes on while the word is zero and the version is g_quiet_version.
+struct LoopProbe {
+  const int* word;
+  const uint64_t* version;
+  const uint64_t* quiet = &g_quiet_version;
+  LoopProbe(PyThreadState* tstate, const Entry&) : word(eval_breaker_word(tstate)), version(&tstate->interp->monitoring_version) {}
+};
 // ---- stack of a call: | NULL | callable | arguments | or | function | self | arguments |
 
 inline constexpr int kLoneCallable = 1;  // the slot of a callable without self

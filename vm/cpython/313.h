@@ -109,6 +109,13 @@ class Breaker {
   PyThreadState* tstate_;
 };
 
+// What native code reads at a backward jump: it goes on while the bits are g_quiet_version.
+struct LoopProbe {
+  const uintptr_t* bits;
+  const uint64_t* quiet = &g_quiet_version;
+  LoopProbe(PyThreadState* tstate, const Entry&) : bits(&tstate->eval_breaker) {}
+};
+
 // ---- stack of a call: | callable | NULL | arguments | or | function | self | arguments |
 
 inline constexpr int kLoneCallable = 0;  // the slot of a callable without self

@@ -1,0 +1,44 @@
+// Where native code finds what the inline functions of cpython.h read and write.
+//
+// Purpose: offsets and variants of CPython's structs, as constants, for the emitter of native runs. Inputs: the headers of the version that is
+//   built for. Outputs: constants. Invariants: one row of kVersion for each version; everything else follows from the structs.
+// Tests: tests/vm/test_native.py.
+#pragma once
+
+#include "vm/cpython/cpython.h"
+
+namespace dynvm::vm::cpython::layout {
+
+inline constexpr int kMinor = PY_MINOR_VERSION;
+inline constexpr bool kImmortal = kMinor >= 12;    // negative lower half of the reference count: never changed
+inline constexpr bool kTaggedInts = kMinor >= 12;  // number of digits and sign in one tag, else a signed size
+inline constexpr bool kLocalsMayChange = kMinor >= 13;  // any Python code may write to the locals of any frame (PEP 667)
+enum class Values { kPointer, kTaggedPointer, kEmbedded };  // inline values of instances
+inline constexpr Values kValues = kMinor == 11 ? Values::kPointer : kMinor == 12 ? Values::kTaggedPointer : Values::kEmbedded;
+
+inline constexpr int kRefcount = offsetof(PyObject, ob_refcnt);
+inline constexpr int kType = offsetof(PyObject, ob_type);
+inline constexpr int kSize = offsetof(PyVarObject, ob_size);
+inline constexpr int kFloat = offsetof(PyFloatObject, ob_fval);
+inline constexpr int kIntTag = sizeof(PyObject);  // the size or the tag
+inline constexpr int kIntDigits = sizeof(PyObject) + sizeof(Py_ssize_t);
+inline constexpr int kListItems = offsetof(PyListObject, ob_item);
+inline constexpr int kTupleItems = offsetof(PyTupleObject, ob_item);
+inline constexpr int kCell = offsetof(PyCellObject, ob_ref);
+inline constexpr int kTypeVersion = offsetof(PyTypeObject, tp_version_tag);
+inline constexpr int kSharedKeys = offsetof(PyHeapTypeObject, ht_cached_keys);
+inline constexpr int kDictKeys = offsetof(PyDictObject, ma_keys);
+inline constexpr int kKeysVersion = offsetof(PyDictKeysObject, dk_version);
+inline constexpr int kFrameLocals = offsetof(Frame, localsplus);
+inline constexpr int kFrameGlobals = offsetof(Frame, f_globals);
+inline constexpr int kFrameBuiltins = offsetof(Frame, f_builtins);
+#if PY_MINOR_VERSION >= 13
+inline constexpr int kFramePosition = offsetof(Frame, instr_ptr);
+inline constexpr int kFirstValue = sizeof(PyObject) + offsetof(PyDictValues, values);  // from the object
+inline constexpr int kValuesAreValid = sizeof(PyObject) + offsetof(PyDictValues, valid);
+#else
+inline constexpr int kFramePosition = offsetof(Frame, prev_instr);
+#endif
+inline constexpr int kManagedDict = kMinor == 11 ? -4 * 8 : -3 * 8;  // of the pointer to the values or the dict before the object
+
+}  // namespace dynvm::vm::cpython::layout

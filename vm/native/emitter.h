@@ -1,0 +1,192 @@
+// Emits one native run; see native.h for what a run is.
+//
+// Purpose: walks the instructions from an entry, keeps a model of what the stack holds, and emits machine code. Inputs: a Code and the forms
+//   that its instructions have settled on. Outputs: a Function, or nothing where a run would not pay.
+//
+// Registers: rdi locals, rsi stack at the entry, [rsp] Context. rax, rcx, rdx are scratch within an instruction. r8-r11 and xmm0-xmm13 hold
+//   values of the model.
+// Invariants
+//   - The model says where each value of the stack is; what it does not name is in its own slot, with a reference.
+//   - begin() makes room in registers and takes a copy of the model: fail() leaves with that copy. Registers that the copy names are not
+//     written, nor reused, before the instruction's last guard. Effects come after the last guard.
+//   - Where several paths meet (a join), all values are in their slots and nothing is known of locals.
+#pragma once
+
+#include <asmjit/x86.h>
+
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "vm/cpython/layout.h"
+#include "vm/native/native.h"
+
+namespace dynvm::vm::native {
+
+enum class Where : uint8_t {
+  kSlot,   // in its own slot of the stack, with a reference
+  kLocal,  // is local `index`; no reference
+  kConst,  // is `object`, which the code object keeps alive, or NULL; no reference
+  kReg,    // an object in a register, with a reference
+  kFloat,  // unboxed
+  kInt,    // unboxed, 64 bits
+};
+enum class Known : uint8_t { kNothing, kBound, kFloat, kInt, kList, kTuple };  // exact types; kBound: not NULL
+
+struct Value {
+  Where where = Where::kSlot;
+  Known known = Known::kNothing;
+  uint8_t reg = 0;         // number of the register
+  int32_t index = 0;       // kSlot: depth of its slot; kLocal
+  PyObject* object = nullptr;
+};
+
+// What an instruction of fast code has become, as part of a fused form too, and the instruction whose cache says more.
+struct Settled {
+  Form form;
+  int site;
+};
+
+struct Model {
+  int depth = 0;              // of the stack, from that at the entry
+  int low = 0;                // depth of stack[0]; below it all are kSlot
+  std::vector<Value> stack;
+  std::vector<Known> locals;
+  uint32_t gps = 0, xmms = 0; // registers in use
+};
+
+inline constexpr int kPays = 3;  // instructions in a straight line for which entering a run is worth it
+
+class Emitter {
+ public:
+  // `joins`: instructions that more than one path may come to. `globals`, `builtins`: of a frame that runs the code.
+  Emitter(Code* code, const std::vector<Settled>& forms, const std::vector<uint8_t>& joins, PyObject* globals, PyObject* builtins);
+  // The run from instruction `entry`, whose failed guards count `misses` down; false where it would not pay or asmjit fails.
+  static bool can(const Inst& inst, Form form);
+  bool run(int entry, asmjit::JitRuntime& runtime, int32_t* misses, Function* function, size_t* size);
+
+ private:
+  using Gp = asmjit::x86::Gp;
+  using Xmm = asmjit::x86::Xmm;
+  using Mem = asmjit::x86::Mem;
+  using Label = asmjit::Label;
+  enum class Next { kGoOn, kLeave, kEnd };  // executed; cannot be done here; executed, does not go on behind
+  struct Join {
+    Label label;
+    int depth;
+    bool done;
+  };
+
+  // --- emitter.cpp: blocks and ends
+  void block(int index);
+  void branch(asmjit::x86::CondCode taken, int jump);  // to the jump's target, with the model as it is
+  bool check_backward(int jump);             // before the instruction: signals, counters; false: not here. Nothing where it is forward
+  void count_backward(int jump);             // it is taken
+  void begin(int index);
+  Label fail();                              // the instruction is left to the interpreter; counts as a miss
+  Label leave();                             // the same, but nothing is wrong
+  Label end_label(const Model& model, int index, bool miss);
+  void end(const Model& model, int index, bool miss);
+  Join* join(int index);
+  bool is_done(int index) const;             // the join's code is there
+
+  // --- emitter.cpp: values
+  Value pop();
+  void push(const Value& value);
+  Value& top(int below);                     // 1: the top
+  void push_reg(const Gp& reg, Known known = Known::kNothing);
+  void push_int(const Gp& reg);
+  void push_float(const Xmm& reg);
+  Gp gp();                                   // a free register
+  Xmm xmm();
+  void give_back(const Gp& reg);
+  void give_back(const Xmm& reg);
+  void give_back(const Value& value);        // its register
+  void object(const Gp& to, const Value& value);  // its pointer, borrowed: not for unboxed values
+  void check_type(const Gp& reg, const Value& value, Known known, PyTypeObject* type, const Label& miss);  // clobbers rcx
+  void check_exact(const Gp& reg, PyTypeObject* type, const Label& miss);  // clobbers rcx
+  Gp int_of(const Value& value);             // unboxed; a fresh register unless the value is unboxed; guards
+  Xmm float_of(const Value& value);
+  void used(const Value& value, const Gp& reg);   // int_of's is no longer needed: its register, the value's reference
+  void used(const Value& value, const Xmm& reg);
+  void drop(const Value& value);             // its register and the reference it holds; clobbers rax
+  void release(const Value& value);          // the reference only: registers are as they were behind it
+  void drop_reg(const Gp& reg, Known known); // clobbers nothing; rax, rcx, rdx where the object dies
+  void destroy_here(const Gp& reg, uint32_t gps, uint32_t xmms, uint16_t* position);
+  void drop_here(const Gp& reg, uint32_t gps, uint32_t xmms, uint16_t* position);  // the same in cold code
+  void take_reference(const Gp& reg);        // clobbers nothing
+  void owned(const Gp& to, const Value& value);  // the object with a reference, boxed; may fail(); clobbers the scratch registers
+  void put(Value& value, int depth, const Label& no_memory);  // into the slot; without the label failed is set
+  void flush();                              // all into their slots
+  void settle_local(int index);              // values that are the local get references: it is about to change; -1: all locals
+  void forget_locals();
+  void code_may_run();                       // an object is about to die that can run anything
+  void box(const Value& value, uint32_t gps, uint32_t xmms, uint16_t* position);  // rax: new object, or NULL without an exception
+  // Saves the registers of the masks; `arguments` gets where the Context is from rsp. Clobbers the scratch registers.
+  void call(const void* function, uint32_t gps, uint32_t xmms, const std::function<void(int)>& arguments);
+  void pointer(const Gp& to, const void* value);
+  Mem slot(int depth) const;
+  Mem local(int index) const;
+  static bool is_immortal(PyObject* object) { return cpython::layout::kImmortal && static_cast<int32_t>(object->ob_refcnt) < 0; }
+
+  // --- forms.cpp
+  Next instruction(int index);
+  Next load_fast(int index);
+  Next store_fast(int index);
+  Next copy(int index);
+  Next swap(int index);
+  Next load_global(int index);
+  Next binary(int index);
+  Next binary_int(Form form, const Value& left, const Value& right);
+  Next compare(int index);
+  Next is_op(int index);
+  Next truth_jump(int index, bool wanted);
+  Next to_bool(int index);
+  Next none_jump(int index, bool wanted);
+  Next for_iter(int index);
+  Next subscript(int index);
+  Next store_subscript(int index);
+  Next unpack(int index);
+  Next unpack_to_slots(const Value& sequence, int count, bool is_list);
+  Next load_attr(int index);
+  Next load_method(int index);
+  Next store_attr(int index);
+  int jump_behind(int index) const;
+  void decide(asmjit::x86::CondCode code, int jump);
+  void set_box(const Value& value, const Label& slow);
+  void reuse_box(const Value& value, Known before, const Label& slow);
+  void replace(const Mem& place, const Value& value, Known before);
+  void values_of(const Gp& object, bool write);
+  bool check_version(const Value& owner, uint32_t version);
+  bool ask(const void* function, const Value& owner, int site);
+  static bool may_be(const Value& value, Known known);  // as far as the model says
+  const Inst& inst(int index) const { return code_->fast[index]; }
+  Op op(int index) const { return static_cast<Op>(code_->fast[index].op); }
+  int target(int index) const { return static_cast<int>(reinterpret_cast<const Inst*>(code_->fast[index].cache[0]) - code_->fast); }
+
+  Code* code_;
+  PyObject *globals_, *builtins_;
+  const std::vector<Settled>& forms_;
+  const std::vector<uint8_t>& joins_;
+  asmjit::CodeHolder holder_;
+  asmjit::x86::Assembler a_;
+  Model model_, start_;
+  int index_ = 0;                 // of the instruction in work
+  Label miss_, leave_;
+  std::deque<std::pair<int, Join>> known_joins_;
+  struct Pending {
+    int index;
+    Label label;
+    Model model;
+    HotCounter* counter;  // of the backward jump that leads there
+  };
+  std::vector<Pending> pending_;
+  std::deque<std::function<void()>> cold_;  // code behind the run's last end; may grow while it is emitted
+  int next_ = 0;                  // instruction behind the one in work
+  int done_ = 0;                  // instructions emitted
+  int straight_ = 0;              // of these in a straight line from the entry; -1: behind a branch
+  bool pays_ = false, broken_ = false;
+  int32_t* misses_ = nullptr;
+};
+
+}  // namespace dynvm::vm::native
