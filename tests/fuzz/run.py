@@ -29,7 +29,7 @@ from shrink import shrink  # noqa: E402
 from worker import END, MARK  # noqa: E402
 
 COUNT, GROUP = (6000 if FULL else 120), 40
-MODES = ("vm", "stress", "rebuild")
+MODES = ("vm", *vm_case.STRESS)
 KINDS = ("program", "codes", "assembled")
 SECONDS = 3  # of processor time for a program under CPython; dynvm gets more
 OUT_OF_TIME = -26  # SIGVTALRM

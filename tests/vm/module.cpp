@@ -12,8 +12,10 @@ namespace {
 
 using namespace dynvm::vm;
 
-PyObject* install_(PyObject*, PyObject*) {
-  if (!install()) return nullptr;
+PyObject* install_(PyObject*, PyObject* arguments) {
+  NativeSettings native;
+  if (!PyArg_ParseTuple(arguments, "|iii", &native.calls, &native.loops, &native.misses)) return nullptr;
+  if (!install(false, native)) return nullptr;
   Py_RETURN_NONE;
 }
 
@@ -24,9 +26,9 @@ PyObject* uninstall_(PyObject*, PyObject*) {
 
 PyObject* stats_(PyObject*, PyObject*) {
   const Stats& s = stats();
-  return Py_BuildValue("{sK sK sK sK sK sK}", "decoded_codes", s.decoded_codes, "activations", s.activations,
+  return Py_BuildValue("{sK sK sK sK sK sK sK sK}", "decoded_codes", s.decoded_codes, "activations", s.activations,
                        "inlined_frames", s.inlined_frames, "resumed_generators", s.resumed_generators, "handovers", s.handovers,
-                       "reinstalls", s.reinstalls);
+                       "reinstalls", s.reinstalls, "native_runs", s.native_runs, "native_given_up", s.native_given_up);
 }
 
 // ---- stress: records everything that gets hot for a while, and takes frames apart and builds them again
@@ -199,7 +201,7 @@ PyObject* decode_(PyObject*, PyObject* arguments) {
 }
 
 PyMethodDef kMethods[] = {
-    {"install", install_, METH_NOARGS, "Makes dynvm's evaluator the interpreter's."},
+    {"install", install_, METH_VARARGS, "Makes dynvm's evaluator the interpreter's; when native runs are compiled: calls, loops, misses."},
     {"uninstall", uninstall_, METH_NOARGS, "Gives frames back to CPython's evaluator."},
     {"stats", stats_, METH_NOARGS, "The evaluator's counters as a dict."},
     {"stress", stress_, METH_VARARGS, "stress(loop_limit, call_limit, length, rebuild): record all that gets hot."},

@@ -20,7 +20,7 @@ def add(name):
     def test(self):
         path = os.path.join(SCRIPTS, name)
         expected = vm_case.run([path], "stock")
-        for mode in ("vm", "stress", "rebuild"):
+        for mode in ("vm", *vm_case.STRESS):
             with self.subTest(mode=mode):
                 got = vm_case.run([path], mode)
                 for part, want, have in zip(("exit status", "stdout", "stderr"), expected, got):

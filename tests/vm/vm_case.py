@@ -15,8 +15,9 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(FOLDER))
 PYTHON = os.environ.get("DYNVM_TEST_PYTHON", os.path.join(ROOT, ".venv", "bin", "python"))
 MODULE = os.environ.get("DYNVM_VM_MODULE", os.path.join(ROOT, "build", "vm"))
-# loop limit, call limit, recorded instructions, rebuild frames
-STRESS = {"stress": "2,2,40,0", "rebuild": "2,2,60,1"}
+# What the environment says beyond "vm". DYNVM_VM_STRESS: loop limit, call limit, recorded instructions, rebuild frames. DYNVM_VM_NATIVE:
+# calls and iterations before native runs are compiled, failed guards before one is given up.
+STRESS = {"stress": {"DYNVM_VM_STRESS": "2,2,40,0"}, "rebuild": {"DYNVM_VM_STRESS": "2,2,60,1"}, "native": {"DYNVM_VM_NATIVE": "5,6,3"}}
 
 
 def available():
@@ -30,7 +31,7 @@ def run(arguments, mode, timeout=300, cwd=None):
     if mode == "stock":
         variables["DYNVM_VM_OFF"] = "1"
     elif mode in STRESS:
-        variables["DYNVM_VM_STRESS"] = STRESS[mode]
+        variables.update(STRESS[mode])
     done = subprocess.run([PYTHON, *arguments], env=variables, capture_output=True, text=True, timeout=timeout * PATIENCE, cwd=cwd,
                           stdin=subprocess.DEVNULL, errors="backslashreplace")
     return done.returncode, clean(done.stdout), clean(done.stderr)
