@@ -22,6 +22,7 @@ inline constexpr int kSize = offsetof(PyVarObject, ob_size);
 inline constexpr int kFloat = offsetof(PyFloatObject, ob_fval);
 inline constexpr int kIntTag = sizeof(PyObject);  // the size or the tag
 inline constexpr int kIntDigits = sizeof(PyObject) + sizeof(Py_ssize_t);
+inline constexpr int kListRoom = offsetof(PyListObject, allocated);
 inline constexpr int kListItems = offsetof(PyListObject, ob_item);
 inline constexpr int kTupleItems = offsetof(PyTupleObject, ob_item);
 inline constexpr int kCell = offsetof(PyCellObject, ob_ref);
@@ -40,5 +41,17 @@ inline constexpr int kValuesAreValid = sizeof(PyObject) + offsetof(PyDictValues,
 inline constexpr int kFramePosition = offsetof(Frame, prev_instr);
 #endif
 inline constexpr int kManagedDict = kMinor == 11 ? -4 * 8 : -3 * 8;  // of the pointer to the values or the dict before the object
+
+
+#if PY_MINOR_VERSION >= 13
+using FloatState = _Py_float_freelist;
+inline constexpr int kFreeFloats = offsetof(FloatState, items);
+#else
+using FloatState = _Py_float_state;
+inline constexpr int kFreeFloats = offsetof(FloatState, free_list);
+#endif
+inline constexpr int kFreeFloatCount = offsetof(FloatState, numfree);
+inline constexpr int kMostFreeFloats = PyFloat_MAXFREELIST;
+inline constexpr int kIntStride = sizeof(PyLongObject);  // of the small ints
 
 }  // namespace dynvm::vm::cpython::layout

@@ -349,7 +349,7 @@ void Emitter::check_exact(const Gp& reg, PyTypeObject* type, const Label& miss) 
   a_.jne(miss);
 }
 
-Gp Emitter::int_of(const Value& value) {
+Gp Emitter::int_of(Value& value) {
   if (value.where == Where::kInt) return gpq(value.reg);
   const Gp result = gp();
   long constant;
@@ -364,6 +364,7 @@ Gp Emitter::int_of(const Value& value) {
   }
   object(rax, value);
   check_type(rax, value, Known::kInt, &PyLong_Type, fail());
+  value.known = Known::kInt;
   Label more = a_.newLabel(), done = a_.newLabel();
   const Label miss = fail();
   a_.mov(rcx, qword_ptr(rax, layout::kIntTag));
@@ -410,7 +411,7 @@ Gp Emitter::int_of(const Value& value) {
   });
   return result;
 }
-Xmm Emitter::float_of(const Value& value) {
+Xmm Emitter::float_of(Value& value) {
   if (value.where == Where::kFloat) return x86::xmm(value.reg);
   const Xmm result = xmm();
   if (value.where == Where::kConst && value.object != nullptr && PyFloat_CheckExact(value.object)) {
@@ -427,6 +428,7 @@ Xmm Emitter::float_of(const Value& value) {
   }
   object(rax, value);
   check_type(rax, value, Known::kFloat, &PyFloat_Type, fail());
+  value.known = Known::kFloat;
   a_.movsd(result, qword_ptr(rax, layout::kFloat));
   return result;
 }
@@ -473,19 +475,34 @@ void Emitter::drop_reg(const Gp& reg, Known known) {
   a_.jz(dead);
   a_.bind(done);
   const uint32_t gps = model_.gps, xmms = model_.xmms;
-  cold_.push_back([this, dead, done, reg, gps, xmms, position = inst(index_).position] {
+  cold_.push_back([this, dead, done, reg, known, gps, xmms, position = inst(index_).position] {
     a_.bind(dead);
-    destroy_here(reg, gps, xmms, position);
+    destroy_here(reg, known, gps, xmms, position);
     a_.jmp(done);
   });
 }
-void Emitter::destroy_here(const Gp& reg, uint32_t gps, uint32_t xmms, uint16_t* position) {
+void Emitter::destroy_here(const Gp& reg, Known known, uint32_t gps, uint32_t xmms, uint16_t* position) {
+  Label done = a_.newLabel();
+  if (known == Known::kFloat && reg != rcx && reg != rdx) {
+    Label full = a_.newLabel();
+    a_.mov(rcx, qword_ptr(rsp));
+    a_.mov(rcx, qword_ptr(rcx, offsetof(Context, floats)));
+    a_.cmp(dword_ptr(rcx, layout::kFreeFloatCount), layout::kMostFreeFloats);
+    a_.jae(full);
+    a_.inc(dword_ptr(rcx, layout::kFreeFloatCount));
+    a_.mov(rdx, qword_ptr(rcx, layout::kFreeFloats));
+    a_.mov(qword_ptr(reg, layout::kType), rdx);
+    a_.mov(qword_ptr(rcx, layout::kFreeFloats), reg);
+    a_.jmp(done);
+    a_.bind(full);
+  }
   call(reinterpret_cast<const void*>(&destroy), gps, xmms, [&](int) {
     a_.mov(rdx, reg);
     pointer(rsi, position);
   });
+  a_.bind(done);
 }
-void Emitter::drop_here(const Gp& reg, uint32_t gps, uint32_t xmms, uint16_t* position) {
+void Emitter::drop_here(const Gp& reg, Known known, uint32_t gps, uint32_t xmms, uint16_t* position) {
   Label done = a_.newLabel();
   if constexpr (layout::kImmortal) {
     a_.cmp(dword_ptr(reg, layout::kRefcount), 0);
@@ -493,7 +510,7 @@ void Emitter::drop_here(const Gp& reg, uint32_t gps, uint32_t xmms, uint16_t* po
   }
   a_.dec(qword_ptr(reg, layout::kRefcount));
   a_.jnz(done);
-  destroy_here(reg, gps, xmms, position);
+  destroy_here(reg, known, gps, xmms, position);
   a_.bind(done);
 }
 
@@ -606,16 +623,52 @@ void Emitter::call(const void* function, uint32_t gps, uint32_t xmms, const std:
   a_.add(rsp, words * 8);
 }
 
+// A float of the free list or a small int at once, else by a call in cold code.
 void Emitter::box(const Value& value, uint32_t gps, uint32_t xmms, uint16_t* position) {
   const bool is_float = value.where == Where::kFloat;
-  call(is_float ? reinterpret_cast<const void*>(&box_float) : reinterpret_cast<const void*>(&box_int), gps, xmms, [&](int context) {
-    if (is_float) {
-      if (value.reg != 0) a_.movapd(xmm0, x86::xmm(value.reg));
-    } else {
-      a_.mov(rcx, gpq(value.reg));
+  Label slow = a_.newLabel(), done = a_.newLabel();
+  if (is_float) {
+    for (const void* const* word = cpython::tracing_words(); *word != nullptr; ++word) {
+      pointer(rdx, *word);
+      a_.cmp(dword_ptr(rdx), 0);
+      a_.jne(slow);
     }
-    pointer(rsi, position);
-    a_.mov(rdx, qword_ptr(rsp, context));
+    a_.mov(rcx, qword_ptr(rsp));
+    a_.mov(rcx, qword_ptr(rcx, offsetof(Context, floats)));
+    a_.mov(rax, qword_ptr(rcx, layout::kFreeFloats));
+    a_.test(rax, rax);
+    a_.jz(slow);
+    a_.mov(rdx, qword_ptr(rax, layout::kType));
+    a_.mov(qword_ptr(rcx, layout::kFreeFloats), rdx);
+    a_.dec(dword_ptr(rcx, layout::kFreeFloatCount));
+    pointer(rdx, &PyFloat_Type);
+    a_.mov(qword_ptr(rax, layout::kRefcount), 1);
+    a_.mov(qword_ptr(rax, layout::kType), rdx);
+    a_.movsd(qword_ptr(rax, layout::kFloat), x86::xmm(value.reg));
+  } else {
+    constexpr int kFirst = -5, kCount = 262;
+    a_.lea(rax, ptr(gpq(value.reg), -kFirst));
+    a_.cmp(rax, kCount);
+    a_.jae(slow);
+    static_assert(layout::kIntStride == 32);
+    a_.shl(rax, 5);
+    pointer(rcx, cpython::small_int(kFirst));
+    a_.add(rax, rcx);
+    if (!layout::kImmortal) take_reference(rax);
+  }
+  a_.bind(done);
+  cold_.push_back([this, slow, done, is_float, value, gps, xmms, position] {
+    a_.bind(slow);
+    call(is_float ? reinterpret_cast<const void*>(&box_float) : reinterpret_cast<const void*>(&box_int), gps, xmms, [&](int context) {
+      if (is_float) {
+        if (value.reg != 0) a_.movapd(xmm0, x86::xmm(value.reg));
+      } else {
+        a_.mov(rcx, gpq(value.reg));
+      }
+      pointer(rsi, position);
+      a_.mov(rdx, qword_ptr(rsp, context));
+    });
+    a_.jmp(done);
   });
 }
 

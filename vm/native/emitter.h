@@ -105,15 +105,15 @@ class Emitter {
   void object(const Gp& to, const Value& value);  // its pointer, borrowed: not for unboxed values
   void check_type(const Gp& reg, const Value& value, Known known, PyTypeObject* type, const Label& miss);  // clobbers rcx
   void check_exact(const Gp& reg, PyTypeObject* type, const Label& miss);  // clobbers rcx
-  Gp int_of(const Value& value);             // unboxed; a fresh register unless the value is unboxed; guards
-  Xmm float_of(const Value& value);
+  Gp int_of(Value& value);             // unboxed; a fresh register unless the value is unboxed; guards
+  Xmm float_of(Value& value);         // both: the value is known as such then
   void used(const Value& value, const Gp& reg);   // int_of's is no longer needed: its register, the value's reference
   void used(const Value& value, const Xmm& reg);
   void drop(const Value& value);             // its register and the reference it holds; clobbers rax
   void release(const Value& value);          // the reference only: registers are as they were behind it
   void drop_reg(const Gp& reg, Known known); // clobbers nothing; rax, rcx, rdx where the object dies
-  void destroy_here(const Gp& reg, uint32_t gps, uint32_t xmms, uint16_t* position);
-  void drop_here(const Gp& reg, uint32_t gps, uint32_t xmms, uint16_t* position);  // the same in cold code
+  void destroy_here(const Gp& reg, Known known, uint32_t gps, uint32_t xmms, uint16_t* position);
+  void drop_here(const Gp& reg, Known known, uint32_t gps, uint32_t xmms, uint16_t* position);  // the same in cold code
   void take_reference(const Gp& reg);        // clobbers nothing
   void owned(const Gp& to, const Value& value);  // the object with a reference, boxed; may fail(); clobbers the scratch registers
   void put(Value& value, int depth, const Label& no_memory);  // into the slot; without the label failed is set
@@ -137,28 +137,43 @@ class Emitter {
   Next swap(int index);
   Next load_global(int index);
   Next binary(int index);
-  Next binary_int(Form form, const Value& left, const Value& right);
+  Next binary_int(Form form, Value& left, Value& right);
   Next compare(int index);
   Next is_op(int index);
   Next truth_jump(int index, bool wanted);
   Next to_bool(int index);
   Next none_jump(int index, bool wanted);
   Next for_iter(int index);
+  Next negative(int index);
+  Next binary_number(int operation, Value& left, Value& right);
+  Xmm number_of(Value& value, const Value* other);
+  Next compare_strings(int comparison, int jump);
+  int jump_behind(int index) const;
+  void decide(asmjit::x86::CondCode code, int jump);
+
+  // --- forms_objects.cpp
   Next subscript(int index);
+  Next subscript_dict();
   Next store_subscript(int index);
   Next unpack(int index);
   Next unpack_to_slots(const Value& sequence, int count, bool is_list);
   Next load_attr(int index);
   Next load_method(int index);
+  Next load_method_by(const void* function, const Value& owner, int site, bool bound);
   Next store_attr(int index);
-  int jump_behind(int index) const;
-  void decide(asmjit::x86::CondCode code, int jump);
+  Next store_deref(int index);
+  Next call_builtin(int index);
+  void push_lone(const Gp& callable);
+  void push_method(const Gp& method, const Value& owner);
   void set_box(const Value& value, const Label& slow);
   void reuse_box(const Value& value, Known before, const Label& slow);
   void replace(const Mem& place, const Value& value, Known before);
   void values_of(const Gp& object, bool write);
   bool check_version(const Value& owner, uint32_t version);
   bool ask(const void* function, const Value& owner, int site);
+  static bool is_object(const Value& value) {  // neither unboxed nor NULL
+    return value.where != Where::kInt && value.where != Where::kFloat && (value.where != Where::kConst || value.object != nullptr);
+  }
   static bool may_be(const Value& value, Known known);  // as far as the model says
   const Inst& inst(int index) const { return code_->fast[index]; }
   Op op(int index) const { return static_cast<Op>(code_->fast[index].op); }

@@ -1,7 +1,6 @@
 // What native runs do for single instructions; see emitter.h.
 //
 // Each function emits guards first, then effects. An instruction whose form is not here ends the run.
-#include "vm/attr_cache.h"
 #include "vm/native/emitter.h"
 #include "vm/operands.h"
 #include "vm/specialise.h"
@@ -14,37 +13,7 @@ namespace layout = cpython::layout;
 
 namespace {
 
-// ---- forms that look further than a few loads: the object and the instruction; new reference, nullptr: a miss
-
-PyObject* value_of_types(PyObject* owner, const Inst* inst) {
-  auto* name = reinterpret_cast<PyObject*>(inst->cache[2]);
-  const ValuePlace* place = find_value_place(owner, name);
-  PyDictValues* values = place != nullptr ? cpython::inline_values(owner) : nullptr;
-  return values != nullptr ? Py_XNewRef(values->values[place->index]) : nullptr;
-}
-PyObject* value_by_hint(PyObject* owner, const Inst* inst) {
-  if (Py_TYPE(owner)->tp_version_tag != static_cast<uint32_t>(inst->cache[0])) return nullptr;
-  return Py_XNewRef(hinted_value(owner, reinterpret_cast<PyObject*>(inst->cache[2]), static_cast<Py_ssize_t>(inst->cache[1]),
-                                 static_cast<uint32_t>(inst->cache[0] >> 32)));
-}
-PyObject* value_of_class(PyObject* owner, const Inst* inst) {
-  PyTypeObject* type = Py_TYPE(owner);
-  if (type->tp_version_tag != static_cast<uint32_t>(inst->cache[0])) return nullptr;
-  if (!hides_nothing(owner, type, reinterpret_cast<PyObject*>(inst->cache[2]), static_cast<uint32_t>(inst->cache[0] >> 32))) return nullptr;
-  return Py_NewRef(reinterpret_cast<PyObject*>(inst->cache[1]));
-}
-PyObject* value_of_module(PyObject* owner, const Inst* inst) {
-  if (!PyModule_CheckExact(owner)) return nullptr;
-  auto* dict = reinterpret_cast<PyDictObject*>(reinterpret_cast<PyModuleObject*>(owner)->md_dict);
-  if (dict == nullptr || dict->ma_keys->dk_version != static_cast<uint32_t>(inst->cache[0])) return nullptr;
-  return Py_XNewRef(DK_UNICODE_ENTRIES(dict->ma_keys)[inst->cache[1]].me_value);
-}
-PyObject* method_of_types(PyObject* owner, const Inst* inst) {
-  auto* name = reinterpret_cast<PyObject*>(inst->cache[2]);
-  const MethodPlace* place = find_method_place(owner, name);
-  if (place == nullptr || !hides_nothing(owner, Py_TYPE(owner), name, place->keys_version)) return nullptr;
-  return Py_NewRef(place->method);
-}
+bool equal_strings(PyObject* left, PyObject* right) { return left == right || _PyUnicode_Equal(left, right) > 0; }
 // -1: a method must be asked.
 int truth_of(PyObject* object) { return quick_truth(object); }
 
@@ -77,7 +46,8 @@ bool Emitter::can(const Inst& inst, Form form) {
   switch (static_cast<Op>(inst.op)) {
     case Op::kNop: case Op::kLoadFast: case Op::kLoadClosure: case Op::kLoadConst: case Op::kPushNull: case Op::kStoreFast: case Op::kPopTop:
     case Op::kCopy: case Op::kSwap: case Op::kLoadDeref: case Op::kIsOp: case Op::kToBool: case Op::kPopJumpIfFalse: case Op::kPopJumpIfTrue:
-    case Op::kPopJumpIfNone: case Op::kPopJumpIfNotNone: case Op::kJumpForward: case Op::kJumpBackward:
+    case Op::kPopJumpIfNone: case Op::kPopJumpIfNotNone: case Op::kJumpForward: case Op::kJumpBackward: case Op::kStoreDeref:
+    case Op::kUnaryNegative:
       return true;
     default: break;
   }
@@ -89,7 +59,10 @@ bool Emitter::can(const Inst& inst, Form form) {
     case Form::kSubscrListInt: case Form::kSubscrTupleInt: case Form::kStoreSubscrListInt: case Form::kUnpackTwoTuple: case Form::kUnpackTuple:
     case Form::kUnpackList: case Form::kLoadAttrValue: case Form::kLoadAttrSlot: case Form::kLoadAttrValues: case Form::kLoadAttrHint:
     case Form::kLoadAttrClassValue: case Form::kLoadAttrModule: case Form::kLoadMethodValues: case Form::kLoadMethodNoDict:
-    case Form::kLoadMethodTypes: case Form::kStoreAttrValue: case Form::kStoreAttrSlot:
+    case Form::kLoadMethodTypes: case Form::kStoreAttrValue: case Form::kStoreAttrSlot: case Form::kStoreAttrValues: case Form::kLoadAttrOfType:
+    case Form::kLoadMethodOfType: case Form::kLoadMethodModule: case Form::kLoadMethodInstance: case Form::kLoadMethodProbe:
+    case Form::kBinaryNumber: case Form::kCompareStr: case Form::kCompareJumpStr: case Form::kCallLen: case Form::kCallListAppend:
+    case Form::kSubscrDict:
       return true;
     default: return false;
   }
@@ -151,6 +124,9 @@ Emitter::Next Emitter::instruction(int index) {
       return Next::kGoOn;
     case Op::kToBool: return to_bool(index);
     case Op::kForIter: return for_iter(index);
+    case Op::kStoreDeref: return store_deref(index);
+    case Op::kUnaryNegative: return negative(index);
+    case Op::kCall: return call_builtin(index);
     case Op::kBinarySubscr: return subscript(index);
     case Op::kStoreSubscr: return store_subscript(index);
     case Op::kUnpackSequence: return unpack(index);
@@ -236,7 +212,7 @@ Emitter::Next Emitter::store_fast(int index) {
       a_.mov(local(number), rax);
       a_.test(rdx, rdx);
       a_.jz(done);
-      drop_here(rdx, gps, xmms, position);
+      drop_here(rdx, Known::kNothing, gps, xmms, position);
       a_.jmp(done);
     });
     give_back(value);
@@ -343,7 +319,7 @@ Emitter::Next Emitter::load_global(int index) {
 
 Emitter::Next Emitter::binary(int index) {
   const Form form = forms_[static_cast<size_t>(index)].form;
-  const Value right = pop(), left = pop();
+  Value right = pop(), left = pop();
   switch (form) {
     case Form::kAddFloat: case Form::kSubFloat: case Form::kMulFloat: case Form::kDivFloat: {
       if (!may_be(left, Known::kFloat) || !may_be(right, Known::kFloat)) return Next::kLeave;
@@ -367,11 +343,126 @@ Emitter::Next Emitter::binary(int index) {
     case Form::kLshiftInt: case Form::kRshiftInt: case Form::kModInt: case Form::kFloorDivInt:
       if (!may_be(left, Known::kInt) || !may_be(right, Known::kInt)) return Next::kLeave;
       return binary_int(form, left, right);
+    case Form::kBinaryNumber: return binary_number(inst(index).arg % NB_INPLACE_ADD, left, right);
     default: return Next::kLeave;
   }
 }
 
-Emitter::Next Emitter::binary_int(Form form, const Value& left, const Value& right) {
+// The value of an exact float or one-digit int as a float. `other`: what must be a float where this is an int, or nullptr.
+Xmm Emitter::number_of(Value& value, const Value* other) {
+  long constant;
+  if (value.where == Where::kConst && PyLong_CheckExact(value.object) && cpython::short_int(value.object, &constant)) {
+    const Xmm result = xmm();
+    a_.mov(rax, constant);
+    a_.cvtsi2sd(result, rax);
+    if (other != nullptr && other->known != Known::kFloat) {
+      object(rax, *other);
+      check_type(rax, *other, Known::kFloat, &PyFloat_Type, fail());
+    }
+    return result;
+  }
+  if (value.where == Where::kInt || value.where == Where::kConst || value.where == Where::kFloat || value.known == Known::kFloat) {
+    if (value.where != Where::kInt) return float_of(value);
+    const Xmm result = xmm();
+    a_.cvtsi2sd(result, gpq(value.reg));
+    if (other != nullptr && other->known != Known::kFloat) {
+      object(rax, *other);
+      check_type(rax, *other, Known::kFloat, &PyFloat_Type, fail());
+    }
+    return result;
+  }
+  const Xmm result = xmm();
+  Label is_int = a_.newLabel(), done = a_.newLabel();
+  object(rax, value);
+  check_exact(rax, &PyFloat_Type, is_int);
+  a_.movsd(result, qword_ptr(rax, layout::kFloat));
+  a_.bind(done);
+  const bool check_other = other != nullptr && other->known != Known::kFloat;
+  const Value second = check_other ? *other : Value();
+  cold_.push_back([this, is_int, done, result, check_other, second, miss = fail()] {
+    a_.bind(is_int);
+    check_exact(rax, &PyLong_Type, miss);
+    a_.mov(rcx, qword_ptr(rax, layout::kIntTag));
+    a_.mov(eax, dword_ptr(rax, layout::kIntDigits));
+    if constexpr (layout::kTaggedInts) {
+      a_.cmp(rcx, 2 << 3);
+      a_.jae(miss);
+      a_.and_(ecx, 3);
+      a_.mov(edx, 1);
+      a_.sub(rdx, rcx);
+      a_.imul(rax, rdx);
+    } else {
+      a_.lea(rdx, ptr(rcx, 1));
+      a_.cmp(rdx, 2);
+      a_.ja(miss);
+      a_.imul(rax, rcx);
+    }
+    a_.cvtsi2sd(result, rax);
+    if (check_other) {
+      object(rax, second);
+      check_exact(rax, &PyFloat_Type, miss);
+    }
+    a_.jmp(done);
+  });
+  return result;
+}
+
+// Floats and ints mixed; of two ints only quotients are floats.
+Emitter::Next Emitter::binary_number(int operation, Value& left, Value& right) {
+  const auto fits = [](const Value& value) { return may_be(value, Known::kFloat) || may_be(value, Known::kInt); };
+  if (!fits(left) || !fits(right)) return Next::kLeave;
+  if (left.known == Known::kInt && right.known == Known::kInt && operation != NB_TRUE_DIVIDE) return Next::kLeave;
+  const bool divides = operation == NB_TRUE_DIVIDE;
+  // An unboxed int may have more bits than a double holds; a box is looked at.
+  if (left.where == Where::kInt || right.where == Where::kInt) {
+    if (divides) return Next::kLeave;
+    const Gp number = gpq(left.where == Where::kInt ? left.reg : right.reg);
+    a_.movsxd(rax, number.r32());
+    a_.cmp(rax, number);
+    a_.jne(fail());
+  }
+  const Xmm b = number_of(right, divides ? nullptr : &left), a = number_of(left, nullptr), result = xmm();
+  if (divides) {
+    a_.xorpd(xmm15, xmm15);
+    a_.ucomisd(b, xmm15);
+    a_.je(leave());
+  }
+  a_.movapd(result, a);
+  switch (operation) {
+    case NB_ADD: a_.addsd(result, b); break;
+    case NB_SUBTRACT: a_.subsd(result, b); break;
+    case NB_MULTIPLY: a_.mulsd(result, b); break;
+    default: a_.divsd(result, b);
+  }
+  used(left, a);
+  used(right, b);
+  push_float(result);
+  return Next::kGoOn;
+}
+
+// Only of what the run has unboxed itself.
+Emitter::Next Emitter::negative(int index) {
+  const Value value = pop();
+  if (value.where == Where::kFloat) {
+    const Xmm result = xmm();
+    a_.mov(rax, uint64_t{1} << 63);
+    a_.movq(result, rax);
+    a_.xorpd(result, x86::xmm(value.reg));
+    give_back(value);
+    push_float(result);
+    return Next::kGoOn;
+  }
+  if (value.where != Where::kInt) return Next::kLeave;
+  const Gp result = gp();
+  a_.mov(result, gpq(value.reg));
+  a_.neg(result);
+  a_.jo(fail());
+  give_back(value);
+  push_int(result);
+  return Next::kGoOn;
+}
+
+Emitter::Next Emitter::binary_int(Form form, Value& left, Value& right) {
   const Gp a = int_of(left);
   int64_t constant = 0;
   const bool has_constant = (form == Form::kAddInt || form == Form::kSubInt || form == Form::kAndInt) && fits_int32(right, &constant);
@@ -471,9 +562,13 @@ Emitter::Next Emitter::compare(int index) {
   const Form form = forms_[static_cast<size_t>(index)].form;
   const int comparison = inst(index).arg, jump = jump_behind(index);
   const bool is_int = form == Form::kCompareInt || form == Form::kCompareJumpInt;
+  if (form == Form::kCompareStr || form == Form::kCompareJumpStr) {
+    if (jump >= 0 && !check_backward(jump)) return Next::kLeave;
+    return compare_strings(comparison, jump);
+  }
   if (!is_int && form != Form::kCompareFloat && form != Form::kCompareJumpFloat) return Next::kLeave;
   if (jump >= 0 && !check_backward(jump)) return Next::kLeave;
-  const Value right = pop(), left = pop();
+  Value right = pop(), left = pop();
   const Known wanted = is_int ? Known::kInt : Known::kFloat;
   if (!may_be(left, wanted) || !may_be(right, wanted)) return Next::kLeave;
   if (is_int) {
@@ -519,10 +614,34 @@ Emitter::Next Emitter::compare(int index) {
   return Next::kGoOn;
 }
 
+Emitter::Next Emitter::compare_strings(int comparison, int jump) {
+  Value right = pop(), left = pop();
+  for (const Value& value : {left, right}) {
+    if (value.where == Where::kInt || value.where == Where::kFloat || (value.where == Where::kConst && value.object == nullptr)) return Next::kLeave;
+    if (value.where == Where::kConst && PyUnicode_CheckExact(value.object)) continue;
+    object(rax, value);
+    check_exact(rax, &PyUnicode_Type, fail());
+  }
+  const Gp equal = gp();
+  object(rax, left);
+  object(rdx, right);
+  call(reinterpret_cast<const void*>(&equal_strings), model_.gps & ~(1u << equal.id()), model_.xmms, [&](int) {
+    a_.mov(rdi, rax);
+    a_.mov(rsi, rdx);
+  });
+  a_.movzx(equal.r32(), al);
+  drop(left);
+  drop(right);
+  a_.test(equal.r32(), equal.r32());
+  give_back(equal);
+  decide(comparison == Py_EQ ? CondCode::kNZ : CondCode::kZ, jump);
+  return Next::kGoOn;
+}
+
 Emitter::Next Emitter::is_op(int index) {
   const int jump = jump_behind(index);
   if (jump >= 0 && !check_backward(jump)) return Next::kLeave;
-  const Value right = pop(), left = pop();
+  Value right = pop(), left = pop();
   if (left.where == Where::kInt || left.where == Where::kFloat || right.where == Where::kInt || right.where == Where::kFloat) {
     return Next::kLeave;
   }
@@ -650,311 +769,6 @@ Emitter::Next Emitter::for_iter(int index) {
   a_.inc(qword_ptr(rax, offsetof(ListIterator, index)));
   take_reference(item);
   push_reg(item);
-  return Next::kGoOn;
-}
-
-// ---- sequences
-
-Emitter::Next Emitter::subscript(int index) {
-  const Form form = forms_[static_cast<size_t>(index)].form;
-  if (form != Form::kSubscrListInt && form != Form::kSubscrTupleInt) return Next::kLeave;
-  const Value key = pop(), container = pop();
-  if (!may_be(key, Known::kInt) || !may_be(container, Known::kList)) return Next::kLeave;
-  const Gp number = int_of(key);
-  object(rax, container);
-  Label is_tuple = a_.newLabel(), done = a_.newLabel(), positive = a_.newLabel();
-  const bool tuple_only = form == Form::kSubscrTupleInt || container.known == Known::kTuple;
-  check_type(rax, container, tuple_only ? Known::kTuple : Known::kList, tuple_only ? &PyTuple_Type : &PyList_Type,
-             tuple_only ? fail() : is_tuple);
-  const Gp result = gp();
-  const auto bounds = [&](const Label& inside) {
-    a_.mov(rcx, number);
-    a_.test(rcx, rcx);
-    a_.jns(inside);
-    a_.add(rcx, qword_ptr(rax, layout::kSize));
-    a_.bind(inside);
-    a_.cmp(rcx, qword_ptr(rax, layout::kSize));
-    a_.jae(leave());
-  };
-  bounds(positive);
-  if (tuple_only) {
-    a_.mov(result, qword_ptr(rax, rcx, 3, layout::kTupleItems));
-  } else {
-    a_.mov(rdx, qword_ptr(rax, layout::kListItems));
-    a_.mov(result, qword_ptr(rdx, rcx, 3));
-    const Label miss = fail(), out = leave();
-    cold_.push_back([this, is_tuple, done, miss, out, number, result] {
-      Label inside = a_.newLabel();
-      a_.bind(is_tuple);
-      pointer(rcx, &PyTuple_Type);
-      a_.cmp(qword_ptr(rax, layout::kType), rcx);
-      a_.jne(miss);
-      a_.mov(rcx, number);
-      a_.test(rcx, rcx);
-      a_.jns(inside);
-      a_.add(rcx, qword_ptr(rax, layout::kSize));
-      a_.bind(inside);
-      a_.cmp(rcx, qword_ptr(rax, layout::kSize));
-      a_.jae(out);
-      a_.mov(result, qword_ptr(rax, rcx, 3, layout::kTupleItems));
-      a_.jmp(done);
-    });
-    if (container.where == Where::kLocal) model_.locals[static_cast<size_t>(container.index)] = Known::kBound;  // a list or a tuple
-  }
-  a_.bind(done);
-  take_reference(result);
-  used(key, number);
-  drop(container);
-  push_reg(result);
-  return Next::kGoOn;
-}
-
-// `place` holds an object and gets the value; only memory for a box may be missing then.
-void Emitter::replace(const Mem& place, const Value& value, Known before) {
-  if (value.where == Where::kInt || value.where == Where::kFloat) {
-    Label slow = a_.newLabel(), done = a_.newLabel();
-    const Label no_memory = fail();
-    a_.mov(rax, place);
-    reuse_box(value, before, slow);
-    a_.bind(done);
-    cold_.push_back([this, slow, done, no_memory, place, value, gps = model_.gps, xmms = model_.xmms, position = inst(index_).position] {
-      a_.bind(slow);
-      box(value, gps, xmms, position);
-      a_.test(rax, rax);
-      a_.jz(no_memory);
-      a_.mov(rdx, place);
-      a_.mov(place, rax);
-      drop_here(rdx, gps, xmms, position);
-      a_.jmp(done);
-    });
-    give_back(value);
-    return;
-  }
-  const Gp fresh = value.where == Where::kReg ? gpq(value.reg) : Gp(rdx);
-  if (value.where != Where::kReg) owned(rdx, value);
-  a_.mov(rax, place);
-  a_.mov(place, fresh);
-  give_back(value);
-  drop_reg(rax, Known::kNothing);
-}
-
-Emitter::Next Emitter::store_subscript(int index) {
-  if (forms_[static_cast<size_t>(index)].form != Form::kStoreSubscrListInt) return Next::kLeave;
-  const Value key = pop(), container = pop(), value = pop();
-  if (!may_be(key, Known::kInt) || !may_be(container, Known::kList)) return Next::kLeave;
-  const Gp number = int_of(key);
-  const Gp items = gp();
-  object(rax, container);
-  check_type(rax, container, Known::kList, &PyList_Type, fail());
-  a_.cmp(number, qword_ptr(rax, layout::kSize));
-  a_.jae(leave());
-  a_.mov(items, qword_ptr(rax, layout::kListItems));
-  code_may_run();
-  replace(qword_ptr(items, number, 3), value, Known::kBound);
-  give_back(items);
-  used(key, number);
-  drop(container);
-  return Next::kGoOn;
-}
-
-Emitter::Next Emitter::unpack(int index) {
-  const Form form = forms_[static_cast<size_t>(index)].form;
-  const int count = inst(index).arg;
-  if (form != Form::kUnpackTwoTuple && form != Form::kUnpackTuple && form != Form::kUnpackList) return Next::kLeave;
-  const bool is_list = form == Form::kUnpackList;
-  const Value sequence = pop();
-  if (!may_be(sequence, is_list ? Known::kList : Known::kTuple)) return Next::kLeave;
-  object(rax, sequence);
-  check_type(rax, sequence, is_list ? Known::kList : Known::kTuple, is_list ? &PyList_Type : &PyTuple_Type, fail());
-  a_.cmp(qword_ptr(rax, layout::kSize), count);
-  a_.jne(fail());
-  if (count > 3) return unpack_to_slots(sequence, count, is_list);
-  if (is_list) a_.mov(rdx, qword_ptr(rax, layout::kListItems));
-  std::vector<Gp> items;
-  for (int i = 0; i < count; ++i) {
-    items.push_back(gp());
-    a_.mov(items.back(), is_list ? qword_ptr(rdx, i * 8) : qword_ptr(rax, layout::kTupleItems + i * 8));
-    take_reference(items.back());
-  }
-  drop(sequence);
-  for (int i = count - 1; i >= 0; --i) push_reg(items[static_cast<size_t>(i)]);
-  return Next::kGoOn;
-}
-
-// rax is the sequence, whose guards are done.
-Emitter::Next Emitter::unpack_to_slots(const Value& sequence, int count, bool is_list) {
-  if (sequence.where == Where::kSlot) {  // its slot is written to
-    const Gp held = gp();
-    a_.mov(held, rax);
-    Value moved = sequence;
-    moved.where = Where::kReg;
-    moved.reg = static_cast<uint8_t>(held.id());
-    return unpack_to_slots(moved, count, is_list);
-  }
-  if (is_list) a_.mov(rdx, qword_ptr(rax, layout::kListItems));
-  for (int i = count - 1; i >= 0; --i) {
-    a_.mov(rcx, is_list ? qword_ptr(rdx, i * 8) : qword_ptr(rax, layout::kTupleItems + i * 8));
-    take_reference(rcx);
-    a_.mov(slot(model_.depth), rcx);
-    Value item;
-    item.index = model_.depth;
-    push(item);
-  }
-  drop(sequence);
-  return Next::kGoOn;
-}
-
-// ---- attributes
-
-// rdx: the inline values of the object, whose type is checked; misses where there are none.
-void Emitter::values_of(const Gp& object, bool write) {
-  if constexpr (layout::kValues == layout::Values::kEmbedded) {
-#if PY_MINOR_VERSION >= 13
-    if (write) {
-      a_.cmp(qword_ptr(object, layout::kManagedDict), 0);
-      a_.jne(fail());
-    }
-    a_.cmp(byte_ptr(object, layout::kValuesAreValid), 0);
-    a_.je(fail());
-    a_.lea(rdx, ptr(object, layout::kFirstValue));
-#endif
-  } else {
-    a_.mov(rdx, qword_ptr(object, layout::kManagedDict));
-    if (layout::kValues == layout::Values::kTaggedPointer) {
-      a_.test(dl, 1);
-      a_.jz(fail());
-      a_.inc(rdx);
-    } else {
-      a_.test(rdx, rdx);
-      a_.jz(fail());
-    }
-  }
-}
-
-// rax: the object; its type has the version. rcx: the type.
-bool Emitter::check_version(const Value& owner, uint32_t version) {
-  if (owner.where == Where::kInt || owner.where == Where::kFloat || (owner.where == Where::kConst && owner.object == nullptr)) return false;
-  object(rax, owner);
-  a_.mov(rcx, qword_ptr(rax, layout::kType));
-  a_.cmp(dword_ptr(rcx, layout::kTypeVersion), version);
-  a_.jne(fail());
-  return true;
-}
-
-// rax: what a function of an object and an instruction gives; NULL is a miss.
-bool Emitter::ask(const void* function, const Value& owner, int site) {
-  if (owner.where == Where::kInt || owner.where == Where::kFloat || (owner.where == Where::kConst && owner.object == nullptr)) return false;
-  object(rax, owner);
-  call(function, model_.gps, model_.xmms, [&](int) {
-    a_.mov(rdi, rax);
-    pointer(rsi, &inst(site));
-  });
-  a_.test(rax, rax);
-  a_.jz(fail());
-  return true;
-}
-
-Emitter::Next Emitter::load_attr(int index) {
-  const Settled& settled = forms_[static_cast<size_t>(index)];
-  const Inst& site = inst(settled.site);
-  const auto low = static_cast<uint32_t>(site.cache[0]), high = static_cast<uint32_t>(site.cache[0] >> 32);
-  const Value owner = pop();
-  const void* function = nullptr;
-  switch (settled.form) {
-    case Form::kLoadAttrValue:
-    case Form::kLoadAttrSlot: {
-      if (!check_version(owner, low)) return Next::kLeave;
-      Gp base = rax;
-      int offset = static_cast<int>(high);
-      if (settled.form == Form::kLoadAttrValue) {
-        values_of(rax, false);
-        base = rdx;
-        offset *= 8;
-      }
-      const Gp result = gp();
-      a_.mov(result, qword_ptr(base, offset));
-      a_.test(result, result);
-      a_.jz(fail());
-      take_reference(result);
-      drop(owner);
-      push_reg(result);
-      return Next::kGoOn;
-    }
-    case Form::kLoadAttrValues: function = reinterpret_cast<const void*>(&value_of_types); break;
-    case Form::kLoadAttrHint: function = reinterpret_cast<const void*>(&value_by_hint); break;
-    case Form::kLoadAttrClassValue: function = reinterpret_cast<const void*>(&value_of_class); break;
-    case Form::kLoadAttrModule: function = reinterpret_cast<const void*>(&value_of_module); break;
-    default: return Next::kLeave;
-  }
-  if (!ask(function, owner, settled.site)) return Next::kLeave;
-  const Gp result = gp();
-  a_.mov(result, rax);
-  drop(owner);
-  push_reg(result);
-  return Next::kGoOn;
-}
-
-Emitter::Next Emitter::load_method(int index) {
-  const Settled& settled = forms_[static_cast<size_t>(index)];
-  const Inst& site = inst(settled.site);
-  const auto low = static_cast<uint32_t>(site.cache[0]), high = static_cast<uint32_t>(site.cache[0] >> 32);
-  const Value owner = pop();
-  Gp method;
-  switch (settled.form) {
-    case Form::kLoadMethodValues:
-    case Form::kLoadMethodNoDict:
-      if (!check_version(owner, low)) return Next::kLeave;
-      if (settled.form == Form::kLoadMethodValues) {
-        a_.mov(rcx, qword_ptr(rcx, layout::kSharedKeys));
-        a_.cmp(dword_ptr(rcx, layout::kKeysVersion), high);
-        a_.jne(fail());
-        values_of(rax, false);
-      }
-      method = gp();
-      pointer(method, reinterpret_cast<const void*>(site.cache[1]));
-      take_reference(method);
-      break;
-    case Form::kLoadMethodTypes:
-      if (!ask(reinterpret_cast<const void*>(&method_of_types), owner, settled.site)) return Next::kLeave;
-      method = gp();
-      a_.mov(method, rax);
-      break;
-    default: return Next::kLeave;
-  }
-  Value self = owner;
-  if (self.where == Where::kSlot) {  // the method takes its slot
-    const Gp moved = gp();
-    a_.mov(moved, slot(owner.index));
-    self.where = Where::kReg;
-    self.reg = static_cast<uint8_t>(moved.id());
-  }
-  push_reg(method, Known::kBound);
-  push(self);
-  return Next::kGoOn;
-}
-
-Emitter::Next Emitter::store_attr(int index) {
-  const Settled& settled = forms_[static_cast<size_t>(index)];
-  if (settled.form != Form::kStoreAttrValue && settled.form != Form::kStoreAttrSlot) return Next::kLeave;
-  const Inst& site = inst(settled.site);
-  const auto low = static_cast<uint32_t>(site.cache[0]), high = static_cast<uint32_t>(site.cache[0] >> 32);
-  const Value owner = pop(), value = pop();
-  if (!check_version(owner, low)) return Next::kLeave;
-  Gp base = gp();
-  int offset = static_cast<int>(high);
-  if (settled.form == Form::kStoreAttrValue) {
-    values_of(rax, true);
-    a_.mov(base, rdx);
-    offset *= 8;
-  } else {
-    a_.mov(base, rax);
-  }
-  a_.cmp(qword_ptr(base, offset), 0);
-  a_.je(leave());  // a new value: the order of the values changes
-  code_may_run();
-  replace(qword_ptr(base, offset), value, Known::kBound);
-  give_back(base);
-  drop(owner);
   return Next::kGoOn;
 }
 

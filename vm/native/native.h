@@ -21,9 +21,10 @@ namespace dynvm::vm::native {
 struct Context {
   cpython::LoopProbe probe;    // what a backward jump looks at
   PyThreadState* tstate;
+  void* floats;                // of a FloatList
   const Inst* at = nullptr;    // with kStopped: where the interpreter goes on
   bool failed = false;         // ... with an exception that is set
-  explicit Context(PyThreadState* thread, const cpython::Entry& entry) : probe(thread, entry), tstate(thread) {}
+  explicit Context(PyThreadState* thread, const cpython::Entry& entry) : probe(thread, entry), tstate(thread), floats(cpython::FloatList(thread).state) {}
 };
 
 struct State {  // in two registers

@@ -1,0 +1,518 @@
+// What native runs do for sequences, attributes and builtins; see emitter.h and forms.cpp.
+#include "vm/attr_cache.h"
+#include "vm/native/emitter.h"
+#include "vm/specialise.h"
+
+namespace dynvm::vm::native {
+
+using namespace asmjit;
+using namespace asmjit::x86;
+namespace layout = cpython::layout;
+
+namespace {
+
+// ---- forms that look further than a few loads: the object and the instruction; new reference, nullptr: a miss
+
+PyObject* value_of_types(PyObject* owner, const Inst* inst) {
+  auto* name = reinterpret_cast<PyObject*>(inst->cache[2]);
+  const ValuePlace* place = find_value_place(owner, name);
+  PyDictValues* values = place != nullptr ? cpython::inline_values(owner) : nullptr;
+  return values != nullptr ? Py_XNewRef(values->values[place->index]) : nullptr;
+}
+PyObject* value_by_hint(PyObject* owner, const Inst* inst) {
+  if (Py_TYPE(owner)->tp_version_tag != static_cast<uint32_t>(inst->cache[0])) return nullptr;
+  return Py_XNewRef(hinted_value(owner, reinterpret_cast<PyObject*>(inst->cache[2]), static_cast<Py_ssize_t>(inst->cache[1]),
+                                 static_cast<uint32_t>(inst->cache[0] >> 32)));
+}
+PyObject* value_of_class(PyObject* owner, const Inst* inst) {
+  PyTypeObject* type = Py_TYPE(owner);
+  if (type->tp_version_tag != static_cast<uint32_t>(inst->cache[0])) return nullptr;
+  if (!hides_nothing(owner, type, reinterpret_cast<PyObject*>(inst->cache[2]), static_cast<uint32_t>(inst->cache[0] >> 32))) return nullptr;
+  return Py_NewRef(reinterpret_cast<PyObject*>(inst->cache[1]));
+}
+PyObject* value_of_module(PyObject* owner, const Inst* inst) {
+  if (!PyModule_CheckExact(owner)) return nullptr;
+  auto* dict = reinterpret_cast<PyDictObject*>(reinterpret_cast<PyModuleObject*>(owner)->md_dict);
+  if (dict == nullptr || dict->ma_keys->dk_version != static_cast<uint32_t>(inst->cache[0])) return nullptr;
+  return Py_XNewRef(DK_UNICODE_ENTRIES(dict->ma_keys)[inst->cache[1]].me_value);
+}
+// Where the value of an attribute is stored; it has one.
+PyObject** place_of_types(PyObject* owner, const Inst* inst) {
+  PyTypeObject* type = Py_TYPE(owner);
+  AttrEntry* entry = find_attr(type, reinterpret_cast<PyObject*>(inst->cache[2]));
+  if (entry == nullptr || !entry->generic_setattr || entry->kind > AttrKind::kNonData || entry->set_only || entry->mutable_descriptor ||
+      !entry->inline_values) {
+    return nullptr;
+  }
+  PyDictValues* values = cpython::writable_values(owner);
+  if (values == nullptr || entry->index < 0 || entry->keys_version == 0 || cpython::shared_keys(type)->dk_version != entry->keys_version) {
+    return nullptr;
+  }
+  return values->values[entry->index] != nullptr ? &values->values[entry->index] : nullptr;
+}
+PyObject* value_of_type(PyObject* owner, const Inst* inst) {
+  if (!PyType_Check(owner)) return nullptr;
+  const TypeAttr* entry = find_type_attr(reinterpret_cast<PyTypeObject*>(owner), reinterpret_cast<PyObject*>(inst->cache[2]));
+  return entry != nullptr && !entry->class_method ? Py_XNewRef(entry->value) : nullptr;
+}
+PyObject* method_of_types(PyObject* owner, const Inst* inst) {
+  auto* name = reinterpret_cast<PyObject*>(inst->cache[2]);
+  const MethodPlace* place = find_method_place(owner, name);
+  if (place == nullptr || !hides_nothing(owner, Py_TYPE(owner), name, place->keys_version)) return nullptr;
+  return Py_NewRef(place->method);
+}
+// A value of a dict of strings only, whose look-up runs nothing. The arguments are container and key; nullptr: a miss.
+PyObject* value_of_key(PyObject* dict, PyObject* key) {
+  if (!PyDict_CheckExact(dict) || !PyUnicode_CheckExact(key)) return nullptr;
+  if (reinterpret_cast<PyDictObject*>(dict)->ma_keys->dk_kind == DICT_KEYS_GENERAL) return nullptr;
+  return Py_XNewRef(cpython::dict_get(dict, key, cpython::str_hash(key)));
+}
+// -1: not a builtin.
+Py_ssize_t length_of(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (type == &PyList_Type || type == &PyTuple_Type) return Py_SIZE(object);
+  if (type == &PyUnicode_Type) return PyUnicode_GET_LENGTH(object);
+  if (type == &PyDict_Type) return reinterpret_cast<PyDictObject*>(object)->ma_used;
+  return type == &PySet_Type ? reinterpret_cast<PySetObject*>(object)->used : -1;
+}
+
+}  // namespace
+
+// ---- sequences
+
+Emitter::Next Emitter::subscript(int index) {
+  const Form form = forms_[static_cast<size_t>(index)].form;
+  if (form == Form::kSubscrDict) return subscript_dict();
+  if (form != Form::kSubscrListInt && form != Form::kSubscrTupleInt) return Next::kLeave;
+  Value key = pop(), container = pop();
+  if (!may_be(key, Known::kInt) || !may_be(container, Known::kList)) return Next::kLeave;
+  const Gp number = int_of(key);
+  object(rax, container);
+  Label is_tuple = a_.newLabel(), done = a_.newLabel(), positive = a_.newLabel();
+  const bool tuple_only = form == Form::kSubscrTupleInt || container.known == Known::kTuple;
+  check_type(rax, container, tuple_only ? Known::kTuple : Known::kList, tuple_only ? &PyTuple_Type : &PyList_Type,
+             tuple_only ? fail() : is_tuple);
+  const Gp result = gp();
+  const auto bounds = [&](const Label& inside) {
+    a_.mov(rcx, number);
+    a_.test(rcx, rcx);
+    a_.jns(inside);
+    a_.add(rcx, qword_ptr(rax, layout::kSize));
+    a_.bind(inside);
+    a_.cmp(rcx, qword_ptr(rax, layout::kSize));
+    a_.jae(leave());
+  };
+  bounds(positive);
+  if (tuple_only) {
+    a_.mov(result, qword_ptr(rax, rcx, 3, layout::kTupleItems));
+  } else {
+    a_.mov(rdx, qword_ptr(rax, layout::kListItems));
+    a_.mov(result, qword_ptr(rdx, rcx, 3));
+    const Label miss = fail(), out = leave();
+    cold_.push_back([this, is_tuple, done, miss, out, number, result] {
+      Label inside = a_.newLabel();
+      a_.bind(is_tuple);
+      pointer(rcx, &PyTuple_Type);
+      a_.cmp(qword_ptr(rax, layout::kType), rcx);
+      a_.jne(miss);
+      a_.mov(rcx, number);
+      a_.test(rcx, rcx);
+      a_.jns(inside);
+      a_.add(rcx, qword_ptr(rax, layout::kSize));
+      a_.bind(inside);
+      a_.cmp(rcx, qword_ptr(rax, layout::kSize));
+      a_.jae(out);
+      a_.mov(result, qword_ptr(rax, rcx, 3, layout::kTupleItems));
+      a_.jmp(done);
+    });
+    if (container.where == Where::kLocal) model_.locals[static_cast<size_t>(container.index)] = Known::kBound;  // a list or a tuple
+  }
+  a_.bind(done);
+  take_reference(result);
+  used(key, number);
+  drop(container);
+  push_reg(result);
+  return Next::kGoOn;
+}
+
+Emitter::Next Emitter::subscript_dict() {
+  Value key = pop(), container = pop();
+  if (!is_object(key) || !is_object(container)) return Next::kLeave;
+  object(rax, container);
+  object(rdx, key);
+  call(reinterpret_cast<const void*>(&value_of_key), model_.gps, model_.xmms, [&](int) {
+    a_.mov(rdi, rax);
+    a_.mov(rsi, rdx);
+  });
+  a_.test(rax, rax);
+  a_.jz(fail());
+  const Gp result = gp();
+  a_.mov(result, rax);
+  drop(key);
+  drop(container);
+  push_reg(result);
+  return Next::kGoOn;
+}
+
+// `place` holds an object and gets the value; only memory for a box may be missing then.
+void Emitter::replace(const Mem& place, const Value& value, Known before) {
+  if (value.where == Where::kInt || value.where == Where::kFloat) {
+    Label slow = a_.newLabel(), done = a_.newLabel();
+    const Label no_memory = fail();
+    a_.mov(rax, place);
+    reuse_box(value, before, slow);
+    a_.bind(done);
+    cold_.push_back([this, slow, done, no_memory, place, value, gps = model_.gps, xmms = model_.xmms, position = inst(index_).position] {
+      a_.bind(slow);
+      box(value, gps, xmms, position);
+      a_.test(rax, rax);
+      a_.jz(no_memory);
+      a_.mov(rdx, place);
+      a_.mov(place, rax);
+      drop_here(rdx, Known::kNothing, gps, xmms, position);
+      a_.jmp(done);
+    });
+    give_back(value);
+    return;
+  }
+  const Gp fresh = value.where == Where::kReg ? gpq(value.reg) : Gp(rdx);
+  if (value.where != Where::kReg) owned(rdx, value);
+  a_.mov(rax, place);
+  a_.mov(place, fresh);
+  give_back(value);
+  drop_reg(rax, Known::kNothing);
+}
+
+Emitter::Next Emitter::store_subscript(int index) {
+  if (forms_[static_cast<size_t>(index)].form != Form::kStoreSubscrListInt) return Next::kLeave;
+  Value key = pop(), container = pop(), value = pop();
+  if (!may_be(key, Known::kInt) || !may_be(container, Known::kList)) return Next::kLeave;
+  const Gp number = int_of(key);
+  const Gp items = gp();
+  object(rax, container);
+  check_type(rax, container, Known::kList, &PyList_Type, fail());
+  a_.cmp(number, qword_ptr(rax, layout::kSize));
+  a_.jae(leave());
+  a_.mov(items, qword_ptr(rax, layout::kListItems));
+  code_may_run();
+  replace(qword_ptr(items, number, 3), value, Known::kBound);
+  give_back(items);
+  used(key, number);
+  drop(container);
+  return Next::kGoOn;
+}
+
+Emitter::Next Emitter::unpack(int index) {
+  const Form form = forms_[static_cast<size_t>(index)].form;
+  const int count = inst(index).arg;
+  if (form != Form::kUnpackTwoTuple && form != Form::kUnpackTuple && form != Form::kUnpackList) return Next::kLeave;
+  const bool is_list = form == Form::kUnpackList;
+  const Value sequence = pop();
+  if (!may_be(sequence, is_list ? Known::kList : Known::kTuple)) return Next::kLeave;
+  object(rax, sequence);
+  check_type(rax, sequence, is_list ? Known::kList : Known::kTuple, is_list ? &PyList_Type : &PyTuple_Type, fail());
+  a_.cmp(qword_ptr(rax, layout::kSize), count);
+  a_.jne(fail());
+  if (count > 3) return unpack_to_slots(sequence, count, is_list);
+  if (is_list) a_.mov(rdx, qword_ptr(rax, layout::kListItems));
+  std::vector<Gp> items;
+  for (int i = 0; i < count; ++i) {
+    items.push_back(gp());
+    a_.mov(items.back(), is_list ? qword_ptr(rdx, i * 8) : qword_ptr(rax, layout::kTupleItems + i * 8));
+    take_reference(items.back());
+  }
+  drop(sequence);
+  for (int i = count - 1; i >= 0; --i) push_reg(items[static_cast<size_t>(i)]);
+  return Next::kGoOn;
+}
+
+// rax is the sequence, whose guards are done.
+Emitter::Next Emitter::unpack_to_slots(const Value& sequence, int count, bool is_list) {
+  if (sequence.where == Where::kSlot) {  // its slot is written to
+    const Gp held = gp();
+    a_.mov(held, rax);
+    Value moved = sequence;
+    moved.where = Where::kReg;
+    moved.reg = static_cast<uint8_t>(held.id());
+    return unpack_to_slots(moved, count, is_list);
+  }
+  if (is_list) a_.mov(rdx, qword_ptr(rax, layout::kListItems));
+  for (int i = count - 1; i >= 0; --i) {
+    a_.mov(rcx, is_list ? qword_ptr(rdx, i * 8) : qword_ptr(rax, layout::kTupleItems + i * 8));
+    take_reference(rcx);
+    a_.mov(slot(model_.depth), rcx);
+    Value item;
+    item.index = model_.depth;
+    push(item);
+  }
+  drop(sequence);
+  return Next::kGoOn;
+}
+
+// ---- attributes
+
+// rdx: the inline values of the object, whose type is checked; misses where there are none.
+void Emitter::values_of(const Gp& object, bool write) {
+  if constexpr (layout::kValues == layout::Values::kEmbedded) {
+#if PY_MINOR_VERSION >= 13
+    if (write) {
+      a_.cmp(qword_ptr(object, layout::kManagedDict), 0);
+      a_.jne(fail());
+    }
+    a_.cmp(byte_ptr(object, layout::kValuesAreValid), 0);
+    a_.je(fail());
+    a_.lea(rdx, ptr(object, layout::kFirstValue));
+#endif
+  } else {
+    a_.mov(rdx, qword_ptr(object, layout::kManagedDict));
+    if (layout::kValues == layout::Values::kTaggedPointer) {
+      a_.test(dl, 1);
+      a_.jz(fail());
+      a_.inc(rdx);
+    } else {
+      a_.test(rdx, rdx);
+      a_.jz(fail());
+    }
+  }
+}
+
+// rax: the object; its type has the version. rcx: the type.
+bool Emitter::check_version(const Value& owner, uint32_t version) {
+  if (!is_object(owner)) return false;
+  object(rax, owner);
+  a_.mov(rcx, qword_ptr(rax, layout::kType));
+  a_.cmp(dword_ptr(rcx, layout::kTypeVersion), version);
+  a_.jne(fail());
+  return true;
+}
+
+// rax: what a function of an object and an instruction gives; NULL is a miss.
+bool Emitter::ask(const void* function, const Value& owner, int site) {
+  if (!is_object(owner)) return false;
+  object(rax, owner);
+  call(function, model_.gps, model_.xmms, [&](int) {
+    a_.mov(rdi, rax);
+    pointer(rsi, &inst(site));
+  });
+  a_.test(rax, rax);
+  a_.jz(fail());
+  return true;
+}
+
+Emitter::Next Emitter::load_attr(int index) {
+  const Settled& settled = forms_[static_cast<size_t>(index)];
+  const Inst& site = inst(settled.site);
+  const auto low = static_cast<uint32_t>(site.cache[0]), high = static_cast<uint32_t>(site.cache[0] >> 32);
+  const Value owner = pop();
+  const void* function = nullptr;
+  switch (settled.form) {
+    case Form::kLoadAttrValue:
+    case Form::kLoadAttrSlot: {
+      if (!check_version(owner, low)) return Next::kLeave;
+      Gp base = rax;
+      int offset = static_cast<int>(high);
+      if (settled.form == Form::kLoadAttrValue) {
+        values_of(rax, false);
+        base = rdx;
+        offset *= 8;
+      }
+      const Gp result = gp();
+      a_.mov(result, qword_ptr(base, offset));
+      a_.test(result, result);
+      a_.jz(fail());
+      take_reference(result);
+      drop(owner);
+      push_reg(result);
+      return Next::kGoOn;
+    }
+    case Form::kLoadAttrValues: function = reinterpret_cast<const void*>(&value_of_types); break;
+    case Form::kLoadAttrHint: function = reinterpret_cast<const void*>(&value_by_hint); break;
+    case Form::kLoadAttrClassValue: function = reinterpret_cast<const void*>(&value_of_class); break;
+    case Form::kLoadAttrOfType: function = reinterpret_cast<const void*>(&value_of_type); break;
+    case Form::kLoadAttrModule: function = reinterpret_cast<const void*>(&value_of_module); break;
+    default: return Next::kLeave;
+  }
+  if (!ask(function, owner, settled.site)) return Next::kLeave;
+  const Gp result = gp();
+  a_.mov(result, rax);
+  drop(owner);
+  push_reg(result);
+  return Next::kGoOn;
+}
+
+Emitter::Next Emitter::load_method(int index) {
+  const Settled& settled = forms_[static_cast<size_t>(index)];
+  const Inst& site = inst(settled.site);
+  const auto low = static_cast<uint32_t>(site.cache[0]), high = static_cast<uint32_t>(site.cache[0] >> 32);
+  const Value owner = pop();
+  Gp method;
+  switch (settled.form) {
+    case Form::kLoadMethodValues:
+    case Form::kLoadMethodNoDict:
+      if (!check_version(owner, low)) return Next::kLeave;
+      if (settled.form == Form::kLoadMethodValues) {
+        a_.mov(rcx, qword_ptr(rcx, layout::kSharedKeys));
+        a_.cmp(dword_ptr(rcx, layout::kKeysVersion), high);
+        a_.jne(fail());
+        values_of(rax, false);
+      }
+      method = gp();
+      pointer(method, reinterpret_cast<const void*>(site.cache[1]));
+      take_reference(method);
+      break;
+    case Form::kLoadMethodTypes: return load_method_by(reinterpret_cast<const void*>(&method_of_types), owner, settled.site, true);
+    case Form::kLoadMethodProbe: return load_method_by(reinterpret_cast<const void*>(&value_of_class), owner, settled.site, true);
+    case Form::kLoadMethodModule: return load_method_by(reinterpret_cast<const void*>(&value_of_module), owner, settled.site, false);
+    case Form::kLoadMethodOfType: return load_method_by(reinterpret_cast<const void*>(&value_of_type), owner, settled.site, false);
+    case Form::kLoadMethodInstance: {
+      if (!check_version(owner, low)) return Next::kLeave;
+      values_of(rax, false);
+      const Gp value = gp();
+      a_.mov(value, qword_ptr(rdx, static_cast<int>(high) * 8));
+      a_.test(value, value);
+      a_.jz(fail());
+      take_reference(value);
+      drop(owner);
+      push_lone(value);
+      return Next::kGoOn;
+    }
+    default: return Next::kLeave;
+  }
+  push_method(method, owner);
+  return Next::kGoOn;
+}
+
+Emitter::Next Emitter::load_method_by(const void* function, const Value& owner, int site, bool bound) {
+  if (!ask(function, owner, site)) return Next::kLeave;
+  const Gp found = gp();
+  a_.mov(found, rax);
+  if (bound) {
+    push_method(found, owner);
+  } else {
+    drop(owner);
+    push_lone(found);
+  }
+  return Next::kGoOn;
+}
+
+// A callable without self, in two slots.
+void Emitter::push_lone(const Gp& callable) {
+  Value null;
+  null.where = Where::kConst;
+  if (cpython::kLoneCallable == 1) push(null);
+  push_reg(callable, Known::kBound);
+  if (cpython::kLoneCallable == 0) push(null);
+}
+void Emitter::push_method(const Gp& method, const Value& owner) {
+  Value self = owner;
+  if (self.where == Where::kSlot) {  // the method takes its slot
+    const Gp moved = gp();
+    a_.mov(moved, slot(owner.index));
+    self.where = Where::kReg;
+    self.reg = static_cast<uint8_t>(moved.id());
+  }
+  push_reg(method, Known::kBound);
+  push(self);
+}
+
+Emitter::Next Emitter::store_attr(int index) {
+  const Settled& settled = forms_[static_cast<size_t>(index)];
+  const Inst& site = inst(settled.site);
+  const auto low = static_cast<uint32_t>(site.cache[0]), high = static_cast<uint32_t>(site.cache[0] >> 32);
+  const Value owner = pop(), value = pop();
+  const Gp base = gp();
+  int offset = static_cast<int>(high);
+  switch (settled.form) {
+    case Form::kStoreAttrValue:
+      if (!check_version(owner, low)) return Next::kLeave;
+      values_of(rax, true);
+      a_.mov(base, rdx);
+      offset *= 8;
+      break;
+    case Form::kStoreAttrSlot:
+      if (!check_version(owner, low)) return Next::kLeave;
+      a_.mov(base, rax);
+      break;
+    case Form::kStoreAttrValues:
+      if (!ask(reinterpret_cast<const void*>(&place_of_types), owner, settled.site)) return Next::kLeave;
+      a_.mov(base, rax);
+      offset = 0;
+      break;
+    default: return Next::kLeave;
+  }
+  if (settled.form != Form::kStoreAttrValues) {
+    a_.cmp(qword_ptr(base, offset), 0);
+    a_.je(leave());  // a new value: the order of the values changes
+  }
+  code_may_run();
+  replace(qword_ptr(base, offset), value, Known::kBound);
+  give_back(base);
+  drop(owner);
+  return Next::kGoOn;
+}
+
+Emitter::Next Emitter::store_deref(int index) {
+  const Value value = pop();
+  const Gp cell = gp();
+  a_.mov(cell, local(inst(index).arg));
+  a_.cmp(qword_ptr(cell, layout::kCell), 0);
+  a_.je(leave());
+  code_may_run();
+  replace(qword_ptr(cell, layout::kCell), value, Known::kBound);
+  give_back(cell);
+  return Next::kGoOn;
+}
+
+// ---- builtins that run nothing: len of builtin containers, append to a list with room
+
+Emitter::Next Emitter::call_builtin(int index) {
+  const Form form = forms_[static_cast<size_t>(index)].form;
+  if ((form != Form::kCallLen && form != Form::kCallListAppend) || inst(index).arg != 1) return Next::kLeave;
+  const Value argument = pop(), upper = pop(), lower = pop();
+  const auto is_null = [](const Value& value) { return value.where == Where::kConst && value.object == nullptr; };
+  if (form == Form::kCallLen) {
+    const Value& callable = cpython::kLoneCallable == 1 ? upper : lower;
+    if (!is_null(cpython::kLoneCallable == 1 ? lower : upper) || !is_object(callable) || !is_object(argument)) return Next::kLeave;
+    object(rax, callable);
+    pointer(rcx, g_len);
+    a_.cmp(rax, rcx);
+    a_.jne(fail());
+    object(rax, argument);
+    call(reinterpret_cast<const void*>(&length_of), model_.gps, model_.xmms, [&](int) { a_.mov(rdi, rax); });
+    a_.test(rax, rax);
+    a_.js(fail());
+    const Gp length = gp();
+    a_.mov(length, rax);
+    drop(callable);
+    drop(argument);
+    push_int(length);
+    return Next::kGoOn;
+  }
+  if (!is_object(lower) || !is_object(upper) || next_ >= code_->inst_count || op(next_) != Op::kPopTop || joins_[static_cast<size_t>(next_)] != 0) {
+    return Next::kLeave;
+  }
+  const Gp list = gp(), value = gp();
+  object(rax, lower);
+  pointer(rcx, g_list_append);
+  a_.cmp(rax, rcx);
+  a_.jne(fail());
+  object(list, upper);
+  check_exact(list, &PyList_Type, fail());
+  a_.mov(rax, qword_ptr(list, layout::kSize));
+  a_.cmp(rax, qword_ptr(list, layout::kListRoom));
+  a_.jge(leave());  // it grows
+  owned(value, argument);
+  a_.mov(rax, qword_ptr(list, layout::kSize));
+  a_.mov(rdx, qword_ptr(list, layout::kListItems));
+  a_.mov(qword_ptr(rdx, rax, 3), value);
+  a_.inc(qword_ptr(list, layout::kSize));
+  give_back(value);
+  give_back(argument);
+  give_back(list);
+  drop(lower);
+  drop(upper);
+  ++next_;
+  return Next::kGoOn;
+}
+
+}  // namespace dynvm::vm::native
