@@ -42,8 +42,12 @@ bool install() {
   if (!base::options().vm) return true;
 #ifdef DYNVM_HAS_VM
   const bool counting = base::dump_on(base::DumpStage::kPairs);
-  vm::NativeSettings native{.on = base::options().native};
-  if (base::options().stress == "native") native = {.on = true, .calls = 6, .loops = 12, .misses = 3};
+  vm::NativeSettings native;
+  native.on = base::options().native;
+  if (base::options().stress == "native") native.calls = 6, native.loops = 12, native.misses = 3;
+  if (base::dump_on(base::DumpStage::kNative)) {
+    native.show = [](const std::string& title, const std::string& text) { base::dump(base::DumpStage::kNative, title, text); };
+  }
   if (!vm::install(counting, native)) return false;
   if (counting) std::atexit([] { base::dump(base::DumpStage::kPairs, "executed instructions", vm::counted()); });
 #endif

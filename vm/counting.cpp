@@ -17,7 +17,7 @@ constexpr std::string_view kFormNames[] = {
 #include "vm/insts.def"
 #define SPECIAL(name, generic, text) #name,
 #include "vm/insts.def"
-    "(recorded)", "(bad)", "(watched header)"};
+    "(recorded)", "(bad)", "(watched header)", "(stopped)"};
 constexpr size_t kForms = std::size(kFormNames);
 constexpr size_t kRowsShown = 60;
 
@@ -35,6 +35,12 @@ size_t form_of(const void* handler) {
 }
 
 std::string shown(size_t form) { return std::string(kFormNames[form]) + (form < static_cast<size_t>(Form::kGenericCount) ? "" : "*"); }
+
+}  // namespace
+
+std::string name_of(Form form) { return shown(static_cast<size_t>(form)); }
+
+namespace {
 
 std::string type_name(PyObject* object) { return object == nullptr ? "NULL" : Py_TYPE(object)->tp_name; }
 

@@ -224,7 +224,8 @@ struct NativeSettings {
   bool on = true;
   int32_t calls = 400;   // of a function before it is compiled
   int32_t loops = 1500;  // iterations of a loop before its function is compiled
-  int32_t misses = 300;  // failed guards before a run is given up
+  int32_t misses = 100;  // failed guards before a run is given up
+  void (*show)(const std::string& title, const std::string& text) = nullptr;  // told what was compiled
 };
 
 // Makes this evaluator the interpreter's; false with a Python exception set where this CPython is not supported.

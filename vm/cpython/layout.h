@@ -27,6 +27,7 @@ inline constexpr int kListItems = offsetof(PyListObject, ob_item);
 inline constexpr int kTupleItems = offsetof(PyTupleObject, ob_item);
 inline constexpr int kCell = offsetof(PyCellObject, ob_ref);
 inline constexpr int kTypeVersion = offsetof(PyTypeObject, tp_version_tag);
+inline constexpr int kTypeFlags = offsetof(PyTypeObject, tp_flags);
 inline constexpr int kSharedKeys = offsetof(PyHeapTypeObject, ht_cached_keys);
 inline constexpr int kDictKeys = offsetof(PyDictObject, ma_keys);
 inline constexpr int kKeysVersion = offsetof(PyDictKeysObject, dk_version);

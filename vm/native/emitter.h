@@ -45,6 +45,7 @@ struct Value {
 struct Settled {
   Form form;
   int site;
+  bool covered;  // the interpreter executes it as a part of the form before it
 };
 
 struct Model {
@@ -55,7 +56,7 @@ struct Model {
   uint32_t gps = 0, xmms = 0; // registers in use
 };
 
-inline constexpr int kPays = 3;  // instructions in a straight line for which entering a run is worth it
+inline constexpr int kPays = 3;  // dispatches in a straight line for which entering a run is worth it
 
 class Emitter {
  public:
@@ -199,7 +200,7 @@ class Emitter {
   std::deque<std::function<void()>> cold_;  // code behind the run's last end; may grow while it is emitted
   int next_ = 0;                  // instruction behind the one in work
   int done_ = 0;                  // instructions emitted
-  int straight_ = 0;              // of these in a straight line from the entry; -1: behind a branch
+  int straight_ = 0;              // the interpreter's dispatches in a straight line from the entry; -1: behind a branch
   bool pays_ = false, broken_ = false;
   int32_t* misses_ = nullptr;
 };

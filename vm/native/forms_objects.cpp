@@ -73,6 +73,7 @@ Py_ssize_t length_of(PyObject* object) {
   if (type == &PyList_Type || type == &PyTuple_Type) return Py_SIZE(object);
   if (type == &PyUnicode_Type) return PyUnicode_GET_LENGTH(object);
   if (type == &PyDict_Type) return reinterpret_cast<PyDictObject*>(object)->ma_used;
+  if (PyList_Check(object) && type->tp_as_sequence->sq_length == PyList_Type.tp_as_sequence->sq_length) return Py_SIZE(object);
   return type == &PySet_Type ? reinterpret_cast<PySetObject*>(object)->used : -1;
 }
 
@@ -497,7 +498,9 @@ Emitter::Next Emitter::call_builtin(int index) {
   a_.cmp(rax, rcx);
   a_.jne(fail());
   object(list, upper);
-  check_exact(list, &PyList_Type, fail());
+  a_.mov(rcx, qword_ptr(list, layout::kType));  // subclasses too: the method is list's
+  a_.test(dword_ptr(rcx, layout::kTypeFlags), static_cast<uint32_t>(Py_TPFLAGS_LIST_SUBCLASS));
+  a_.jz(fail());
   a_.mov(rax, qword_ptr(list, layout::kSize));
   a_.cmp(rax, qword_ptr(list, layout::kListRoom));
   a_.jge(leave());  // it grows

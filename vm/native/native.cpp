@@ -1,8 +1,10 @@
 // Which runs a code object gets, and their life; see native.h.
 #include "vm/native/native.h"
 
+#include <algorithm>
 #include <unordered_map>
 
+#include "vm/counting.h"
 #include "vm/frames.h"
 #include "vm/native/emitter.h"
 
@@ -13,7 +15,7 @@ const Inst* g_stopped = nullptr;
 
 namespace {
 
-constexpr int kMostCompiles = 5;       // of one code object
+constexpr int kMostCompiles = 10;       // of one code object
 constexpr int kMostInstructions = 20000;  // of a code object that is looked at
 
 std::unordered_map<const void*, Form> g_forms;
@@ -23,39 +25,50 @@ asmjit::JitRuntime& runtime() {
   return *runtime;
 }
 
-// A fused form is the settled form of one of the instructions that it covers: `offset` behind its first one.
-struct Part {
+// A fused form is executed as `length` instructions, and is the settled form of the one `offset` behind its first.
+struct Fused {
   Form fused;
-  int offset;
+  int length, offset;
   Form form;
-  bool has_cache;  // the cache is the fused form's
+  bool has_cache;  // that one's cache is the fused form's
 };
-constexpr Part kParts[] = {
-    {Form::kLoadFastLoadAttrValue, 1, Form::kLoadAttrValue, true},
-    {Form::kLoadFastLoadAttrValues, 1, Form::kLoadAttrValues, true},
-    {Form::kLoadFastLoadAttrSlot, 1, Form::kLoadAttrSlot, true},
-    {Form::kLoadFastLoadAttrHint, 1, Form::kLoadAttrHint, true},
-    {Form::kLoadFastLoadMethodValues, 1, Form::kLoadMethodValues, true},
-    {Form::kAddLLFloat, 2, Form::kAddFloat, false},
-    {Form::kSubLLFloat, 2, Form::kSubFloat, false},
-    {Form::kMulLLFloat, 2, Form::kMulFloat, false},
-    {Form::kAddLCFloat, 2, Form::kAddFloat, false},
-    {Form::kSubLCFloat, 2, Form::kSubFloat, false},
-    {Form::kMulLCFloat, 2, Form::kMulFloat, false},
-    {Form::kAddLLInt, 2, Form::kAddInt, false},
-    {Form::kSubLLInt, 2, Form::kSubInt, false},
-    {Form::kMulLLInt, 2, Form::kMulInt, false},
-    {Form::kAddLCInt, 2, Form::kAddInt, false},
-    {Form::kSubLCInt, 2, Form::kSubInt, false},
-    {Form::kMulLCInt, 2, Form::kMulInt, false},
-    {Form::kCompareLLInt, 2, Form::kCompareInt, false},
-    {Form::kCompareLCInt, 2, Form::kCompareInt, false},
-    {Form::kCompareLLFloat, 2, Form::kCompareFloat, false},
-    {Form::kCompareLCFloat, 2, Form::kCompareFloat, false},
-    {Form::kSubscrLLInt, 2, Form::kSubscrListInt, false},
-    {Form::kSubscrLCInt, 2, Form::kSubscrListInt, false},
-    {Form::kForIterRangeStore, 0, Form::kForIterRange, false},
-    {Form::kForIterListStore, 0, Form::kForIterList, false},
+constexpr Fused kFused[] = {
+    {Form::kLoadFastLoadFast, 2, 0, Form::kLoadFast, false},
+    {Form::kLoadFastLoadConst, 2, 0, Form::kLoadFast, false},
+    {Form::kStoreFastLoadFast, 2, 0, Form::kStoreFast, false},
+    {Form::kStoreFastStoreFast, 2, 0, Form::kStoreFast, false},
+    {Form::kLoadFastReturn, 2, 0, Form::kLoadFast, false},
+    {Form::kLoadConstReturn, 2, 0, Form::kLoadConst, false},
+    {Form::kLoadFastLoadAttrValue, 2, 1, Form::kLoadAttrValue, true},
+    {Form::kLoadFastLoadAttrValues, 2, 1, Form::kLoadAttrValues, true},
+    {Form::kLoadFastLoadAttrSlot, 2, 1, Form::kLoadAttrSlot, true},
+    {Form::kLoadFastLoadAttrHint, 2, 1, Form::kLoadAttrHint, true},
+    {Form::kLoadFastLoadMethodValues, 2, 1, Form::kLoadMethodValues, true},
+    {Form::kAddLLFloat, 3, 2, Form::kAddFloat, false},
+    {Form::kSubLLFloat, 3, 2, Form::kSubFloat, false},
+    {Form::kMulLLFloat, 3, 2, Form::kMulFloat, false},
+    {Form::kAddLCFloat, 3, 2, Form::kAddFloat, false},
+    {Form::kSubLCFloat, 3, 2, Form::kSubFloat, false},
+    {Form::kMulLCFloat, 3, 2, Form::kMulFloat, false},
+    {Form::kAddLLInt, 3, 2, Form::kAddInt, false},
+    {Form::kSubLLInt, 3, 2, Form::kSubInt, false},
+    {Form::kMulLLInt, 3, 2, Form::kMulInt, false},
+    {Form::kAddLCInt, 3, 2, Form::kAddInt, false},
+    {Form::kSubLCInt, 3, 2, Form::kSubInt, false},
+    {Form::kMulLCInt, 3, 2, Form::kMulInt, false},
+    {Form::kCompareLLInt, 4, 2, Form::kCompareInt, false},
+    {Form::kCompareLCInt, 4, 2, Form::kCompareInt, false},
+    {Form::kCompareLLFloat, 4, 2, Form::kCompareFloat, false},
+    {Form::kCompareLCFloat, 4, 2, Form::kCompareFloat, false},
+    {Form::kCompareJumpInt, 2, 0, Form::kCompareInt, false},
+    {Form::kCompareJumpFloat, 2, 0, Form::kCompareFloat, false},
+    {Form::kCompareJumpStr, 2, 0, Form::kCompareStr, false},
+    {Form::kIsOpJump, 2, 0, Form::kIsOp, false},
+    {Form::kSubscrLLInt, 3, 2, Form::kSubscrListInt, false},
+    {Form::kSubscrLCInt, 3, 2, Form::kSubscrListInt, false},
+    {Form::kForIterRangeStore, 2, 0, Form::kForIterRange, false},
+    {Form::kForIterListStore, 2, 0, Form::kForIterList, false},
+    {Form::kCallListAppend, 2, 0, Form::kCallListAppend, false},
 };
 
 Op op_of(const Inst& inst) { return static_cast<Op>(inst.op); }
@@ -79,6 +92,9 @@ struct Owned {
   std::deque<int32_t> misses;
   std::vector<Function> functions;
   std::vector<Inst*> insts;  // with the entries installed now
+  std::vector<std::pair<Inst*, Form>> refused;  // and the form that failed there
+  std::vector<Form> forms;   // at the last compilation
+  int64_t patience = 10;     // times the usual heat until the code is looked at again
   int compiles = 0;
 };
 
@@ -86,18 +102,31 @@ namespace {
 
 const void* native_label() { return g_labels[static_cast<int>(Form::kNative)]; }
 
+// Of the instruction without a run.
+const void* handler_of(const Inst& inst) {
+  return inst.handler == native_label() ? static_cast<const Entry*>(inst.native)->handler : inst.handler;
+}
+
 std::vector<Settled> settle(const Code& code) {
   std::vector<Settled> settled(static_cast<size_t>(code.inst_count));
   std::vector<bool> given(settled.size(), false);
+  int covered = 0;
   for (int i = 0; i < code.inst_count; ++i) {
-    const auto found = g_forms.find(code.fast[i].handler);
+    const auto found = g_forms.find(handler_of(code.fast[i]));
     const Form form = found == g_forms.end() ? static_cast<Form>(code.fast[i].op) : found->second;
-    if (!given[static_cast<size_t>(i)]) settled[static_cast<size_t>(i)] = {form, i};
-    for (const Part& part : kParts) {
-      if (part.fused != form || i + part.offset >= code.inst_count) continue;
-      const auto at = static_cast<size_t>(i + part.offset);
-      settled[at] = {part.form, part.has_cache ? i : i + part.offset};
-      given[at] = true;
+    Settled& own = settled[static_cast<size_t>(i)];
+    own.covered = covered-- > 0;
+    // An instruction that has been executed alone knows better than the form that covers it.
+    const bool generic = static_cast<uint16_t>(form) == code.fast[i].op;
+    if (!given[static_cast<size_t>(i)] || !generic) own.form = form, own.site = i;
+    for (const Fused& fused : kFused) {
+      if (fused.fused != form) continue;
+      if (!own.covered) covered = fused.length - 1;
+      if (i + fused.offset >= code.inst_count) continue;
+      Settled& part = settled[static_cast<size_t>(i + fused.offset)];
+      part.form = fused.form;
+      part.site = fused.has_cache ? i : i + fused.offset;
+      given[static_cast<size_t>(i + fused.offset)] = true;
     }
   }
   return settled;
@@ -128,21 +157,65 @@ void find_paths(const Code& code, const std::vector<Settled>& settled, std::vect
   }
 }
 
-void reheat(Code* code, int divisor) {
-  code->heat = g_settings.calls / divisor;
-  for (int i = 0; i < code->counter_count; ++i) code->counters[i].heat = g_settings.loops / divisor;
+// The code is compiled again when it has become hot `times` over.
+void reheat(Code* code, double times) {
+  const auto heat = [times](int32_t usual) { return static_cast<int32_t>(std::clamp(usual * times, 1.0, 2e9)); };
+  code->heat = heat(g_settings.calls);
+  for (int i = 0; i < code->counter_count; ++i) code->counters[i].heat = heat(g_settings.loops);
+}
+
+void uninstall(Owned* owned) {
+  for (Inst* inst : owned->insts) {
+    if (inst->handler != native_label()) continue;
+    inst->handler = static_cast<const Entry*>(inst->native)->handler;
+    inst->native = nullptr;
+  }
+  owned->insts.clear();
+}
+
+// One line for each instruction: what it has become, > where a run starts, ! where it is left to the interpreter for good.
+void show(const Code& code, const std::vector<Settled>& settled) {
+  std::string text;
+  for (int i = 0; i < code.inst_count; ++i) {
+    const Inst& inst = code.fast[i];
+    const Settled& each = settled[static_cast<size_t>(i)];
+    const char* mark = inst.handler == native_label() ? ">" : refused(&inst) ? "!" : Emitter::can(inst, each.form) ? " " : "-";
+    const Inst* to = jump_target(&inst);
+    text += std::to_string(i) + " " + mark + " " + name_of(each.form) + " " + std::to_string(inst.arg) +
+            (to != nullptr ? " -> " + std::to_string(to - code.fast) : "") + "\n";
+  }
+  const char* name = PyUnicode_AsUTF8(code.code->co_qualname);
+  const char* file = PyUnicode_AsUTF8(code.code->co_filename);
+  if (name == nullptr || file == nullptr) PyErr_Clear();
+  g_settings.show(std::string(name != nullptr ? name : "?") + " in " + (file != nullptr ? file : "?"), text);
 }
 
 }  // namespace
 
 void compile(Code* code, const cpython::Frame* frame) {
-  code->heat = INT32_MAX;
-  for (int i = 0; i < code->counter_count; ++i) code->counters[i].heat = INT32_MAX;
+  reheat(code, 1e9);
   if (!g_settings.on || g_labels == nullptr || code->code == nullptr || code->inst_count > kMostInstructions) return;
   auto* owned = static_cast<Owned*>(code->native);
   if (owned == nullptr) code->native = owned = new Owned;
-  if (owned->compiles++ == kMostCompiles) return;
+  if (owned->compiles >= kMostCompiles) return;
   const std::vector<Settled> settled = settle(*code);
+  std::erase_if(owned->refused, [&](const auto& refusal) {  // what has become something else may be tried again
+    const bool changed = settled[static_cast<size_t>(refusal.first - code->fast)].form != refusal.second;
+    if (changed) refusal.first->native = nullptr;
+    return changed;
+  });
+  // Forms settle at different times: later the code is looked at once more, and compiled where more of it can be.
+  reheat(code, static_cast<double>(owned->patience));
+  owned->patience *= 20;
+  bool changed = owned->forms.empty();
+  for (size_t i = 0; i < owned->forms.size() && !changed; ++i) {
+    changed = settled[i].form != owned->forms[i] && Emitter::can(code->fast[i], settled[i].form);
+  }
+  if (!changed) return;
+  ++owned->compiles;
+  uninstall(owned);
+  owned->forms.clear();
+  for (const Settled& each : settled) owned->forms.push_back(each.form);
   std::vector<uint8_t> joins;
   std::vector<int> entries;
   find_paths(*code, settled, &joins, &entries);
@@ -163,24 +236,26 @@ void compile(Code* code, const cpython::Frame* frame) {
     ++g_stats.native_runs;
     g_stats.native_bytes += size;
   }
+  if (g_settings.show != nullptr) show(*code, settled);
 }
 
 void retire(Code* code, const Inst* at) {
   auto* owned = static_cast<Owned*>(code->native);
   if (owned == nullptr) return;
-  for (Inst* inst : owned->insts) {
-    if (inst->handler != native_label()) continue;
-    inst->handler = static_cast<const Entry*>(inst->native)->handler;
-    inst->native = nullptr;
-  }
-  owned->insts.clear();
+  uninstall(owned);
   ++g_stats.native_given_up;
   if (at == nullptr) {
     owned->compiles = kMostCompiles;
     return;
   }
-  code->fast[at - code->fast].native = &kRefusedMark;
-  reheat(code, 4);
+  Inst* failed = code->fast + (at - code->fast);
+  if (!refused(failed)) {
+    failed->native = &kRefusedMark;
+    const auto index = static_cast<size_t>(failed - code->fast);
+    owned->refused.push_back({failed, owned->forms.empty() ? static_cast<Form>(failed->op) : owned->forms[index]});
+  }
+  owned->forms.clear();
+  reheat(code, 0.125);
 }
 
 void release(Code* code) {
