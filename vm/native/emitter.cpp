@@ -465,7 +465,6 @@ void Emitter::take_reference(const Gp& reg) {
 }
 
 void Emitter::drop_reg(const Gp& reg, Known known) {
-  if (known != Known::kFloat && known != Known::kInt) code_may_run();
   Label dead = a_.newLabel(), done = a_.newLabel();
   if constexpr (layout::kImmortal) {
     a_.cmp(dword_ptr(reg, layout::kRefcount), 0);
@@ -519,6 +518,8 @@ void Emitter::drop(const Value& value) {
   give_back(value);
 }
 void Emitter::release(const Value& value) {
+  if (value.where != Where::kReg && value.where != Where::kSlot) return;
+  if (value.known != Known::kFloat && value.known != Known::kInt) code_may_run();
   if (value.where == Where::kReg) {
     drop_reg(gpq(value.reg), value.known);
   } else if (value.where == Where::kSlot) {

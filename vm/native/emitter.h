@@ -112,7 +112,8 @@ class Emitter {
   void used(const Value& value, const Xmm& reg);
   void drop(const Value& value);             // its register and the reference it holds; clobbers rax
   void release(const Value& value);          // the reference only: registers are as they were behind it
-  void drop_reg(const Gp& reg, Known known); // clobbers nothing; rax, rcx, rdx where the object dies
+  // Clobbers nothing; rax, rcx, rdx where the object dies. Where code may run then, code_may_run() stands before.
+  void drop_reg(const Gp& reg, Known known);
   void destroy_here(const Gp& reg, Known known, uint32_t gps, uint32_t xmms, uint16_t* position);
   void drop_here(const Gp& reg, Known known, uint32_t gps, uint32_t xmms, uint16_t* position);  // the same in cold code
   void take_reference(const Gp& reg);        // clobbers nothing
@@ -121,7 +122,7 @@ class Emitter {
   void flush();                              // all into their slots
   void settle_local(int index);              // values that are the local get references: it is about to change; -1: all locals
   void forget_locals();
-  void code_may_run();                       // an object is about to die that can run anything
+  void code_may_run();                       // an object is about to die that can run anything; clobbers rax
   void box(const Value& value, uint32_t gps, uint32_t xmms, uint16_t* position);  // rax: new object, or NULL without an exception
   // Saves the registers of the masks; `arguments` gets where the Context is from rsp. Clobbers the scratch registers.
   void call(const void* function, uint32_t gps, uint32_t xmms, const std::function<void(int)>& arguments);
