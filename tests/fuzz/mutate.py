@@ -99,7 +99,7 @@ class Changer:
 
     def swap_loads(self):
         place = self.place(lambda inst: inst.name in PURE_LOADS, behind=True)
-        if self.insts[place + 1].name not in PURE_LOADS or place + 2 >= len(self.insts) or self.insts[place + 2].name == "CALL_KW":
+        if self.insts[place + 1].name not in PURE_LOADS or place + 2 >= len(self.insts):
             raise LookupError
         one, other = self.insts[place:place + 2]  # what jumps here, and where exceptions go, stays as it is
         one.name, one.arg, other.name, other.arg = other.name, other.arg, one.name, one.arg
