@@ -158,8 +158,8 @@ class Changer:
         inst = self.insts[self.place(lambda inst: inst.name in ("LOAD_FAST", "LOAD_FAST_CHECK"))]
         code = self.body.code
         own = [k for k, name in enumerate(code.co_varnames) if name not in code.co_cellvars]
-        after = self.insts[self.insts.index(inst) + 1]
-        if inst.arg not in own or after.name == "LOAD_SUPER_ATTR":  # super() itself takes the frame's first local
+        # super() itself takes the frame's first local, and CPython's specialised form what is on the stack.
+        if inst.arg not in own or inst.arg == 0 and any(other.name == "LOAD_SUPER_ATTR" for other in self.insts):
             raise LookupError
         inst.name, inst.arg = "LOAD_FAST_CHECK" if SINCE_312 else "LOAD_FAST", self.rng.choice(own)
 
