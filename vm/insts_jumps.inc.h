@@ -165,6 +165,7 @@ INST(ForIterRange) {
   if (unlikely(Py_TYPE(TOP) != g_range_iterator)) MISS(ForIter);
   long number;
   if (!iterator->next(&number)) goto end_loop;
+  SYNC();
   PyObject* item = cpython::new_int(number);
   if (unlikely(item == nullptr)) goto error;
   PUSH(item);
@@ -182,6 +183,7 @@ INST(ForIterRangeStore) {
   if (unlikely(Py_TYPE(TOP) != g_range_iterator)) MISS(ForIter);
   long number;
   if (!iterator->next(&number)) goto end_loop;
+  SYNC();
   PyObject* item = cpython::new_int(number);
   if (unlikely(item == nullptr)) goto error;
   STORE_ITEM();
