@@ -184,7 +184,9 @@ class Changer:
             inst.arg ^= 1
 
     def other_condition(self):
-        inst = self.insts[self.place(lambda inst: inst.name.startswith("POP_JUMP"))]
+        # except* asks whether there is something left to raise: None must not be raised.
+        star = any(inst.name == "PREP_RERAISE_STAR" or inst.name == "CALL_INTRINSIC_2" and inst.arg == 1 for inst in self.insts)
+        inst = self.insts[self.place(lambda inst: inst.name.startswith("POP_JUMP") and not (star and inst.name.endswith("NONE")))]
         ending = inst.name[inst.name.index("IF_"):]
         inst.name = inst.name.replace(ending, CONDITIONS[ending])
 
