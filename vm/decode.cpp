@@ -95,7 +95,7 @@ struct Step {
 bool counts(const Step& step) { return step.backward && step.op != Op::kJumpBackwardNoInterrupt; }
 
 template <class Visit>
-void each_instruction(PyCodeObject* code, Visit visit) {
+void each_instruction(PyCodeObject* code, bool loose_names, Visit visit) {
   const int count = static_cast<int>(Py_SIZE(code));
   int start = 0, extended = 0, kwnames = -1;
   for (int unit = 0; unit < count;) {
@@ -103,15 +103,14 @@ void each_instruction(PyCodeObject* code, Visit visit) {
     const cpython::OpcodeInfo& info = decoded.info;
     const int behind = unit + 1 + info.caches;
     extended = decoded.extends ? decoded.arg << 8 : 0;
-    // The constant with a call's names is part of the call.
-    const bool names = decoded.names || (info.op == Op::kLoadConst && behind < count && cpython::is_named_call(code, behind));
+    // The constant with a call's names is part of the call if it stands before it.
+    const bool names = decoded.names || (!loose_names && info.op == Op::kLoadConst && behind < count && cpython::is_named_call(code, behind));
     if (names) kwnames = decoded.arg;
     if (!info.prefix && !names) {
       const bool is_call = info.op == Op::kCall;
       const int target = info.direction == 0 ? -1 : behind + info.direction * decoded.arg + info.skip;
-      const Op op = info.valid ? info.op : Op::kNop;
-      const bool valid = info.valid && (!decoded.named || kwnames >= 0);
-      visit(Step{op, decoded.arg, start, unit, behind, target, is_call ? kwnames : -1, info.direction < 0, valid});
+      const Op op = !info.valid ? Op::kNop : decoded.named && kwnames < 0 ? Op::kCallNamed : info.op;
+      visit(Step{op, decoded.arg, start, unit, behind, target, is_call ? kwnames : -1, info.direction < 0, info.valid});
       if (decoded.two) {
         visit(Step{decoded.second, decoded.second_arg, unit | kSecondHalf, unit, behind, -1, -1, false, true});
       }
@@ -125,7 +124,7 @@ void each_instruction(PyCodeObject* code, Visit visit) {
 void fill(Code* decoded, Inst* insts, bool plain) {
   PyCodeObject* code = decoded->code;
   int index = 0;
-  each_instruction(code, [&](const Step& step) {
+  each_instruction(code, decoded->loose_names, [&](const Step& step) {
     Inst& inst = insts[index++];
     const Op op = step.op;
     inst.handler = g_labels[plain ? static_cast<int>(Form::kCount) : static_cast<int>(op)];
@@ -221,8 +220,9 @@ Code* decode(PyCodeObject* code) {
   *decoded = Code{};
   decoded->code = code;
   decoded->unit_count = static_cast<int32_t>(Py_SIZE(code));
+  decoded->loose_names = cpython::jumps_to_named_call(code);
   int inst_count = 0, loops = 0;
-  each_instruction(code, [&](const Step& step) {
+  each_instruction(code, decoded->loose_names, [&](const Step& step) {
     ++inst_count;
     if (counts(step)) ++loops;
   });
@@ -242,7 +242,7 @@ Code* decode(PyCodeObject* code) {
   decoded->unit_to_index = reinterpret_cast<int32_t*>(block + inst_bytes + counter_bytes);
   decoded->start_unit = decoded->unit_to_index + decoded->unit_count + 1;
   int index = 0;
-  each_instruction(code, [&](const Step& step) {
+  each_instruction(code, decoded->loose_names, [&](const Step& step) {
     for (int unit = step.start; unit < step.behind && unit < decoded->unit_count; ++unit) decoded->unit_to_index[unit] = index;
     decoded->start_unit[index++] = step.start;
   });
@@ -252,7 +252,7 @@ Code* decode(PyCodeObject* code) {
   decoded->counters[0] = {0, g_call_limit, nullptr, {nullptr, nullptr}, code, 0, native::g_settings.loops, true};
   decoded->counter_count = 1;
   if (loops > 0) {
-    each_instruction(code, [&](const Step& step) {
+    each_instruction(code, decoded->loose_names, [&](const Step& step) {
       if (!counts(step)) return;
       const int header = decoded->start_unit[decoded->unit_to_index[step.target]];
       for (int i = 1; i < decoded->counter_count; ++i) {

@@ -36,6 +36,7 @@ struct Code {
   bool hidden;              // CPython's evaluator runs it
   bool generator;           // starts by making a generator
   bool idle_resume;         // starts with kResume, and calls are not counted
+  bool loose_names;         // calls find the names of their keywords on the stack only: kCallNamed
   int32_t inst_count;
   int32_t unit_count;
   int32_t counter_count;

@@ -96,11 +96,13 @@ generic_BuildSlice : {
   PUSH(slice);
   NEXT();
 }
-// Slices of exact lists, without the slice object. Anything else executes BuildSlice alone.
+// Slices of exact lists, without the slice object. Anything else executes BuildSlice alone. What the items' finalizers see, and where an
+// exception is raised, is the second instruction.
 INST(SliceSubscr) {
   PyObject *list = sp[-3], *start = SECOND, *stop = TOP;
   Py_ssize_t from, to;
   if (unlikely(!PyList_CheckExact(list) || !slice_of(start, stop, PyList_GET_SIZE(list), &from, &to))) goto generic_BuildSlice;
+  ++ip;
   SYNC();
   PyObject* part = PyList_GetSlice(list, from, to);
   if (unlikely(part == nullptr)) goto error;
@@ -109,13 +111,14 @@ INST(SliceSubscr) {
   DROP(list);
   DROP(start);
   DROP(stop);
-  NEXT_AFTER(2);
+  NEXT();
 }
 INST(SliceStore) {
   PyObject *value = sp[-4], *list = sp[-3], *start = SECOND, *stop = TOP;
   Py_ssize_t from, to;
   if (unlikely(!PyList_CheckExact(list) || !slice_of(start, stop, PyList_GET_SIZE(list), &from, &to))) goto generic_BuildSlice;
   if (unlikely(!PyList_CheckExact(value) && !PyTuple_CheckExact(value))) goto generic_BuildSlice;  // may run code, or is no iterable
+  ++ip;
   SYNC();
   const int status = PyList_SetSlice(list, from, to, value);
   sp -= 4;
@@ -124,7 +127,7 @@ INST(SliceStore) {
   DROP(start);
   DROP(stop);
   if (unlikely(status != 0)) goto error;
-  NEXT_AFTER(2);
+  NEXT();
 }
 INST(FormatValue) {
   SYNC();

@@ -166,22 +166,29 @@ INST(ForIterRange) {
   if (unlikely(Py_TYPE(TOP) != g_range_iterator)) MISS(ForIter);
   long number;
   if (!iterator->next(&number)) goto end_loop;
+  SYNC();
   PyObject* item = cpython::new_int(number);
   if (unlikely(item == nullptr)) goto error;
   PUSH(item);
   NEXT();
 }
+#define STORE_ITEM()                 \
+  do {                               \
+    ++ip;                            \
+    PyObject* old = LOCAL(ip->arg);  \
+    LOCAL(ip->arg) = item;           \
+    XDROP(old);                      \
+  } while (0)
 INST(ForIterRangeStore) {
   auto* iterator = reinterpret_cast<cpython::RangeIterator*>(TOP);
   if (unlikely(Py_TYPE(TOP) != g_range_iterator)) MISS(ForIter);
   long number;
   if (!iterator->next(&number)) goto end_loop;
+  SYNC();
   PyObject* item = cpython::new_int(number);
   if (unlikely(item == nullptr)) goto error;
-  PyObject* old = LOCAL(ip[1].arg);
-  LOCAL(ip[1].arg) = item;
-  XDROP(old);
-  NEXT_AFTER(2);
+  STORE_ITEM();
+  NEXT();
 }
 #define FOR_LIST(Name, take)                                                                 \
   INST(Name) {                                                                               \
@@ -200,13 +207,6 @@ INST(ForIterRangeStore) {
     }                                                                                        \
     goto end_loop;                                                                           \
   }
-#define STORE_ITEM()                 \
-  do {                               \
-    ++ip;                            \
-    PyObject* old = LOCAL(ip->arg);  \
-    LOCAL(ip->arg) = item;           \
-    XDROP(old);                      \
-  } while (0)
 FOR_LIST(ForIterList, PUSH(item))
 FOR_LIST(ForIterListStore, STORE_ITEM())
 INST(ForIterTuple) {

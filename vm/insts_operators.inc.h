@@ -88,6 +88,7 @@ INST(DivFloat) {
   PyObject *left = SECOND, *right = TOP;
   if (!BOTH_FLOATS(left, right)) MISS(BinaryOp);
   if (unlikely(float_of(right) == 0.0)) goto generic_BinaryOp;
+  SYNC();
   PyObject* made = cpython::new_float(floats, float_of(left) / float_of(right));
   if (unlikely(made == nullptr)) goto error;
   --sp;
@@ -203,11 +204,12 @@ CHOOSE_LOCALS(BinaryLC, RIGHT_CONST, specialise_binary_locals(ip, left, right, i
     if (unlikely(left == nullptr || right == nullptr)) goto generic_LoadFast;                \
     if (!BOTH_FLOATS(left, right)) MISS_FUSED(LoadFast);                                     \
     const double a = float_of(left), b = float_of(right);                                    \
+    ip += 2;                                                                                 \
     SYNC();                                                                                  \
     PyObject* made = cpython::new_float(floats, expression);                                 \
     if (unlikely(made == nullptr)) goto error;                                               \
     PUSH(made);                                                                              \
-    NEXT_AFTER(3);                                                                           \
+    NEXT();                                                                                  \
   }
 #define LOCAL_SMALL_OP(Name, second, condition)                                              \
   INST(Name) {                                                                               \
@@ -216,11 +218,12 @@ CHOOSE_LOCALS(BinaryLC, RIGHT_CONST, specialise_binary_locals(ip, left, right, i
     long a, b, value;                                                                        \
     if (!BOTH_SMALL(left, right, a, b)) MISS_FUSED(LoadFast);                                \
     if (!(condition)) goto generic_LoadFast;                                                 \
+    ip += 2;                                                                                 \
     SYNC();                                                                                  \
     PyObject* made = cpython::new_int(value);                                                \
     if (unlikely(made == nullptr)) goto error;                                               \
     PUSH(made);                                                                              \
-    NEXT_AFTER(3);                                                                           \
+    NEXT();                                                                                  \
   }
 LOCAL_FLOAT_OP(AddLLFloat, RIGHT_LOCAL, a + b)
 LOCAL_FLOAT_OP(SubLLFloat, RIGHT_LOCAL, a - b)

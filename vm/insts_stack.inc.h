@@ -50,6 +50,7 @@ INST(LoadFast)
 generic_LoadFast : {
   PyObject* value = LOCAL(ip->arg);
   if (unlikely(value == nullptr)) {
+    SYNC();
     raise_unbound(cpython::code_of(frame), ip->arg);
     goto error;
   }
@@ -117,6 +118,7 @@ INST(StoreFastStoreFast) {
 INST(DeleteFast) {
   PyObject* old = LOCAL(ip->arg);
   if (unlikely(old == nullptr)) {
+    SYNC();
     raise_unbound(cpython::code_of(frame), ip->arg);
     goto error;
   }
@@ -271,6 +273,7 @@ INST(LoadClosure) goto generic_LoadFast;
 INST(LoadDeref) {
   PyObject* value = PyCell_GET(LOCAL(ip->arg));
   if (unlikely(value == nullptr)) {
+    SYNC();
     raise_unbound(cpython::code_of(frame), ip->arg);
     goto error;
   }
@@ -296,6 +299,7 @@ INST(DeleteDeref) {
   PyObject* cell = LOCAL(ip->arg);
   PyObject* old = PyCell_GET(cell);
   if (unlikely(old == nullptr)) {
+    SYNC();
     raise_unbound(cpython::code_of(frame), ip->arg);
     goto error;
   }

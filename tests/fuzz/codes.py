@@ -14,7 +14,7 @@ EXTENDED = opcode.opmap["EXTENDED_ARG"]
 _CACHES = opcode._inline_cache_entries
 JUMPS = {opcode.opname[op] for op in opcode.hasjrel}
 # Instructions that stand directly behind another one: (name, names that may stand before it), or all of these names.
-_GLUED = {"RESUME": ("YIELD_VALUE",), "CALL": ("KW_NAMES", "PRECALL"), "PRECALL": ("KW_NAMES",), "CALL_KW": ("LOAD_CONST",),
+_GLUED = {"RESUME": ("YIELD_VALUE",), "CALL": ("KW_NAMES", "PRECALL"), "PRECALL": ("KW_NAMES",),
           "POP_TOP": ("END_FOR",) if sys.version_info >= (3, 13) else ()}
 
 

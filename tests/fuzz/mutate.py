@@ -99,7 +99,7 @@ class Changer:
 
     def swap_loads(self):
         place = self.place(lambda inst: inst.name in PURE_LOADS, behind=True)
-        if self.insts[place + 1].name not in PURE_LOADS or place + 2 >= len(self.insts) or self.insts[place + 2].name == "CALL_KW":
+        if self.insts[place + 1].name not in PURE_LOADS or place + 2 >= len(self.insts):
             raise LookupError
         one, other = self.insts[place:place + 2]  # what jumps here, and where exceptions go, stays as it is
         one.name, one.arg, other.name, other.arg = other.name, other.arg, one.name, one.arg
@@ -158,8 +158,8 @@ class Changer:
         inst = self.insts[self.place(lambda inst: inst.name in ("LOAD_FAST", "LOAD_FAST_CHECK"))]
         code = self.body.code
         own = [k for k, name in enumerate(code.co_varnames) if name not in code.co_cellvars]
-        after = self.insts[self.insts.index(inst) + 1]
-        if inst.arg not in own or after.name == "LOAD_SUPER_ATTR":  # super() itself takes the frame's first local
+        # super() itself takes the frame's first local, and CPython's specialised form what is on the stack.
+        if inst.arg not in own or inst.arg == 0 and any(other.name == "LOAD_SUPER_ATTR" for other in self.insts):
             raise LookupError
         inst.name, inst.arg = "LOAD_FAST_CHECK" if SINCE_312 else "LOAD_FAST", self.rng.choice(own)
 
@@ -184,7 +184,9 @@ class Changer:
             inst.arg ^= 1
 
     def other_condition(self):
-        inst = self.insts[self.place(lambda inst: inst.name.startswith("POP_JUMP"))]
+        # except* asks whether there is something left to raise: None must not be raised.
+        star = any(inst.name == "PREP_RERAISE_STAR" or inst.name == "CALL_INTRINSIC_2" and inst.arg == 1 for inst in self.insts)
+        inst = self.insts[self.place(lambda inst: inst.name.startswith("POP_JUMP") and not (star and inst.name.endswith("NONE")))]
         ending = inst.name[inst.name.index("IF_"):]
         inst.name = inst.name.replace(ending, CONDITIONS[ending])
 

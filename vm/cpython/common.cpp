@@ -16,6 +16,7 @@ struct Table {
   OpcodeInfo rows[256] = {};
   uint8_t original[256];
   bool depends[256] = {};  // on the argument, or two instructions, or a prefix
+  bool has_named = false;  // calls with the names of their keywords on the stack
 
   void add(int opcode, Op op, int caches, int direction, int skip) {
     rows[opcode] = {op, static_cast<uint8_t>(caches), static_cast<int8_t>(direction), static_cast<uint8_t>(skip), false, true};
@@ -35,7 +36,7 @@ struct Table {
 #define CHOICE(number, condition, name, expression) depends[number] = true;
 #define PAIR(number, name, first, last) depends[number] = true;
 #define PAIR_IF(number, condition, name, first, last) depends[number] = true;
-#define NAMED(number) depends[number] = true;
+#define NAMED(number) depends[number] = has_named = true;
 #define WRITTEN_OVER(number, opcode) original[number] = opcode;
 #include DYNVM_CPYTHON_OPCODES
   }
@@ -83,9 +84,24 @@ Decoded decode_unit(PyCodeObject* code, int unit, int extended) {
 }
 
 bool is_named_call(PyCodeObject* code, int unit) {
+  if (!g_table.has_named) return false;
   Decoded at = decode_unit(code, unit, 0);
   while (at.extends && unit + 1 < Py_SIZE(code)) at = decode_unit(code, ++unit, 0);
   return at.named;
+}
+
+bool jumps_to_named_call(PyCodeObject* code) {
+  if (!g_table.has_named) return false;
+  const int count = static_cast<int>(Py_SIZE(code));
+  int extended = 0;
+  for (int unit = 0; unit < count;) {
+    const Decoded decoded = decode_unit(code, unit, extended);
+    extended = decoded.extends ? decoded.arg << 8 : 0;
+    unit += 1 + decoded.info.caches;
+    const int target = unit + decoded.info.direction * decoded.arg;
+    if (decoded.info.direction != 0 && target >= 0 && target < count && is_named_call(code, target)) return true;
+  }
+  return false;
 }
 
 bool find_handler(PyCodeObject* code, int unit, HandlerEntry* entry) {

@@ -29,10 +29,12 @@ struct Decoded {
   int second_arg;
   bool extends;       // EXTENDED_ARG
   bool names;         // KW_NAMES: arg is the constant
-  bool named;         // a call whose keywords are named by the constant that is loaded before it
+  bool named;         // a call with the names of its keywords on the stack: mostly the constant that is loaded before it
 };
-// The instruction at `unit` is the call that takes the names of its keywords from the constant loaded before it.
+// The instruction at `unit` is a call with the names of its keywords on the stack.
 bool is_named_call(PyCodeObject* code, int unit);
+// A jump leads to such a call, so that what stands before it need not be what has pushed the names.
+bool jumps_to_named_call(PyCodeObject* code);
 // The instruction at a unit; `extended` is the argument so far, shifted.
 Decoded decode_unit(PyCodeObject* code, int unit, int extended);
 

@@ -43,6 +43,7 @@ def victim():
 t = threading.Thread(target=victim); t.start(); time.sleep(0.02)
 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(t.ident), ctypes.py_object(KeyError)); t.join(); print(done)
 try:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background programs with Ctrl-C ignored
     threading.Timer(0.02, _thread.interrupt_main).start()
     while True: pass
 except KeyboardInterrupt: print("interrupted")
