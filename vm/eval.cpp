@@ -257,6 +257,7 @@ PyObject* evaluate_frame(PyThreadState* tstate, Frame* frame, int throwing) {
 
 INST(Native) {
   const auto* run = static_cast<const native::Entry*>(ip->native);
+  if (unlikely(cpython::allocations_are_traced())) goto* run->handler;  // a run makes boxes later than the lines that they belong to
   const native::State state = run->function(frame->localsplus, sp, &natives);
   sp = state.sp;
   if (state.ip == ip) goto* run->handler;  // it is for the interpreter this time

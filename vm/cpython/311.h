@@ -159,11 +159,6 @@ inline void set_one_digit(PyLongObject* number, digit magnitude, bool negative) 
 }
 
 inline bool allocations_are_traced() { return _Py_tracemalloc_config.tracing != 0; }
-inline const void* const* tracing_words() {  // 32 bits each that are not zero while allocations are traced; ends with nullptr
-  static const void* const words[] = {&_Py_tracemalloc_config.tracing, nullptr};
-  return words;
-}
-
 struct FloatList {  // free floats, chained by ob_type
   _Py_float_state* state;
   explicit FloatList(PyThreadState* tstate) : state(&tstate->interp->float_state) {}

@@ -123,11 +123,6 @@ inline constexpr int kLoneCallable = 1;  // the slot of a callable without self
 // ---- objects
 
 inline bool allocations_are_traced() { return _PyRuntime.tracemalloc.config.tracing != 0; }
-inline const void* const* tracing_words() {  // 32 bits each that are not zero while allocations are traced; ends with nullptr
-  static const void* const words[] = {&_PyRuntime.tracemalloc.config.tracing, nullptr};
-  return words;
-}
-
 struct FloatList {  // free floats, chained by ob_type
   _Py_float_state* state;
   explicit FloatList(PyThreadState* tstate) : state(&tstate->interp->float_state) {}

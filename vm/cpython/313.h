@@ -126,12 +126,6 @@ inline bool allocations_are_traced() {
   return _PyRuntime.tracemalloc.config.tracing != 0 || _PyRuntime.ref_tracer.tracer_func != nullptr;
 }
 
-inline const void* const* tracing_words() {  // 32 bits each that are not zero while allocations are traced; ends with nullptr
-  static const void* const words[] = {&_PyRuntime.tracemalloc.config.tracing, &_PyRuntime.ref_tracer.tracer_func,
-                                      reinterpret_cast<const char*>(&_PyRuntime.ref_tracer.tracer_func) + 4, nullptr};
-  return words;
-}
-
 struct FloatList {  // free floats, chained by ob_type
   _Py_float_freelist* state;
   explicit FloatList(PyThreadState* tstate) : state(&tstate->interp->object_state.freelists.floats) {}

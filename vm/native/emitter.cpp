@@ -629,11 +629,6 @@ void Emitter::box(const Value& value, uint32_t gps, uint32_t xmms, uint16_t* pos
   const bool is_float = value.where == Where::kFloat;
   Label slow = a_.newLabel(), done = a_.newLabel();
   if (is_float) {
-    for (const void* const* word = cpython::tracing_words(); *word != nullptr; ++word) {
-      pointer(rdx, *word);
-      a_.cmp(dword_ptr(rdx), 0);
-      a_.jne(slow);
-    }
     a_.mov(rcx, qword_ptr(rsp));
     a_.mov(rcx, qword_ptr(rcx, offsetof(Context, floats)));
     a_.mov(rax, qword_ptr(rcx, layout::kFreeFloats));
