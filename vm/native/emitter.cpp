@@ -11,7 +11,7 @@ namespace layout = cpython::layout;
 
 namespace {
 
-constexpr int kMostInstructions = 400;
+constexpr int kMostInstructions = 800, kFewInstructions = 100, kCut = 256;  // of a run
 constexpr uint32_t kAllGps = 0xf00;     // r8-r11
 constexpr uint32_t kAllXmms = 0x3fff;
 constexpr int kFreeGps = 3, kFreeXmms = 3;  // that an instruction may need
@@ -51,7 +51,7 @@ int bits(uint32_t mask) { return __builtin_popcount(mask); }
 Emitter::Emitter(Code* code, const std::vector<Settled>& forms, const std::vector<uint8_t>& joins, PyObject* globals, PyObject* builtins)
     : code_(code), globals_(globals), builtins_(builtins), forms_(forms), joins_(joins) {}
 
-bool Emitter::run(int entry, JitRuntime& runtime, int32_t* misses, Function* function, size_t* size) {
+bool Emitter::run(int entry, JitRuntime& runtime, int32_t* misses, Function* function, size_t* size, std::vector<int>* rest) {
   misses_ = misses;
   holder_.init(runtime.environment());
   holder_.attach(&a_);
@@ -74,6 +74,7 @@ bool Emitter::run(int entry, JitRuntime& runtime, int32_t* misses, Function* fun
   if (broken_ || !pays_) return false;
   if (runtime.add(function, &holder_) != kErrorOk) return false;
   *size = holder_.codeSize();
+  rest->insert(rest->end(), rest_.begin(), rest_.end());
   return true;
 }
 
@@ -111,7 +112,10 @@ void Emitter::block(int index) {
       a_.bind(here->label);
       forget_locals();
     }
-    if (done_ >= kMostInstructions || index >= code_->inst_count) {
+    // Long straight code is cut at the same places whatever entry it is come to from.
+    const bool cut = done_ >= kFewInstructions && index % kCut == 0;
+    if (cut || done_ >= kMostInstructions || index >= code_->inst_count) {
+      if (cut) rest_.push_back(index);
       end(model_, index, false);
       return;
     }

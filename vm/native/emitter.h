@@ -64,7 +64,10 @@ class Emitter {
   Emitter(Code* code, const std::vector<Settled>& forms, const std::vector<uint8_t>& joins, PyObject* globals, PyObject* builtins);
   // The run from instruction `entry`, whose failed guards count `misses` down; false where it would not pay or asmjit fails.
   static bool can(const Inst& inst, Form form);
-  bool run(int entry, asmjit::JitRuntime& runtime, int32_t* misses, Function* function, size_t* size);
+  // `rest` gets the instructions where it ended only because it had become long.
+  bool run(int entry, asmjit::JitRuntime& runtime, int32_t* misses, Function* function, size_t* size, std::vector<int>* rest);
+
+  int size() const { return done_; }  // instructions
 
  private:
   using Gp = asmjit::x86::Gp;
@@ -204,6 +207,7 @@ class Emitter {
   int straight_ = 0;              // the interpreter's dispatches in a straight line from the entry; -1: behind a branch
   bool pays_ = false, broken_ = false;
   int32_t* misses_ = nullptr;
+  std::vector<int> rest_;
 };
 
 }  // namespace dynvm::vm::native

@@ -16,6 +16,7 @@ const Inst* g_stopped = nullptr;
 namespace {
 
 constexpr int kMostCompiles = 10;       // of one code object
+constexpr int kMostCopies = 3;         // of an instruction, on the average
 constexpr int kMostInstructions = 20000;  // of a code object that is looked at
 
 std::unordered_map<const void*, Form> g_forms;
@@ -220,14 +221,17 @@ void compile(Code* code, const cpython::Frame* frame) {
   std::vector<int> entries;
   find_paths(*code, settled, &joins, &entries);
   ++g_stats.native_codes;
-  for (const int at : entries) {
+  int room = code->inst_count * kMostCopies + kMostInstructions / 100;
+  for (size_t i = 0; i < entries.size() && room > 0; ++i) {
+    const int at = entries[i];
     Inst* inst = code->fast + at;
     if (inst->handler == native_label() || !g_forms.contains(inst->handler)) continue;
     owned->misses.push_back(g_settings.misses);
     Function function;
     size_t size;
     Emitter emitter(code, settled, joins, frame->f_globals, frame->f_builtins);
-    if (!emitter.run(at, runtime(), &owned->misses.back(), &function, &size)) continue;
+    if (!emitter.run(at, runtime(), &owned->misses.back(), &function, &size, &entries)) continue;
+    room -= emitter.size();
     owned->functions.push_back(function);
     owned->entries.push_back({function, inst->handler});
     owned->insts.push_back(inst);
