@@ -155,7 +155,7 @@ TEST(Report, JsonHasAllKeysAndSurvivesOddFileNames) {
   report.aborts["generator left"] = 2;
   auto json = nlohmann::json::parse(report.json());
   for (const char* key : {"tensor_ops_total", "tensor_ops_compiled", "traces", "side_exits", "aborts", "residual_calls",
-                          "handovers", "record_ms", "compile_ms"}) {
+                          "handovers", "native", "record_ms", "compile_ms"}) {
     EXPECT_TRUE(json.contains(key)) << key;
   }
   EXPECT_EQ(json["traces"][0]["id"], 1);

@@ -13,7 +13,7 @@ import unittest
 from compare import CompareCase, DYNVM, PYTHON, ROOT, run
 
 KEYS = {"tensor_ops_total", "tensor_ops_compiled", "traces", "side_exits", "aborts", "residual_calls", "handovers", "record_ms",
-        "compile_ms"}
+        "compile_ms", "native"}
 
 
 class Options(CompareCase):
@@ -131,10 +131,10 @@ class Report(CompareCase):
         self.assertEqual((outcome.status, outcome.stdout), (0, "1\n"))
         self.assertIn("cannot write the report", outcome.stderr)
 
-    def test_stats_are_ten_lines_on_stderr(self):
+    def test_stats_are_eleven_lines_on_stderr(self):
         outcome = run(DYNVM, ["--stats", "-c", "print(1)"])
         self.assertEqual(outcome.stdout, "1\n")
-        self.assertEqual(len(outcome.stderr.splitlines()), 11, outcome)
+        self.assertEqual(len(outcome.stderr.splitlines()), 12, outcome)
 
     def test_no_handover_without_tracing(self):
         report, _ = self.report_after("def f():\n    yield 1\nprint(list(f()), [i for i in range(3)])")
