@@ -186,12 +186,13 @@ void Emitter::count_backward(int jump) {
 
 void Emitter::begin(int index) {
   index_ = index;
-  for (Value& value : model_.stack) {
+  for (size_t i = 0; i < model_.stack.size(); ++i) {
+    const Value& value = model_.stack[i];
     const bool short_of_gps = bits(kAllGps & ~model_.gps) < kFreeGps, short_of_xmms = bits(kAllXmms & ~model_.xmms) < kFreeXmms;
     if (!short_of_gps && !short_of_xmms) break;
     const bool holds_gp = value.where == Where::kReg || value.where == Where::kInt;
     if ((holds_gp && short_of_gps) || (value.where == Where::kFloat && short_of_xmms)) {
-      put(value, model_.low + static_cast<int>(&value - model_.stack.data()), end_label(model_, index, false));
+      put(i, end_label(model_, index, false));
     }
   }
   start_ = model_;
@@ -225,7 +226,7 @@ void Emitter::end(const Model& model, int index, bool miss) {
   for (size_t i = 0; i < model_.stack.size(); ++i) {
     const Where where = model_.stack[i].where;
     boxed |= where == Where::kFloat || where == Where::kInt;
-    put(model_.stack[i], model_.low + static_cast<int>(i), Label());
+    put(i, Label());
   }
   Label stop = a_.newLabel();
   pointer(rax, &inst(index));
@@ -554,7 +555,20 @@ void Emitter::owned(const Gp& to, const Value& value) {
   }
 }
 
-void Emitter::put(Value& value, int depth, const Label& no_memory) {
+void Emitter::put(size_t place, const Label& no_memory) {
+  Value& value = model_.stack[place];
+  const int depth = model_.low + static_cast<int>(place);
+  for (size_t i = 0; value.twin != 0 && i < model_.stack.size(); ++i) {
+    const Value& other = model_.stack[i];
+    if (i == place || other.twin != value.twin || (other.where != Where::kSlot && other.where != Where::kReg)) continue;
+    object(rax, other);
+    take_reference(rax);
+    a_.mov(slot(depth), rax);
+    give_back(value);
+    value.where = Where::kSlot;
+    value.index = depth;
+    return;
+  }
   switch (value.where) {
     case Where::kSlot: return;
     case Where::kReg: a_.mov(slot(depth), gpq(value.reg)); break;
@@ -585,15 +599,14 @@ void Emitter::put(Value& value, int depth, const Label& no_memory) {
 
 void Emitter::flush() {
   for (size_t i = 0; i < model_.stack.size(); ++i) {
-    Value& value = model_.stack[i];
-    const bool boxes = value.where == Where::kFloat || value.where == Where::kInt;
-    put(value, model_.low + static_cast<int>(i), boxes ? end_label(model_, index_, false) : Label());
+    const bool boxes = model_.stack[i].where == Where::kFloat || model_.stack[i].where == Where::kInt;
+    put(i, boxes ? end_label(model_, index_, false) : Label());
   }
 }
 void Emitter::settle_local(int index) {
   for (size_t i = 0; i < model_.stack.size(); ++i) {
-    Value& value = model_.stack[i];
-    if (value.where == Where::kLocal && (index < 0 || value.index == index)) put(value, model_.low + static_cast<int>(i), Label());
+    const Value& value = model_.stack[i];
+    if (value.where == Where::kLocal && (index < 0 || value.index == index)) put(i, Label());
   }
 }
 void Emitter::forget_locals() { std::fill(model_.locals.begin(), model_.locals.end(), Known::kNothing); }

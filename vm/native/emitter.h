@@ -38,6 +38,7 @@ struct Value {
   Known known = Known::kNothing;
   uint8_t reg = 0;         // number of the register
   int32_t index = 0;       // kSlot: depth of its slot; kLocal
+  int32_t twin = 0;        // unboxed: copies of one value have the same number, and are one object where they are boxed
   PyObject* object = nullptr;
 };
 
@@ -121,7 +122,7 @@ class Emitter {
   void drop_here(const Gp& reg, Known known, uint32_t gps, uint32_t xmms, uint16_t* position);  // the same in cold code
   void take_reference(const Gp& reg);        // clobbers nothing
   void owned(const Gp& to, const Value& value);  // the object with a reference, boxed; may fail(); clobbers the scratch registers
-  void put(Value& value, int depth, const Label& no_memory);  // into the slot; without the label failed is set
+  void put(size_t place, const Label& no_memory);  // the model's value into its slot; without the label failed is set
   void flush();                              // all into their slots
   void settle_local(int index);              // values that are the local get references: it is about to change; -1: all locals
   void forget_locals();
@@ -202,6 +203,7 @@ class Emitter {
   };
   std::vector<Pending> pending_;
   std::deque<std::function<void()>> cold_;  // code behind the run's last end; may grow while it is emitted
+  int twins_ = 0;
   int next_ = 0;                  // instruction behind the one in work
   int done_ = 0;                  // instructions emitted
   int straight_ = 0;              // the interpreter's dispatches in a straight line from the entry; -1: behind a branch

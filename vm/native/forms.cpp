@@ -234,28 +234,46 @@ Emitter::Next Emitter::store_fast(int index) {
   return Next::kGoOn;
 }
 
+// What is stored twice must be one object: it is boxed. Copies that are only looked at stay unboxed, and are twins.
 Emitter::Next Emitter::copy(int index) {
-  Value value = top(inst(index).arg);
-  switch (value.where) {
+  Value& value = top(inst(index).arg);
+  const bool is_unboxed = value.where == Where::kInt || value.where == Where::kFloat;
+  bool looked_at = false;
+  if (is_unboxed && next_ < code_->inst_count) {
+    const Op after = op(next_);
+    looked_at = after == Op::kCompareOp || after == Op::kBinarySubscr || after == Op::kCopy || after == Op::kSwap;
+  }
+  if (is_unboxed && !looked_at) {
+    const Gp boxed = gp();
+    owned(boxed, value);
+    give_back(value);
+    value.where = Where::kReg;
+    value.reg = static_cast<uint8_t>(boxed.id());
+  }
+  if (is_unboxed && value.twin == 0) value.twin = ++twins_;
+  const Value from = value;
+  switch (from.where) {
     case Where::kLocal:
-    case Where::kConst: push(value); break;
+    case Where::kConst: push(from); break;
     case Where::kInt: {
       const Gp reg = gp();
-      a_.mov(reg, gpq(value.reg));
+      a_.mov(reg, gpq(from.reg));
       push_int(reg);
+      top(1).twin = from.twin;
       break;
     }
     case Where::kFloat: {
       const Xmm reg = xmm();
-      a_.movapd(reg, x86::xmm(value.reg));
+      a_.movapd(reg, x86::xmm(from.reg));
       push_float(reg);
+      top(1).twin = from.twin;
       break;
     }
     default: {
       const Gp reg = gp();
-      object(reg, value);
+      object(reg, from);
       take_reference(reg);
-      push_reg(reg, value.known);
+      push_reg(reg, from.known);
     }
   }
   return Next::kGoOn;

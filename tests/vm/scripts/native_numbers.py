@@ -81,6 +81,20 @@ def aliased(n):
 print(aliased(60))
 
 
+def one_object(n):
+    wrong = 0
+    for i in range(1000, 1000 + n):
+        a = b = i * 3
+        c = (d := i * 0.5) + 1.0
+        e = f = c * d
+        wrong += a is not b
+        wrong += e is not f
+    return wrong, a, b, c, d, e, f
+
+
+print(one_object(50))
+
+
 def small(n):
     s = 0
     for i in range(-20, n):
@@ -136,3 +150,41 @@ def deep(a, b, c, d, e, f):
 for i in range(30):
     r = deep(i, i + 1, i + 2, i + 3, i + 4, i + 5)
 print(r, deep(1.5, 2.5, 3.5, 4.5, 5.5, 6.5), deep(1, 2.5, 3, 4.5, 5, 6.5))
+
+
+class Keeps:
+    def __init__(self): self.seen = []
+    def __getitem__(self, key):
+        self.seen.append(key)
+        return 1
+    def __setitem__(self, key, value): self.seen.append(key)
+
+
+def adds(container, n):
+    for i in range(n):
+        container[(i + 700) % 1000] += 1
+
+
+adds([1] * 1000, 20)
+keeps = Keeps()
+adds(keeps, 20)
+print([a is b for a, b in zip(keeps.seen[::2], keeps.seen[1::2])])
+
+
+class Compares:
+    def __init__(self): self.seen = []
+    def __gt__(self, other):
+        self.seen.append(other)
+        return True
+    __lt__ = __gt__
+
+
+def between(low, high, n):
+    r = 0
+    for i in range(n):
+        if low < i * 1.5 < high: r += 1
+    return r
+
+
+compares = Compares()
+print(between(0.5, 1000.5, 20), between(compares, compares, 20), [a is b for a, b in zip(compares.seen[::2], compares.seen[1::2])])
