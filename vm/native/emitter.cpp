@@ -129,7 +129,6 @@ void Emitter::block(int index) {
     ++done_;
     if (straight_ >= 0 && !forms_[static_cast<size_t>(index)].covered) ++straight_;
     if (straight_ >= kPays) pays_ = true;
-    if (outcome == Next::kEnd) return;
     index = next_;
   }
 }

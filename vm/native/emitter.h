@@ -63,19 +63,19 @@ class Emitter {
  public:
   // `joins`: instructions that more than one path may come to. `globals`, `builtins`: of a frame that runs the code.
   Emitter(Code* code, const std::vector<Settled>& forms, const std::vector<uint8_t>& joins, PyObject* globals, PyObject* builtins);
-  // The run from instruction `entry`, whose failed guards count `misses` down; false where it would not pay or asmjit fails.
+  // May the instruction, which has become `form`, be part of a run.
   static bool can(const Inst& inst, Form form);
+  // The run from instruction `entry`, whose failed guards count `misses` down; false where it would not pay or asmjit fails. `size`: bytes;
   // `rest` gets the instructions where it ended only because it had become long.
   bool run(int entry, asmjit::JitRuntime& runtime, int32_t* misses, Function* function, size_t* size, std::vector<int>* rest);
-
-  int size() const { return done_; }  // instructions
+  int length() const { return done_; }  // instructions
 
  private:
   using Gp = asmjit::x86::Gp;
   using Xmm = asmjit::x86::Xmm;
   using Mem = asmjit::x86::Mem;
   using Label = asmjit::Label;
-  enum class Next { kGoOn, kLeave, kEnd };  // executed; cannot be done here; executed, does not go on behind
+  enum class Next { kGoOn, kLeave };  // executed; cannot be done here
   struct Join {
     Label label;
     int depth;
@@ -110,8 +110,9 @@ class Emitter {
   void object(const Gp& to, const Value& value);  // its pointer, borrowed: not for unboxed values
   void check_type(const Gp& reg, const Value& value, Known known, PyTypeObject* type, const Label& miss);  // clobbers rcx
   void check_exact(const Gp& reg, PyTypeObject* type, const Label& miss);  // clobbers rcx
-  Gp int_of(Value& value);             // unboxed; a fresh register unless the value is unboxed; guards
-  Xmm float_of(Value& value);         // both: the value is known as such then
+  // Unboxed, in a fresh register unless the value is unboxed; guards; the value is known as such then.
+  Gp int_of(Value& value);
+  Xmm float_of(Value& value);
   void used(const Value& value, const Gp& reg);   // int_of's is no longer needed: its register, the value's reference
   void used(const Value& value, const Xmm& reg);
   void drop(const Value& value);             // its register and the reference it holds; clobbers rax

@@ -40,7 +40,7 @@ bool fits_int32(const Value& value, int64_t* constant) {
 
 }  // namespace
 
-// May the instruction be part of a run; what the run's own model says against it shows in instruction().
+// What a run's own model says against it shows in instruction().
 bool Emitter::can(const Inst& inst, Form form) {
   if (refused(&inst)) return false;
   switch (static_cast<Op>(inst.op)) {

@@ -231,7 +231,7 @@ void compile(Code* code, const cpython::Frame* frame) {
     size_t size;
     Emitter emitter(code, settled, joins, frame->f_globals, frame->f_builtins);
     if (!emitter.run(at, runtime(), &owned->misses.back(), &function, &size, &entries)) continue;
-    room -= emitter.size();
+    room -= emitter.length();
     owned->functions.push_back(function);
     owned->entries.push_back({function, inst->handler});
     owned->insts.push_back(inst);
