@@ -224,7 +224,8 @@ Emitter::Next Emitter::store_fast(int index) {
   a_.mov(rax, local(number));
   a_.mov(local(number), fresh);
   give_back(value);
-  known = value.known == Known::kNothing ? Known::kBound : value.known;
+  // On what the old object runs when it dies see code_may_run().
+  known = !plain_before && layout::kLocalsMayChange ? Known::kNothing : value.known == Known::kNothing ? Known::kBound : value.known;
   if (before == Known::kNothing) {
     a_.test(rax, rax);
     a_.jz(done);
@@ -234,8 +235,33 @@ Emitter::Next Emitter::store_fast(int index) {
   return Next::kGoOn;
 }
 
+// A value that has become an object twice would be two objects, which `is` tells: a copy stays unboxed only where an operation on ints and
+// floats takes it at once.
 Emitter::Next Emitter::copy(int index) {
-  Value value = top(inst(index).arg);
+  const auto is_taken = [&](Form form) {
+    return form == Form::kCompareInt || form == Form::kCompareJumpInt || form == Form::kCompareFloat || form == Form::kCompareJumpFloat ||
+           form == Form::kSubscrListInt || form == Form::kSubscrTupleInt;
+  };
+  Value& copied = top(inst(index).arg);
+  const bool goes_on = next_ < code_->inst_count && joins_[static_cast<size_t>(next_)] == 0 && !refused(&inst(next_));
+  if ((copied.where == Where::kInt || copied.where == Where::kFloat) &&
+      !(goes_on && is_taken(forms_[static_cast<size_t>(next_)].form))) {
+    if (goes_on && inst(index).arg == 1 && op(next_) == Op::kStoreFast) {
+      const int number = inst(next_).arg;
+      const Known before = model_.locals[static_cast<size_t>(number)];
+      if (before == Known::kFloat || before == Known::kInt || !layout::kLocalsMayChange) {  // what stays is the local
+        store_fast(next_++);
+        Value stored;
+        stored.where = Where::kLocal;
+        stored.known = model_.locals[static_cast<size_t>(number)];
+        stored.index = number;
+        push(stored);
+        return Next::kGoOn;
+      }
+    }
+    put(copied, model_.depth - inst(index).arg, leave());
+  }
+  Value value = copied;
   switch (value.where) {
     case Where::kLocal:
     case Where::kConst: push(value); break;
