@@ -122,7 +122,7 @@ STATEMENT = """
 8* {v} = {n}
 2* {v} += {n}
 2* {v} -= {n}
-{v} *= {q}
+{product}
 {v} /= {n}
 {v} //= {n}
 {v} %= {n}
@@ -144,6 +144,15 @@ STATEMENT = """
 3* {o}.{a} += {n}
 {o}.{a} = {o}.{a} = {n}
 {o}.{a}, {o}.{a} = {o}.{a}, {o}.{a}
+{o}.{a} = {l}[{k}] = {v} = {n}
+keep.append(({o}.{a} is {v}, {l}[0] is {v}, {o}.{a} is {o}.{a}))
+2* {o}.q = {n}
+{v} = {o}.q
+del {o}.q
+del {o}.{a}
+{v} = {l}[{k}] + {l}[{k}] - {l}[{k}] - ({n} - {n})
+{v} = ({n} + {q}) - ({n} + {q}) - (({n} - {q}) + ({n} - {q}))
+{v} = h({n}) - {n} + o.m({n})
 3* {l}[{k}] = {n}
 4* {l}[{k}] += {n}
 {l}[{k}] = {l}[{k}] = {n}
@@ -210,7 +219,7 @@ while i < {count}:
     i += 1
     {w}
 i = {count}
-while i > 0 and {c}:
+while i > 0 and ({c}):
     i -= 1
     {w}
 for i in range({count}):
@@ -327,8 +336,8 @@ log('died', self.a)
 log('line', sys._getframe(1).f_lineno)
 frame = sys._getframe(1); log('locals', frame.f_code.co_name, sorted(frame.f_locals))
 log('locals', [cut(value) for value in sys._getframe(1).f_locals.values() if type(value) in (int, float, str)])
-sys._getframe(1).f_locals['x'] = 'from the dead'
-sys._getframe(1).f_locals[{local}] = {value}
+3* sys._getframe(1).f_locals['x'] = {value}
+3* sys._getframe(1).f_locals[{local}] = {value}
 lists[0].append(self.a)
 del lists[0][2:]
 lists[0][:] = [{value}, {value}, {value}]
@@ -384,13 +393,19 @@ def note(*values): log(*[cut(value) for value in values])
 length = len
 def plan(*phases): return [values[k % length(values)] for count, values in phases for k in range(count)]
 def fresh(value): return value() if value is Num or value is Dying else value
+def fresh_of(n, each, *classes):
+    made = classes[n // each % length(classes)](n)
+    if n % 7 == 3: made.a = 2.5
+    if n % 11 > 6 and type(made) is not P4: made.q = 1
+    if n > 60 and n % 5 == 0 and type(made) is not P4: vars(made)
+    return made
 def other(self, x): return x * 2 if type(x) in (int, float) else 1
 def base_m(self, x): self.c = x; return self.a
 def h(x): return x
 def is_long(value):
     if isinstance(value, int): return value.bit_length() > 200
     return isinstance(value, str) and len(value) > 40
-def tame(o, l, d):
+def tame(o, p, l, d):
     global g0
     if isinstance(l, list):
         for k, value in enumerate(l):
@@ -398,8 +413,9 @@ def tame(o, l, d):
         del l[40:]
     for key in list(d):
         if is_long(d[key]): d[key] = 4
-    for name in ('a', 'b', 'c', 'n'):
-        if is_long(getattr(o, name, 0)): setattr(o, name, 5)
+    for each in o, p:
+        for name in ('a', 'b', 'c', 'n', 'q'):
+            if is_long(getattr(each, name, 0)): setattr(each, name, 5)
     if is_long(g0): g0 = 6
     del keep[200:]
 class P0:
@@ -475,6 +491,9 @@ class Maker:
                         return self.fill(template)
             finally:
                 self.depth -= 1
+        if hole == "product":
+            name = self.make("v")
+            return f"{name} *= {self.make('q')}" + (f"; {name} %= 1000003" if self.loops else "")
         if hole == "append":
             return self.fill("l.append({n})" if not self.loops else "if not l[60:]: l.append({n})")
         if hole in ("b", "w"):
@@ -504,7 +523,7 @@ class Maker:
     def fits(self, template):
         """Whether a row is of use for the values of the function."""
         if self.flavour == "str":  # never multiplied: they would grow too long
-            return "*" not in template and (self.rng.random() < 0.1 or not re.search(r"[-/&|^~]|<<|>>|\+\{", template))
+            return "*" not in template and template != "{product}" and (self.rng.random() < 0.1 or not re.search(r"[-/&|^~]|<<|>>|\+\{", template))
         return self.flavour != "float" or self.rng.random() < 0.03 or not re.search(r"[&|^~]|<<|>>", template)
 
     def kind(self, usual):
@@ -593,20 +612,26 @@ class Maker:
         call = {"method": f"o.f{number}(fresh(x), fresh(y), p, l, s, d, w)"}.get(kind, f"f{number}(fresh(x), fresh(y), o, p, l, s, d, w)")
         if kind == "generator":
             call = f"list({call})" if rng.random() < 0.7 else f"[value for _, value in zip(range(9), {call})]"
-        calls = 12 if few else 160
+        calls = 12 if few else rng.choice((100, 160, 160, 400))
         lines = ["global g0, g1", "restore_builtins()", "globals().pop('len', None)", "g0, g1, setters[:] = 1, 2.5, [cut]",
                  f"o, p = {self.make('cls')}({self.make('f')}), {self.make('cls')}({self.make('f')})",
                  self.fill("l, d, w = [{value}, {value}, 3, 4, 5, 6, 7, 8], {{'k': {value}, 'kk': {f}, 't': 'k'}}, 'k'").replace("{{", "{").replace("}}", "}"),
                  self.fill("s = " + rng.choice(("({items})", "[{items}]"))),
                  f"for n, (x, y) in enumerate(zip({self.phases(few)}, {self.phases(few)})):", f"    if n > {calls}: break",
                  "    lists[:], objects[:], dicts[:] = [l], [o], [d]", "    try:"]
+        way = rng.random()
+        if way < 0.3:  # other objects each time, of one class or several
+            classes = ", ".join(rng.choices(CLASSES, k=rng.choice((1, 1, 2, 3))))
+            lines.append(f"        o = fresh_of(n, {rng.choice((1, 1, 2, 40))}, {classes})")
+        if way > 0.8:
+            lines.append(self.fill("        p = {cls}({f})"))
         for at in sorted(rng.sample(range(5, calls), min(rng.randint(0, 6), calls - 5))):
             lines.append(f"        if n == {at}: {self.fill(self.choose(CHANGES))}")
         if rng.random() < 0.05:
             at = rng.randrange(calls)
             lines += [f"        if n == {at}: sys.settrace(tracer)", f"        if n == {at + 1}: sys.settrace(None)"]
         lines += [f"        note(n, {call})" if kind == "generator" else f"        {call}",
-                  "    except Exception as error:", "        note(n, error)", "    tame(o, l, d)"]
+                  "    except Exception as error:", "        note(n, error)", "    tame(o, p, l, d)"]
         lines.append("note(l, d, keep[-8:], s, g0)")
         return f"{text}\ndef drive{number}():\n{indent(chr(10).join(lines))}\nattempt(drive{number})"
 
