@@ -131,9 +131,9 @@ INST(BinaryNumber) {
   double a, b, value;
   if (unlikely(!number_of(left, &a) || !number_of(right, &b))) MISS(BinaryOp);
   if (unlikely(PyLong_CheckExact(left) && PyLong_CheckExact(right))) {
-    // Only quotients of ints are floats, and exact ones of what a double holds.
+    // Only quotients of ints are floats, and exact ones of what a double holds: 2**53 may be the next int rounded.
     constexpr double kExact = 1l << 53;
-    if (op != NB_TRUE_DIVIDE || a > kExact || a < -kExact || b > kExact || b < -kExact) goto generic_BinaryOp;
+    if (op != NB_TRUE_DIVIDE || a >= kExact || a <= -kExact || b >= kExact || b <= -kExact) goto generic_BinaryOp;
   }
   switch (op) {
     case NB_ADD: value = a + b; break;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs random programs under CPython's evaluator and dynvm's: all that they show must be the same.
 
-Usage:   run.py [--count N] [--first SEED] [--minutes M] [--codes] [--assembled] [--mode MODE] [--no-shrink] [SEED ...]
-Inputs:  generate.py's programs, from --first on; with --codes their code objects are changed first (mutate.py), with --assembled
-         programs are made of instructions instead (assemble.py). Modes are vm_case.py's; DYNVM_VM_MODULE and DYNVM_TEST_PYTHON: what is tested.
+Usage:   run.py [--count N] [--first SEED] [--minutes M] [--kind KIND] [--mode MODE] [--no-shrink] [SEED ...]
+Inputs:  generate.py's programs, from --first on; of the kind "codes" their code objects are changed first (mutate.py); "assembled" programs
+         are made of instructions instead (assemble.py), "hot" ones of functions for native runs (hot.py). Modes are vm_case.py's; DYNVM_VM_MODULE and DYNVM_TEST_PYTHON: what is tested.
          Without arguments: the seeds that seeds.def keeps and COUNT programs of each kind, one mode after the other.
 Outputs: for each failure its seed and what differs, and the first one made smaller; last line "N passed, N failed, N skipped". Skipped are
          programs that CPython itself does not bring to an end in time.
@@ -30,7 +30,7 @@ from worker import END, MARK  # noqa: E402
 
 COUNT, GROUP = (6000 if FULL else 120), 40
 MODES = ("vm", *vm_case.STRESS)
-KINDS = ("program", "codes", "assembled")
+KINDS = ("program", "codes", "assembled", "hot")
 SECONDS = 3  # of processor time for a program under CPython; dynvm gets more
 OUT_OF_TIME = -26  # SIGVTALRM
 
@@ -44,6 +44,9 @@ class Program:
             if kind == "assembled":
                 import assemble
                 text = assemble.generate(seed)
+            elif kind == "hot":
+                import hot
+                text = hot.generate(seed)
             else:
                 text = generate(seed)
         self.text = text

@@ -224,7 +224,8 @@ Emitter::Next Emitter::store_fast(int index) {
   a_.mov(rax, local(number));
   a_.mov(local(number), fresh);
   give_back(value);
-  known = value.known == Known::kNothing ? Known::kBound : value.known;
+  // On what the old object runs when it dies see code_may_run().
+  known = !plain_before && layout::kLocalsMayChange ? Known::kNothing : value.known == Known::kNothing ? Known::kBound : value.known;
   if (before == Known::kNothing) {
     a_.test(rax, rax);
     a_.jz(done);

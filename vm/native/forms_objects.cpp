@@ -287,13 +287,20 @@ bool Emitter::check_version(const Value& owner, uint32_t version) {
   return true;
 }
 
-// rax: what a function of an object and an instruction gives; NULL is a miss.
+// rax: what a function of an object and an instruction gives; NULL is a miss. The function gets a copy of the instruction as it is now:
+// the interpreter may give it another form, with another cache, while the run goes on with this one.
 bool Emitter::ask(const void* function, const Value& owner, int site) {
   if (!is_object(owner)) return false;
+  Label copy = a_.newLabel();
+  cold_.push_back([this, copy, settled = inst(site)] {
+    a_.align(AlignMode::kData, alignof(Inst));
+    a_.bind(copy);
+    a_.embed(&settled, sizeof settled);
+  });
   object(rax, owner);
   call(function, model_.gps, model_.xmms, [&](int) {
     a_.mov(rdi, rax);
-    pointer(rsi, &inst(site));
+    a_.lea(rsi, ptr(copy));
   });
   a_.test(rax, rax);
   a_.jz(fail());
