@@ -314,13 +314,12 @@ class _Hook:
 class _Attribute:
     def __getattribute__(self, name): return object.__getattribute__(self, name)
 _Attribute().__class__
+def _method(self, *rest): return None
 _names = ['add', 'and', 'floordiv', 'lshift', 'matmul', 'mul', 'mod', 'or', 'pow', 'rshift', 'sub', 'truediv', 'xor']
 _space = {}
 for _name in _names:
     for _prefix in ('', 'i', 'r'):
-        exec(f'def __{_prefix}{_name}__(self, other, *rest): return NotImplemented', _space)
-_space.pop('__builtins__', None)
-def _method(self, *rest): return None
+        _space[f'__{_prefix}{_name}__'] = _method
 for _name in ('call', 'init', 'iter', 'next', 'bool', 'len', 'contains', 'getitem', 'setitem', 'delitem', 'setattr',
               'delattr', 'eq', 'ne', 'lt', 'le', 'gt', 'ge'):
     _space[f'__{_name}__'] = _method
