@@ -110,6 +110,7 @@ void Emitter::block(int index) {
       here->done = true;
       a_.bind(here->label);
       forget_locals();
+      for (Value& value : model_.stack) value.known = Known::kNothing;  // the other path may bring another type
     }
     if (done_ >= kMostInstructions || index >= code_->inst_count) {
       end(model_, index, false);
