@@ -244,18 +244,14 @@ Emitter::Next Emitter::copy(int index) {
   };
   Value& copied = top(inst(index).arg);
   const bool goes_on = next_ < code_->inst_count && joins_[static_cast<size_t>(next_)] == 0 && !refused(&inst(next_));
-  if ((copied.where == Where::kInt || copied.where == Where::kFloat) &&
-      !(goes_on && is_taken(forms_[static_cast<size_t>(next_)].form))) {
+  const bool unboxed = copied.where == Where::kInt || copied.where == Where::kFloat;
+  if (unboxed && !(goes_on && is_taken(forms_[static_cast<size_t>(next_)].form))) {
     if (goes_on && inst(index).arg == 1 && op(next_) == Op::kStoreFast) {
       const int number = inst(next_).arg;
       const Known before = model_.locals[static_cast<size_t>(number)];
       if (before == Known::kFloat || before == Known::kInt || !layout::kLocalsMayChange) {  // what stays is the local
         store_fast(next_++);
-        Value stored;
-        stored.where = Where::kLocal;
-        stored.known = model_.locals[static_cast<size_t>(number)];
-        stored.index = number;
-        push(stored);
+        push({.where = Where::kLocal, .known = model_.locals[static_cast<size_t>(number)], .index = number});
         return Next::kGoOn;
       }
     }
