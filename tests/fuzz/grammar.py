@@ -36,7 +36,7 @@ def load(folder, version=sys.version_info[:2]):
     """section -> rows."""
     sections = {}
     for name in sorted(os.listdir(folder)):
-        if name.endswith(".def"):
+        if name.endswith(".def") and name != "seeds.def":
             with open(os.path.join(folder, name), encoding="utf-8") as file:
                 _load(file.read(), sections, version)
     return sections

@@ -111,6 +111,7 @@ void Emitter::block(int index) {
       here->done = true;
       a_.bind(here->label);
       forget_locals();
+      for (Value& value : model_.stack) value.known = Known::kNothing, value.twin = 0;  // the other path may bring another type
     }
     // Long straight code is cut at the same places whatever entry it is come to from.
     const bool cut = done_ >= kFewInstructions && index % kCut == 0;

@@ -9,7 +9,7 @@
 //   - The model says where each value of the stack is; what it does not name is in its own slot, with a reference.
 //   - begin() makes room in registers and takes a copy of the model: fail() leaves with that copy. Registers that the copy names are not
 //     written, nor reused, before the instruction's last guard. Effects come after the last guard.
-//   - Where several paths meet (a join), all values are in their slots and nothing is known of locals.
+//   - Where several paths meet (a join), all values are in their slots and nothing is known of them or of locals.
 #pragma once
 
 #include <asmjit/x86.h>
