@@ -55,7 +55,7 @@ class Report(CompareCase):
         self.assertGreater(report["residual_ms"]["call time.sleep"], 1.9 * calls)
         self.assertEqual(next(iter(report["residual_ms"])), "call time.sleep")  # the most costly one first
         self.assertIn(f"call time.sleep {calls} in ", stats)
-        self.assertEqual(stats.count("\n"), 11)
+        self.assertEqual(stats.count("\n"), 12)
 
     def test_dropped_traces_are_counted(self):
         report, _ = self.report_of(DROPPED)

@@ -2,6 +2,7 @@
 #include "vm/native/native.h"
 
 #include <algorithm>
+#include <memory>
 #include <unordered_map>
 
 #include "vm/counting.h"
@@ -87,12 +88,15 @@ bool is_end(Op op) {
 
 }  // namespace
 
-// What a Code has: runs keep their addresses.
+struct Run {
+  Entry entry;
+  int32_t misses;  // that it may still have
+};
+
+// What a Code has.
 struct Owned {
-  std::deque<Entry> entries;
-  std::deque<int32_t> misses;
-  std::vector<Function> functions;
-  std::vector<Inst*> insts;  // with the entries installed now
+  std::vector<std::unique_ptr<Run>> runs;  // all that were made
+  std::vector<Inst*> insts;                // with the entries installed now
   std::vector<std::pair<Inst*, Form>> refused;  // and the form that failed there
   std::vector<Form> forms;   // at the last compilation
   int64_t patience = 10;     // times the usual heat until the code is looked at again
@@ -226,16 +230,14 @@ void compile(Code* code, const cpython::Frame* frame) {
     const int at = entries[i];
     Inst* inst = code->fast + at;
     if (inst->handler == native_label() || !g_forms.contains(inst->handler)) continue;
-    owned->misses.push_back(g_settings.misses);
-    Function function;
+    auto run = std::make_unique<Run>(Run{{nullptr, inst->handler}, g_settings.misses});
     size_t size;
     Emitter emitter(code, settled, joins, frame->f_globals, frame->f_builtins);
-    if (!emitter.run(at, runtime(), &owned->misses.back(), &function, &size, &entries)) continue;
+    if (!emitter.run(at, runtime(), &run->misses, &run->entry.function, &size, &entries)) continue;
     room -= emitter.length();
-    owned->functions.push_back(function);
-    owned->entries.push_back({function, inst->handler});
+    inst->native = &run->entry;
+    owned->runs.push_back(std::move(run));
     owned->insts.push_back(inst);
-    inst->native = &owned->entries.back();
     inst->handler = native_label();
     ++g_stats.native_runs;
     g_stats.native_bytes += size;
@@ -265,7 +267,7 @@ void retire(Code* code, const Inst* at) {
 void release(Code* code) {
   auto* owned = static_cast<Owned*>(code->native);
   if (owned == nullptr) return;
-  for (const Function function : owned->functions) runtime().release(function);
+  for (const auto& run : owned->runs) runtime().release(run->entry.function);
   delete owned;
   code->native = nullptr;
 }
