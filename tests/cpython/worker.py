@@ -146,7 +146,8 @@ def run_module(module, options, result):
     if outcome != "ok":
         return
     for name in options["without"]:
-        silence(imported, name.removeprefix(module + "."))
+        if name.startswith(module + "."):  # the list is that of all modules
+            silence(imported, name.removeprefix(module + "."))
     loader = unittest.TestLoader()
     tests = loader.loadTestsFromModule(imported)
     for number, error in enumerate(loader.errors):
