@@ -156,6 +156,40 @@ inline MethodPlace* find_method_place(PyObject* object, PyObject* name) {
   return fill_method_place(place, object, name);
 }
 
+// For forms of several types, borrowed or nullptr: the name's inline value, and the method that the object does not hide.
+inline PyObject* value_of_types(PyObject* object, PyObject* name) {
+  const ValuePlace* place = find_value_place(object, name);
+  PyDictValues* values = place != nullptr ? cpython::inline_values(object) : nullptr;
+  return values != nullptr ? values->values[place->index] : nullptr;
+}
+inline PyObject* method_of_types(PyObject* object, PyObject* name) {
+  const MethodPlace* place = find_method_place(object, name);
+  return place != nullptr && hides_nothing(object, Py_TYPE(object), name, place->keys_version) ? place->method : nullptr;
+}
+// The inline values that a store to the name changes, and where in them; nullptr: it is another kind of store.
+inline PyDictValues* stored_values(PyObject* object, PyObject* name, uint32_t* index) {
+  PyTypeObject* type = Py_TYPE(object);
+  AttrEntry* entry = find_attr(type, name);
+  if (entry == nullptr || !entry->generic_setattr || entry->kind > AttrKind::kNonData || entry->set_only || entry->mutable_descriptor ||
+      !entry->inline_values) [[unlikely]] {
+    return nullptr;
+  }
+  PyDictValues* values = cpython::writable_values(object);
+  if (values == nullptr || entry->index < 0 || entry->keys_version == 0 || cpython::shared_keys(type)->dk_version != entry->keys_version)
+      [[unlikely]] {
+    return nullptr;
+  }
+  *index = static_cast<uint32_t>(entry->index);
+  return values;
+}
+// Entry (borrowed) of a module's dict whose keys have that version, or nullptr.
+inline PyObject* value_of_module(PyObject* object, uint32_t version, uint64_t index) {
+  if (!PyModule_CheckExact(object)) [[unlikely]] return nullptr;
+  auto* dict = reinterpret_cast<PyDictObject*>(reinterpret_cast<PyModuleObject*>(object)->md_dict);
+  if (dict == nullptr || dict->ma_keys->dk_version != version) [[unlikely]] return nullptr;
+  return DK_UNICODE_ENTRIES(dict->ma_keys)[index].me_value;
+}
+
 // What type.__getattribute__ finds for a name on a class, where that is simple: a value that has no __get__, a function, what a
 // static or class method holds.
 struct TypeAttr {

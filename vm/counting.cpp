@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "vm/attr_cache.h"
@@ -19,20 +18,12 @@ constexpr std::string_view kFormNames[] = {
 #include "vm/insts.def"
     "(recorded)", "(bad)", "(watched header)", "(stopped)"};
 constexpr size_t kForms = std::size(kFormNames);
+static_assert(kForms == kLabels);
 constexpr size_t kRowsShown = 60;
 
 uint64_t g_pairs[kForms][kForms];
 std::map<std::string, uint64_t> g_operands;
 size_t g_previous = static_cast<size_t>(Form::kNop);
-
-size_t form_of(const void* handler) {
-  static const std::unordered_map<const void*, size_t> forms = [] {
-    std::unordered_map<const void*, size_t> made;
-    for (size_t i = 0; i < kForms; ++i) made.emplace(g_labels[i], i);
-    return made;
-  }();
-  return forms.at(handler);
-}
 
 std::string shown(size_t form) { return std::string(kFormNames[form]) + (form < static_cast<size_t>(Form::kGenericCount) ? "" : "*"); }
 
@@ -105,7 +96,7 @@ void print(std::string& text, std::string_view title, std::vector<Row> rows, uin
 }  // namespace
 
 void count_dispatch(const Inst* next, PyObject** sp) {
-  const size_t form = form_of(next->handler);
+  const size_t form = label_index(next->handler);
   ++g_pairs[g_previous][form];
   g_previous = form;
   if (form >= static_cast<size_t>(Form::kGenericCount)) return;

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <unordered_map>
 
 namespace dynvm::vm {
 
@@ -339,6 +340,15 @@ bool prepare_decoder(const void* const* labels) {
     return false;
   }
   return true;
+}
+
+size_t label_index(const void* handler) {
+  static const std::unordered_map<const void*, size_t> indices = [] {
+    std::unordered_map<const void*, size_t> made;
+    for (size_t i = 0; i < kLabels; ++i) made.emplace(g_labels[i], i);
+    return made;
+  }();
+  return indices.at(handler);
 }
 
 uint64_t decoded_count() { return g_decoded; }

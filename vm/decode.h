@@ -52,6 +52,9 @@ extern Py_ssize_t g_extra_index;
 
 // The instruction labels of the evaluator, by Form; then the recording stub, a bad instruction, a watched loop header, the stop of a native run.
 extern const void* const* g_labels;
+inline constexpr size_t kLabels = static_cast<size_t>(Form::kCount) + 4;
+// Where a handler stands among them.
+size_t label_index(const void* handler);
 
 // Decodes now; nullptr with MemoryError.
 Code* decode(PyCodeObject* code);

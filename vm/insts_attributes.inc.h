@@ -166,10 +166,7 @@ INST(LoadFastLoadAttrValue) {
 }
 INST(LoadAttrValues) {
   PyObject* owner = TOP;
-  const ValuePlace* place = find_value_place(owner, NAME_OF(ip));
-  PyDictValues* values = likely(place != nullptr) ? cpython::inline_values(owner) : nullptr;
-  if (unlikely(values == nullptr)) MISS(LoadAttr);
-  PyObject* value = values->values[place->index];
+  PyObject* value = value_of_types(owner, NAME_OF(ip));
   if (unlikely(value == nullptr)) MISS(LoadAttr);
   Py_INCREF(value);
   TOP = value;
@@ -179,10 +176,7 @@ INST(LoadAttrValues) {
 INST(LoadFastLoadAttrValues) {
   PyObject* owner = LOCAL(ip->arg);
   if (unlikely(owner == nullptr)) goto generic_LoadFast;
-  const ValuePlace* place = find_value_place(owner, NAME_OF(ip));
-  PyDictValues* values = likely(place != nullptr) ? cpython::inline_values(owner) : nullptr;
-  if (unlikely(values == nullptr)) MISS_FUSED(LoadFast);
-  PyObject* value = values->values[place->index];
+  PyObject* value = value_of_types(owner, NAME_OF(ip));
   if (unlikely(value == nullptr)) MISS_FUSED(LoadFast);
   Py_INCREF(value);
   PUSH(value);
@@ -258,10 +252,7 @@ INST(LoadAttrBound) {
 }
 INST(LoadAttrModule) {
   PyObject* owner = TOP;
-  if (unlikely(!PyModule_CheckExact(owner))) MISS(LoadAttr);
-  auto* dict = reinterpret_cast<PyDictObject*>(reinterpret_cast<PyModuleObject*>(owner)->md_dict);
-  if (unlikely(dict == nullptr || dict->ma_keys->dk_version != LOW(ip->cache[0]))) MISS(LoadAttr);
-  PyObject* value = DK_UNICODE_ENTRIES(dict->ma_keys)[ip->cache[1]].me_value;
+  PyObject* value = value_of_module(owner, LOW(ip->cache[0]), ip->cache[1]);
   if (unlikely(value == nullptr)) MISS(LoadAttr);
   Py_INCREF(value);
   TOP = value;
@@ -383,9 +374,9 @@ INST(LoadFastLoadMethodValues) {
 }
 INST(LoadMethodTypes) {
   PyObject* owner = TOP;
-  const MethodPlace* place = find_method_place(owner, NAME_OF(ip));
-  if (unlikely(place == nullptr || !hides_nothing(owner, Py_TYPE(owner), NAME_OF(ip), place->keys_version))) MISS(LoadMethod);
-  TOP = Py_NewRef(place->method);
+  PyObject* method = method_of_types(owner, NAME_OF(ip));
+  if (unlikely(method == nullptr)) MISS(LoadMethod);
+  TOP = Py_NewRef(method);
   PUSH(owner);
   NEXT();
 }
@@ -410,10 +401,7 @@ INST(LoadMethodInstance) {
 }
 INST(LoadMethodModule) {
   PyObject* owner = TOP;
-  if (unlikely(!PyModule_CheckExact(owner))) MISS(LoadMethod);
-  auto* dict = reinterpret_cast<PyDictObject*>(reinterpret_cast<PyModuleObject*>(owner)->md_dict);
-  if (unlikely(dict == nullptr || dict->ma_keys->dk_version != LOW(ip->cache[0]))) MISS(LoadMethod);
-  PyObject* value = DK_UNICODE_ENTRIES(dict->ma_keys)[ip->cache[1]].me_value;
+  PyObject* value = value_of_module(owner, LOW(ip->cache[0]), ip->cache[1]);
   if (unlikely(value == nullptr)) MISS(LoadMethod);
   SET_LONE_CALLABLE(Py_NewRef(value));
   DROP(owner);
@@ -484,17 +472,9 @@ INST(StoreAttrValue) {
 }
 INST(StoreAttrValues) {
   PyObject* owner = TOP;
-  AttrEntry* entry = find_attr(Py_TYPE(owner), NAME_OF(ip));
-  if (unlikely(entry == nullptr || !entry->generic_setattr || entry->kind > AttrKind::kNonData || entry->set_only || entry->mutable_descriptor ||
-               !entry->inline_values)) {
-    MISS(StoreAttr);
-  }
-  PyDictValues* values = cpython::writable_values(owner);
-  if (unlikely(values == nullptr || entry->index < 0 || entry->keys_version == 0 ||
-               cpython::shared_keys(Py_TYPE(owner))->dk_version != entry->keys_version)) {
-    MISS(StoreAttr);
-  }
-  const uint32_t index = static_cast<uint32_t>(entry->index);
+  uint32_t index;
+  PyDictValues* values = stored_values(owner, NAME_OF(ip), &index);
+  if (unlikely(values == nullptr)) MISS(StoreAttr);
   PyObject* old = values->values[index];
   values->values[index] = SECOND;
   sp -= 2;

@@ -273,7 +273,7 @@ INST(CompareInt) {
   PyObject *left = SECOND, *right = TOP;
   long a, b;
   if (!BOTH_SMALL(left, right, a, b)) MISS(CompareOp);
-  const bool value = compare_longs(ip->arg, a, b);
+  const bool value = compare_numbers(ip->arg, a, b);
   --sp;
   TOP = Py_NewRef(value ? Py_True : Py_False);
   DROP(left);
@@ -283,7 +283,7 @@ INST(CompareInt) {
 INST(CompareFloat) {
   PyObject *left = SECOND, *right = TOP;
   if (!BOTH_FLOATS(left, right)) MISS(CompareOp);
-  const bool value = compare_doubles(ip->arg, float_of(left), float_of(right));
+  const bool value = compare_numbers(ip->arg, float_of(left), float_of(right));
   --sp;
   TOP = Py_NewRef(value ? Py_True : Py_False);
   cpython::drop_float(floats, left);
@@ -323,7 +323,7 @@ INST(CompareJumpInt) {
   PyObject *left = SECOND, *right = TOP;
   long a, b;
   if (!BOTH_SMALL(left, right, a, b)) MISS(CompareJump);
-  const bool value = compare_longs(ip->arg, a, b);
+  const bool value = compare_numbers(ip->arg, a, b);
   sp -= 2;
   DROP(left);
   DROP(right);
@@ -332,7 +332,7 @@ INST(CompareJumpInt) {
 INST(CompareJumpFloat) {
   PyObject *left = SECOND, *right = TOP;
   if (!BOTH_FLOATS(left, right)) MISS(CompareJump);
-  const bool value = compare_doubles(ip->arg, float_of(left), float_of(right));
+  const bool value = compare_numbers(ip->arg, float_of(left), float_of(right));
   sp -= 2;
   cpython::drop_float(floats, left);
   cpython::drop_float(floats, right);
@@ -356,7 +356,7 @@ INST(CompareJumpStr) {
     if (unlikely(left == nullptr || right == nullptr)) goto generic_LoadFast;                       \
     if (!BOTH_SMALL(left, right, a, b)) MISS_FUSED(LoadFast);                                       \
     ip += 2;                                                                                        \
-    BRANCH(compare_longs(ip->arg, a, b));                                                           \
+    BRANCH(compare_numbers(ip->arg, a, b));                                                           \
   }
 #define COMPARE_LOCAL_FLOATS(Name, second)                                                          \
   INST(Name) {                                                                                      \
@@ -364,7 +364,7 @@ INST(CompareJumpStr) {
     if (unlikely(left == nullptr || right == nullptr)) goto generic_LoadFast;                       \
     if (!BOTH_FLOATS(left, right)) MISS_FUSED(LoadFast);                                            \
     ip += 2;                                                                                        \
-    BRANCH(compare_doubles(ip->arg, float_of(left), float_of(right)));                              \
+    BRANCH(compare_numbers(ip->arg, float_of(left), float_of(right)));                              \
   }
 CHOOSE_LOCALS(CompareLL, RIGHT_LOCAL, specialise_compare_locals(ip, left, right, false))
 CHOOSE_LOCALS(CompareLC, RIGHT_CONST, specialise_compare_locals(ip, left, right, true))

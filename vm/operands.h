@@ -60,17 +60,8 @@ inline int quick_truth(PyObject* object) {
   return -1;
 }
 
-inline bool compare_longs(int op, long left, long right) {
-  switch (op) {
-    case Py_LT: return left < right;
-    case Py_LE: return left <= right;
-    case Py_EQ: return left == right;
-    case Py_NE: return left != right;
-    case Py_GT: return left > right;
-    default: return left >= right;
-  }
-}
-inline bool compare_doubles(int op, double left, double right) {
+template <class Number>
+bool compare_numbers(int op, Number left, Number right) {
   switch (op) {
     case Py_LT: return left < right;
     case Py_LE: return left <= right;

@@ -1,7 +1,7 @@
 // Where native code finds what the inline functions of cpython.h read and write.
 //
 // Purpose: offsets and variants of CPython's structs, as constants, for the emitter of native runs. Inputs: the headers of the version that is
-//   built for. Outputs: constants. Invariants: one row of kVersion for each version; everything else follows from the structs.
+//   built for. Outputs: constants. Invariants: the variants stand first; everything else follows from the structs.
 // Tests: tests/vm/test_native.py.
 #pragma once
 
@@ -35,14 +35,10 @@ inline constexpr int kFrameLocals = offsetof(Frame, localsplus);
 inline constexpr int kFrameGlobals = offsetof(Frame, f_globals);
 inline constexpr int kFrameBuiltins = offsetof(Frame, f_builtins);
 #if PY_MINOR_VERSION >= 13
-inline constexpr int kFramePosition = offsetof(Frame, instr_ptr);
 inline constexpr int kFirstValue = sizeof(PyObject) + offsetof(PyDictValues, values);  // from the object
 inline constexpr int kValuesAreValid = sizeof(PyObject) + offsetof(PyDictValues, valid);
-#else
-inline constexpr int kFramePosition = offsetof(Frame, prev_instr);
 #endif
 inline constexpr int kManagedDict = kMinor == 11 ? -4 * 8 : -3 * 8;  // of the pointer to the values or the dict before the object
-
 
 #if PY_MINOR_VERSION >= 13
 using FloatState = _Py_float_freelist;

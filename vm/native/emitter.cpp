@@ -64,10 +64,7 @@ bool Emitter::run(int entry, JitRuntime& runtime, int32_t* misses, Function* fun
     a_.bind(next.label);
     model_ = std::move(next.model);
     straight_ = -1;
-    if (next.counter != nullptr) {
-      pointer(rax, &next.counter->count);
-      a_.dec(dword_ptr(rax));
-    }
+    count_down(next.counter);
     block(next.index);
   }
   for (size_t i = 0; i < cold_.size() && !broken_; ++i) cold_[i]();
@@ -80,22 +77,19 @@ bool Emitter::run(int entry, JitRuntime& runtime, int32_t* misses, Function* fun
 
 // ---- blocks
 
-Emitter::Join* Emitter::join(int index) {
+Emitter::Join* Emitter::find_join(int index) {
   for (auto& [at, known] : known_joins_) {
-    if (at == index) {
-      if (known.depth != model_.depth) broken_ = true;
-      return &known;
-    }
+    if (at == index) return &known;
+  }
+  return nullptr;
+}
+Emitter::Join* Emitter::join(int index) {
+  if (Join* known = find_join(index)) {
+    if (known->depth != model_.depth) broken_ = true;
+    return known;
   }
   known_joins_.push_back({index, Join{a_.newLabel(), model_.depth, false}});
   return &known_joins_.back().second;
-}
-
-bool Emitter::is_done(int index) const {
-  for (const auto& [at, known] : known_joins_) {
-    if (at == index) return known.done;
-  }
-  return false;
 }
 
 void Emitter::block(int index) {
@@ -135,15 +129,13 @@ void Emitter::block(int index) {
 }
 
 void Emitter::branch(CondCode taken, int jump) {
-  const int to = target(jump);
-  auto* counter = reinterpret_cast<HotCounter*>(inst(jump).cache[1]);
   Label label = a_.newLabel();
   a_.j(taken, label);
-  pending_.push_back({to, label, model_, counter});
+  pending_.push_back({target(jump), label, model_, counter_of(jump)});
 }
 
 bool Emitter::check_backward(int jump) {
-  auto* counter = reinterpret_cast<HotCounter*>(inst(jump).cache[1]);
+  HotCounter* counter = counter_of(jump);
   if (counter == nullptr) return true;
   if (counter->trace != nullptr) return false;
   const Label label = leave();
@@ -177,8 +169,7 @@ bool Emitter::check_backward(int jump) {
   return true;
 }
 
-void Emitter::count_backward(int jump) {
-  auto* counter = reinterpret_cast<HotCounter*>(inst(jump).cache[1]);
+void Emitter::count_down(HotCounter* counter) {
   if (counter == nullptr) return;
   pointer(rax, &counter->count);
   a_.dec(dword_ptr(rax));
@@ -224,8 +215,7 @@ void Emitter::end(const Model& model, int index, bool miss) {
   index_ = index;
   bool boxed = false;
   for (size_t i = 0; i < model_.stack.size(); ++i) {
-    const Where where = model_.stack[i].where;
-    boxed |= where == Where::kFloat || where == Where::kInt;
+    boxed |= is_unboxed(model_.stack[i]);
     put(i, Label());
   }
   Label stop = a_.newLabel();
@@ -282,26 +272,10 @@ void Emitter::push(const Value& value) {
   ++model_.depth;
 }
 void Emitter::push_reg(const Gp& reg, Known known) {
-  Value value;
-  value.where = Where::kReg;
-  value.known = known;
-  value.reg = static_cast<uint8_t>(reg.id());
-  push(value);
+  push({.where = Where::kReg, .known = known, .reg = static_cast<uint8_t>(reg.id())});
 }
-void Emitter::push_int(const Gp& reg) {
-  Value value;
-  value.where = Where::kInt;
-  value.known = Known::kInt;
-  value.reg = static_cast<uint8_t>(reg.id());
-  push(value);
-}
-void Emitter::push_float(const Xmm& reg) {
-  Value value;
-  value.where = Where::kFloat;
-  value.known = Known::kFloat;
-  value.reg = static_cast<uint8_t>(reg.id());
-  push(value);
-}
+void Emitter::push_int(const Gp& reg) { push({.where = Where::kInt, .known = Known::kInt, .reg = static_cast<uint8_t>(reg.id())}); }
+void Emitter::push_float(const Xmm& reg) { push({.where = Where::kFloat, .known = Known::kFloat, .reg = static_cast<uint8_t>(reg.id())}); }
 
 // A free register stays free for others only once it is given back; one that the start of the instruction names is not taken.
 Gp Emitter::gp() {
@@ -354,6 +328,25 @@ void Emitter::check_exact(const Gp& reg, PyTypeObject* type, const Label& miss) 
   a_.jne(miss);
 }
 
+// The value of the int that rax points to, where it has one digit at most. At `more` rcx is its tag and `to` its lowest digit. Clobbers rdx.
+void Emitter::one_digit(const Gp& to, const Label& more) {
+  a_.mov(rcx, qword_ptr(rax, layout::kIntTag));
+  a_.mov(to.r32(), dword_ptr(rax, layout::kIntDigits));
+  if constexpr (layout::kTaggedInts) {
+    a_.cmp(rcx, 2 << 3);
+    a_.jae(more);
+    a_.and_(ecx, 3);
+    a_.mov(edx, 1);
+    a_.sub(rdx, rcx);
+    a_.imul(to, rdx);
+  } else {
+    a_.lea(rdx, ptr(rcx, 1));
+    a_.cmp(rdx, 2);
+    a_.ja(more);
+    a_.imul(to, rcx);
+  }
+}
+
 Gp Emitter::int_of(Value& value) {
   if (value.where == Where::kInt) return gpq(value.reg);
   const Gp result = gp();
@@ -363,7 +356,7 @@ Gp Emitter::int_of(Value& value) {
     a_.mov(result, constant);
     return result;
   }
-  if (value.where == Where::kFloat || (value.where == Where::kConst && value.object == nullptr)) {
+  if (!is_object(value)) {
     broken_ = true;
     return result;
   }
@@ -372,21 +365,7 @@ Gp Emitter::int_of(Value& value) {
   value.known = Known::kInt;
   Label more = a_.newLabel(), done = a_.newLabel();
   const Label miss = fail();
-  a_.mov(rcx, qword_ptr(rax, layout::kIntTag));
-  a_.mov(result.r32(), dword_ptr(rax, layout::kIntDigits));
-  if constexpr (layout::kTaggedInts) {
-    a_.cmp(rcx, 2 << 3);
-    a_.jae(more);
-    a_.and_(ecx, 3);
-    a_.mov(edx, 1);
-    a_.sub(rdx, rcx);
-    a_.imul(result, rdx);
-  } else {
-    a_.lea(rdx, ptr(rcx, 1));
-    a_.cmp(rdx, 2);
-    a_.ja(more);
-    a_.imul(result, rcx);
-  }
+  one_digit(result, more);
   a_.bind(done);
   // Two digits.
   cold_.push_back([this, more, done, miss, result] {
@@ -427,7 +406,7 @@ Xmm Emitter::float_of(Value& value) {
     a_.movq(result, rax);
     return result;
   }
-  if (value.where == Where::kInt || (value.where == Where::kConst && value.object == nullptr)) {
+  if (!is_object(value)) {
     broken_ = true;
     return result;
   }
@@ -525,12 +504,8 @@ void Emitter::drop(const Value& value) {
 void Emitter::release(const Value& value) {
   if (value.where != Where::kReg && value.where != Where::kSlot) return;
   if (value.known != Known::kFloat && value.known != Known::kInt) code_may_run();
-  if (value.where == Where::kReg) {
-    drop_reg(gpq(value.reg), value.known);
-  } else if (value.where == Where::kSlot) {
-    a_.mov(rax, slot(value.index));
-    drop_reg(rax, value.known);
-  }
+  if (value.where == Where::kSlot) a_.mov(rax, slot(value.index));
+  drop_reg(value.where == Where::kSlot ? Gp(rax) : gpq(value.reg), value.known);
 }
 
 void Emitter::owned(const Gp& to, const Value& value) {
@@ -599,8 +574,7 @@ void Emitter::put(size_t place, const Label& no_memory) {
 
 void Emitter::flush() {
   for (size_t i = 0; i < model_.stack.size(); ++i) {
-    const bool boxes = model_.stack[i].where == Where::kFloat || model_.stack[i].where == Where::kInt;
-    put(i, boxes ? end_label(model_, index_, false) : Label());
+    put(i, is_unboxed(model_.stack[i]) ? end_label(model_, index_, false) : Label());
   }
 }
 void Emitter::settle_local(int index) {

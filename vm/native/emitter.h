@@ -86,14 +86,14 @@ class Emitter {
   void block(int index);
   void branch(asmjit::x86::CondCode taken, int jump);  // to the jump's target, with the model as it is
   bool check_backward(int jump);             // before the instruction: signals, counters; false: not here. Nothing where it is forward
-  void count_backward(int jump);             // it is taken
+  void count_down(HotCounter* counter);      // a backward jump is taken; nothing for nullptr
   void begin(int index);
   Label fail();                              // the instruction is left to the interpreter; counts as a miss
   Label leave();                             // the same, but nothing is wrong
   Label end_label(const Model& model, int index, bool miss);
   void end(const Model& model, int index, bool miss);
+  Join* find_join(int index);                // nullptr: not come to yet
   Join* join(int index);
-  bool is_done(int index) const;             // the join's code is there
 
   // --- emitter.cpp: values
   Value pop();
@@ -110,6 +110,7 @@ class Emitter {
   void object(const Gp& to, const Value& value);  // its pointer, borrowed: not for unboxed values
   void check_type(const Gp& reg, const Value& value, Known known, PyTypeObject* type, const Label& miss);  // clobbers rcx
   void check_exact(const Gp& reg, PyTypeObject* type, const Label& miss);  // clobbers rcx
+  void one_digit(const Gp& to, const Label& more);
   // Unboxed, in a fresh register unless the value is unboxed; guards; the value is known as such then.
   Gp int_of(Value& value);
   Xmm float_of(Value& value);
@@ -159,6 +160,7 @@ class Emitter {
   void decide(asmjit::x86::CondCode code, int jump);
 
   // --- forms_objects.cpp
+  void index_within(const Gp& number, const Label& outside);
   Next subscript(int index);
   Next subscript_dict();
   Next store_subscript(int index);
@@ -178,12 +180,14 @@ class Emitter {
   void values_of(const Gp& object, bool write);
   bool check_version(const Value& owner, uint32_t version);
   bool ask(const void* function, const Value& owner, int site);
+  static bool is_unboxed(const Value& value) { return value.where == Where::kInt || value.where == Where::kFloat; }
   static bool is_object(const Value& value) {  // neither unboxed nor NULL
-    return value.where != Where::kInt && value.where != Where::kFloat && (value.where != Where::kConst || value.object != nullptr);
+    return !is_unboxed(value) && (value.where != Where::kConst || value.object != nullptr);
   }
   static bool may_be(const Value& value, Known known);  // as far as the model says
   const Inst& inst(int index) const { return code_->fast[index]; }
   Op op(int index) const { return static_cast<Op>(code_->fast[index].op); }
+  HotCounter* counter_of(int jump) const { return reinterpret_cast<HotCounter*>(code_->fast[jump].cache[1]); }  // nullptr: forward
   int target(int index) const { return static_cast<int>(reinterpret_cast<const Inst*>(code_->fast[index].cache[0]) - code_->fast); }
 
   Code* code_;

@@ -5,6 +5,8 @@
 #include "vm/operands.h"
 #include "vm/specialise.h"
 
+#include <optional>
+
 namespace dynvm::vm::native {
 
 using namespace asmjit;
@@ -90,8 +92,7 @@ Emitter::Next Emitter::instruction(int index) {
       return Next::kGoOn;
     case Op::kStoreFast: return store_fast(index);
     case Op::kPopTop:
-      value = pop();
-      drop(value);
+      drop(pop());
       return Next::kGoOn;
     case Op::kCopy: return copy(index);
     case Op::kSwap: return swap(index);
@@ -118,8 +119,8 @@ Emitter::Next Emitter::instruction(int index) {
       return Next::kGoOn;
     case Op::kJumpBackward:
       if (!check_backward(index)) return Next::kLeave;
-      count_backward(index);
-      pays_ |= is_done(target(index));
+      count_down(counter_of(index));
+      if (const Join* header = find_join(target(index))) pays_ |= header->done;
       next_ = target(index);
       return Next::kGoOn;
     case Op::kToBool: return to_bool(index);
@@ -195,63 +196,29 @@ Emitter::Next Emitter::store_fast(int index) {
   const bool plain_before = before == Known::kFloat || before == Known::kInt;
   settle_local(number);
   if (!plain_before) code_may_run();
-  Label done = a_.newLabel();
-  if (value.where == Where::kInt || value.where == Where::kFloat) {
-    const Label no_memory = fail();
-    Label slow = a_.newLabel();
-    a_.mov(rax, local(number));
-    reuse_box(value, before, slow);
-    a_.bind(done);
-    const uint32_t gps = model_.gps, xmms = model_.xmms;
-    cold_.push_back([this, slow, done, no_memory, value, number, gps, xmms, position = inst(index).position] {
-      a_.bind(slow);
-      box(value, gps, xmms, position);
-      a_.test(rax, rax);
-      a_.jz(no_memory);
-      a_.mov(rdx, local(number));
-      a_.mov(local(number), rax);
-      a_.test(rdx, rdx);
-      a_.jz(done);
-      drop_here(rdx, Known::kNothing, gps, xmms, position);
-      a_.jmp(done);
-    });
-    give_back(value);
-    known = !plain_before && layout::kLocalsMayChange ? Known::kNothing : value.known;
-    return Next::kGoOn;
-  }
-  const Gp fresh = value.where == Where::kReg ? gpq(value.reg) : Gp(rdx);
-  if (value.where != Where::kReg) owned(rdx, value);
-  a_.mov(rax, local(number));
-  a_.mov(local(number), fresh);
-  give_back(value);
+  replace(local(number), value, before);
   // On what the old object runs when it dies see code_may_run().
   known = !plain_before && layout::kLocalsMayChange ? Known::kNothing : value.known == Known::kNothing ? Known::kBound : value.known;
-  if (before == Known::kNothing) {
-    a_.test(rax, rax);
-    a_.jz(done);
-  }
-  drop_reg(rax, before);
-  a_.bind(done);
   return Next::kGoOn;
 }
 
 // What is stored twice must be one object: it is boxed. Copies that are only looked at stay unboxed, and are twins.
 Emitter::Next Emitter::copy(int index) {
   Value& value = top(inst(index).arg);
-  const bool is_unboxed = value.where == Where::kInt || value.where == Where::kFloat;
+  const bool unboxed = is_unboxed(value);
   bool looked_at = false;
-  if (is_unboxed && next_ < code_->inst_count) {
+  if (unboxed && next_ < code_->inst_count) {
     const Op after = op(next_);
     looked_at = after == Op::kCompareOp || after == Op::kBinarySubscr || after == Op::kCopy || after == Op::kSwap;
   }
-  if (is_unboxed && !looked_at) {
+  if (unboxed && !looked_at) {
     const Gp boxed = gp();
     owned(boxed, value);
     give_back(value);
     value.where = Where::kReg;
     value.reg = static_cast<uint8_t>(boxed.id());
   }
-  if (is_unboxed && value.twin == 0) value.twin = ++twins_;
+  if (unboxed && value.twin == 0) value.twin = ++twins_;
   const Value from = value;
   switch (from.where) {
     case Where::kLocal:
@@ -326,11 +293,11 @@ Emitter::Next Emitter::load_global(int index) {
   a_.test(result, result);
   a_.jz(fail());
   take_reference(result);
-  Value null;
-  null.where = Where::kConst;
-  if ((site.arg & 1) != 0 && cpython::kLoneCallable == 1) push(null);
-  push_reg(result, Known::kBound);
-  if ((site.arg & 1) != 0 && cpython::kLoneCallable == 0) push(null);
+  if ((site.arg & 1) != 0) {
+    push_lone(result);
+  } else {
+    push_reg(result, Known::kBound);
+  }
   return Next::kGoOn;
 }
 
@@ -369,56 +336,34 @@ Emitter::Next Emitter::binary(int index) {
 
 // The value of an exact float or one-digit int as a float. `other`: what must be a float where this is an int, or nullptr.
 Xmm Emitter::number_of(Value& value, const Value* other) {
+  if (other != nullptr && other->known == Known::kFloat) other = nullptr;
   long constant;
-  if (value.where == Where::kConst && PyLong_CheckExact(value.object) && cpython::short_int(value.object, &constant)) {
+  const bool is_const_int = value.where == Where::kConst && PyLong_CheckExact(value.object) && cpython::short_int(value.object, &constant);
+  if (is_const_int || value.where == Where::kInt) {
     const Xmm result = xmm();
-    a_.mov(rax, constant);
-    a_.cvtsi2sd(result, rax);
-    if (other != nullptr && other->known != Known::kFloat) {
+    if (is_const_int) a_.mov(rax, constant);
+    a_.cvtsi2sd(result, is_const_int ? Gp(rax) : gpq(value.reg));
+    if (other != nullptr) {
       object(rax, *other);
       check_type(rax, *other, Known::kFloat, &PyFloat_Type, fail());
     }
     return result;
   }
-  if (value.where == Where::kInt || value.where == Where::kConst || value.where == Where::kFloat || value.known == Known::kFloat) {
-    if (value.where != Where::kInt) return float_of(value);
-    const Xmm result = xmm();
-    a_.cvtsi2sd(result, gpq(value.reg));
-    if (other != nullptr && other->known != Known::kFloat) {
-      object(rax, *other);
-      check_type(rax, *other, Known::kFloat, &PyFloat_Type, fail());
-    }
-    return result;
-  }
+  if (value.where == Where::kConst || value.known == Known::kFloat) return float_of(value);
   const Xmm result = xmm();
   Label is_int = a_.newLabel(), done = a_.newLabel();
   object(rax, value);
   check_exact(rax, &PyFloat_Type, is_int);
   a_.movsd(result, qword_ptr(rax, layout::kFloat));
   a_.bind(done);
-  const bool check_other = other != nullptr && other->known != Known::kFloat;
-  const Value second = check_other ? *other : Value();
-  cold_.push_back([this, is_int, done, result, check_other, second, miss = fail()] {
+  cold_.push_back([this, is_int, done, result, second = other != nullptr ? std::optional(*other) : std::nullopt,
+                   miss = fail()] {
     a_.bind(is_int);
     check_exact(rax, &PyLong_Type, miss);
-    a_.mov(rcx, qword_ptr(rax, layout::kIntTag));
-    a_.mov(eax, dword_ptr(rax, layout::kIntDigits));
-    if constexpr (layout::kTaggedInts) {
-      a_.cmp(rcx, 2 << 3);
-      a_.jae(miss);
-      a_.and_(ecx, 3);
-      a_.mov(edx, 1);
-      a_.sub(rdx, rcx);
-      a_.imul(rax, rdx);
-    } else {
-      a_.lea(rdx, ptr(rcx, 1));
-      a_.cmp(rdx, 2);
-      a_.ja(miss);
-      a_.imul(rax, rcx);
-    }
+    one_digit(rax, miss);
     a_.cvtsi2sd(result, rax);
-    if (check_other) {
-      object(rax, second);
+    if (second) {
+      object(rax, *second);
       check_exact(rax, &PyFloat_Type, miss);
     }
     a_.jmp(done);
@@ -581,12 +526,10 @@ Emitter::Next Emitter::compare(int index) {
   const Form form = forms_[static_cast<size_t>(index)].form;
   const int comparison = inst(index).arg, jump = jump_behind(index);
   const bool is_int = form == Form::kCompareInt || form == Form::kCompareJumpInt;
-  if (form == Form::kCompareStr || form == Form::kCompareJumpStr) {
-    if (jump >= 0 && !check_backward(jump)) return Next::kLeave;
-    return compare_strings(comparison, jump);
-  }
-  if (!is_int && form != Form::kCompareFloat && form != Form::kCompareJumpFloat) return Next::kLeave;
+  const bool is_str = form == Form::kCompareStr || form == Form::kCompareJumpStr;
+  if (!is_int && !is_str && form != Form::kCompareFloat && form != Form::kCompareJumpFloat) return Next::kLeave;
   if (jump >= 0 && !check_backward(jump)) return Next::kLeave;
+  if (is_str) return compare_strings(comparison, jump);
   Value right = pop(), left = pop();
   const Known wanted = is_int ? Known::kInt : Known::kFloat;
   if (!may_be(left, wanted) || !may_be(right, wanted)) return Next::kLeave;
@@ -636,7 +579,7 @@ Emitter::Next Emitter::compare(int index) {
 Emitter::Next Emitter::compare_strings(int comparison, int jump) {
   Value right = pop(), left = pop();
   for (const Value& value : {left, right}) {
-    if (value.where == Where::kInt || value.where == Where::kFloat || (value.where == Where::kConst && value.object == nullptr)) return Next::kLeave;
+    if (!is_object(value)) return Next::kLeave;
     if (value.where == Where::kConst && PyUnicode_CheckExact(value.object)) continue;
     object(rax, value);
     check_exact(rax, &PyUnicode_Type, fail());
@@ -660,10 +603,8 @@ Emitter::Next Emitter::compare_strings(int comparison, int jump) {
 Emitter::Next Emitter::is_op(int index) {
   const int jump = jump_behind(index);
   if (jump >= 0 && !check_backward(jump)) return Next::kLeave;
-  Value right = pop(), left = pop();
-  if (left.where == Where::kInt || left.where == Where::kFloat || right.where == Where::kInt || right.where == Where::kFloat) {
-    return Next::kLeave;
-  }
+  const Value right = pop(), left = pop();
+  if (is_unboxed(left) || is_unboxed(right)) return Next::kLeave;
   const Gp a = gp(), b = gp();
   object(a, left);
   object(b, right);
@@ -726,7 +667,7 @@ Emitter::Next Emitter::to_bool(int index) {
 Emitter::Next Emitter::none_jump(int index, bool wanted) {
   if (!check_backward(index)) return Next::kLeave;
   const Value value = pop();
-  if (value.where == Where::kInt || value.where == Where::kFloat) return Next::kLeave;
+  if (is_unboxed(value)) return Next::kLeave;
   const Gp subject = gp();
   object(subject, value);
   drop(value);
@@ -742,7 +683,7 @@ Emitter::Next Emitter::none_jump(int index, bool wanted) {
 Emitter::Next Emitter::for_iter(int index) {
   const Form form = forms_[static_cast<size_t>(index)].form;
   const Value iterator = top(1);
-  if (iterator.where == Where::kInt || iterator.where == Where::kFloat) return Next::kLeave;
+  if (is_unboxed(iterator)) return Next::kLeave;
   if (form == Form::kForIterRange) {
     object(rax, iterator);
     check_exact(rax, g_range_iterator, fail());

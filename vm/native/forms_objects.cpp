@@ -13,53 +13,32 @@ namespace {
 
 // ---- forms that look further than a few loads: the object and the instruction; new reference, nullptr: a miss
 
-PyObject* value_of_types(PyObject* owner, const Inst* inst) {
-  auto* name = reinterpret_cast<PyObject*>(inst->cache[2]);
-  const ValuePlace* place = find_value_place(owner, name);
-  PyDictValues* values = place != nullptr ? cpython::inline_values(owner) : nullptr;
-  return values != nullptr ? Py_XNewRef(values->values[place->index]) : nullptr;
+PyObject* name_of_site(const Inst* inst) { return reinterpret_cast<PyObject*>(inst->cache[2]); }
+uint32_t low_of(const Inst* inst) { return static_cast<uint32_t>(inst->cache[0]); }
+uint32_t high_of(const Inst* inst) { return static_cast<uint32_t>(inst->cache[0] >> 32); }
+
+PyObject* load_values(PyObject* owner, const Inst* inst) { return Py_XNewRef(value_of_types(owner, name_of_site(inst))); }
+PyObject* load_hint(PyObject* owner, const Inst* inst) {
+  if (Py_TYPE(owner)->tp_version_tag != low_of(inst)) return nullptr;
+  return Py_XNewRef(hinted_value(owner, name_of_site(inst), static_cast<Py_ssize_t>(inst->cache[1]), high_of(inst)));
 }
-PyObject* value_by_hint(PyObject* owner, const Inst* inst) {
-  if (Py_TYPE(owner)->tp_version_tag != static_cast<uint32_t>(inst->cache[0])) return nullptr;
-  return Py_XNewRef(hinted_value(owner, reinterpret_cast<PyObject*>(inst->cache[2]), static_cast<Py_ssize_t>(inst->cache[1]),
-                                 static_cast<uint32_t>(inst->cache[0] >> 32)));
-}
-PyObject* value_of_class(PyObject* owner, const Inst* inst) {
+PyObject* load_class_value(PyObject* owner, const Inst* inst) {
   PyTypeObject* type = Py_TYPE(owner);
-  if (type->tp_version_tag != static_cast<uint32_t>(inst->cache[0])) return nullptr;
-  if (!hides_nothing(owner, type, reinterpret_cast<PyObject*>(inst->cache[2]), static_cast<uint32_t>(inst->cache[0] >> 32))) return nullptr;
+  if (type->tp_version_tag != low_of(inst) || !hides_nothing(owner, type, name_of_site(inst), high_of(inst))) return nullptr;
   return Py_NewRef(reinterpret_cast<PyObject*>(inst->cache[1]));
 }
-PyObject* value_of_module(PyObject* owner, const Inst* inst) {
-  if (!PyModule_CheckExact(owner)) return nullptr;
-  auto* dict = reinterpret_cast<PyDictObject*>(reinterpret_cast<PyModuleObject*>(owner)->md_dict);
-  if (dict == nullptr || dict->ma_keys->dk_version != static_cast<uint32_t>(inst->cache[0])) return nullptr;
-  return Py_XNewRef(DK_UNICODE_ENTRIES(dict->ma_keys)[inst->cache[1]].me_value);
-}
-// Where the value of an attribute is stored; it has one.
-PyObject** place_of_types(PyObject* owner, const Inst* inst) {
-  PyTypeObject* type = Py_TYPE(owner);
-  AttrEntry* entry = find_attr(type, reinterpret_cast<PyObject*>(inst->cache[2]));
-  if (entry == nullptr || !entry->generic_setattr || entry->kind > AttrKind::kNonData || entry->set_only || entry->mutable_descriptor ||
-      !entry->inline_values) {
-    return nullptr;
-  }
-  PyDictValues* values = cpython::writable_values(owner);
-  if (values == nullptr || entry->index < 0 || entry->keys_version == 0 || cpython::shared_keys(type)->dk_version != entry->keys_version) {
-    return nullptr;
-  }
-  return values->values[entry->index] != nullptr ? &values->values[entry->index] : nullptr;
-}
-PyObject* value_of_type(PyObject* owner, const Inst* inst) {
+PyObject* load_of_module(PyObject* owner, const Inst* inst) { return Py_XNewRef(value_of_module(owner, low_of(inst), inst->cache[1])); }
+PyObject* load_of_type(PyObject* owner, const Inst* inst) {
   if (!PyType_Check(owner)) return nullptr;
-  const TypeAttr* entry = find_type_attr(reinterpret_cast<PyTypeObject*>(owner), reinterpret_cast<PyObject*>(inst->cache[2]));
+  const TypeAttr* entry = find_type_attr(reinterpret_cast<PyTypeObject*>(owner), name_of_site(inst));
   return entry != nullptr && !entry->class_method ? Py_XNewRef(entry->value) : nullptr;
 }
-PyObject* method_of_types(PyObject* owner, const Inst* inst) {
-  auto* name = reinterpret_cast<PyObject*>(inst->cache[2]);
-  const MethodPlace* place = find_method_place(owner, name);
-  if (place == nullptr || !hides_nothing(owner, Py_TYPE(owner), name, place->keys_version)) return nullptr;
-  return Py_NewRef(place->method);
+PyObject* load_method_types(PyObject* owner, const Inst* inst) { return Py_XNewRef(method_of_types(owner, name_of_site(inst))); }
+// Where the value of an attribute is stored; it has one.
+PyObject** stored_place(PyObject* owner, const Inst* inst) {
+  uint32_t index;
+  PyDictValues* values = stored_values(owner, name_of_site(inst), &index);
+  return values != nullptr && values->values[index] != nullptr ? &values->values[index] : nullptr;
 }
 // A value of a dict of strings only, whose look-up runs nothing. The arguments are container and key; nullptr: a miss.
 PyObject* value_of_key(PyObject* dict, PyObject* key) {
@@ -81,6 +60,18 @@ Py_ssize_t length_of(PyObject* object) {
 
 // ---- sequences
 
+// rcx: the index into rax's sequence, counted from its end where it is negative.
+void Emitter::index_within(const Gp& number, const Label& outside) {
+  Label positive = a_.newLabel();
+  a_.mov(rcx, number);
+  a_.test(rcx, rcx);
+  a_.jns(positive);
+  a_.add(rcx, qword_ptr(rax, layout::kSize));
+  a_.bind(positive);
+  a_.cmp(rcx, qword_ptr(rax, layout::kSize));
+  a_.jae(outside);
+}
+
 Emitter::Next Emitter::subscript(int index) {
   const Form form = forms_[static_cast<size_t>(index)].form;
   if (form == Form::kSubscrDict) return subscript_dict();
@@ -89,41 +80,26 @@ Emitter::Next Emitter::subscript(int index) {
   if (!may_be(key, Known::kInt) || !may_be(container, Known::kList)) return Next::kLeave;
   const Gp number = int_of(key);
   object(rax, container);
-  Label is_tuple = a_.newLabel(), done = a_.newLabel(), positive = a_.newLabel();
+  Label is_tuple = a_.newLabel(), done = a_.newLabel();
   const bool tuple_only = form == Form::kSubscrTupleInt || container.known == Known::kTuple;
   check_type(rax, container, tuple_only ? Known::kTuple : Known::kList, tuple_only ? &PyTuple_Type : &PyList_Type,
              tuple_only ? fail() : is_tuple);
   const Gp result = gp();
-  const auto bounds = [&](const Label& inside) {
-    a_.mov(rcx, number);
-    a_.test(rcx, rcx);
-    a_.jns(inside);
-    a_.add(rcx, qword_ptr(rax, layout::kSize));
-    a_.bind(inside);
-    a_.cmp(rcx, qword_ptr(rax, layout::kSize));
-    a_.jae(leave());
-  };
-  bounds(positive);
-  if (tuple_only) {
+  const Label miss = fail(), out = leave();
+  const auto tuple_item = [this, number, result, out] {
+    index_within(number, out);
     a_.mov(result, qword_ptr(rax, rcx, 3, layout::kTupleItems));
+  };
+  if (tuple_only) {
+    tuple_item();
   } else {
+    index_within(number, out);
     a_.mov(rdx, qword_ptr(rax, layout::kListItems));
     a_.mov(result, qword_ptr(rdx, rcx, 3));
-    const Label miss = fail(), out = leave();
-    cold_.push_back([this, is_tuple, done, miss, out, number, result] {
-      Label inside = a_.newLabel();
+    cold_.push_back([this, is_tuple, done, miss, tuple_item] {
       a_.bind(is_tuple);
-      pointer(rcx, &PyTuple_Type);
-      a_.cmp(qword_ptr(rax, layout::kType), rcx);
-      a_.jne(miss);
-      a_.mov(rcx, number);
-      a_.test(rcx, rcx);
-      a_.jns(inside);
-      a_.add(rcx, qword_ptr(rax, layout::kSize));
-      a_.bind(inside);
-      a_.cmp(rcx, qword_ptr(rax, layout::kSize));
-      a_.jae(out);
-      a_.mov(result, qword_ptr(rax, rcx, 3, layout::kTupleItems));
+      check_exact(rax, &PyTuple_Type, miss);
+      tuple_item();
       a_.jmp(done);
     });
     if (container.where == Where::kLocal) model_.locals[static_cast<size_t>(container.index)] = Known::kBound;  // a list or a tuple
@@ -155,21 +131,27 @@ Emitter::Next Emitter::subscript_dict() {
   return Next::kGoOn;
 }
 
-// `place` holds an object and gets the value; only memory for a box may be missing then.
+// `place` gets the value; only memory for a box may be missing then. `before`: what is known of what it holds, kNothing: it may be NULL.
+// Where the old object may run code, code_may_run() stands before.
 void Emitter::replace(const Mem& place, const Value& value, Known before) {
-  if (value.where == Where::kInt || value.where == Where::kFloat) {
-    Label slow = a_.newLabel(), done = a_.newLabel();
-    const Label no_memory = fail();
+  Label done = a_.newLabel();
+  if (is_unboxed(value)) {
+    Label slow = a_.newLabel();
     a_.mov(rax, place);
     reuse_box(value, before, slow);
     a_.bind(done);
-    cold_.push_back([this, slow, done, no_memory, place, value, gps = model_.gps, xmms = model_.xmms, position = inst(index_).position] {
+    cold_.push_back([this, slow, done, no_memory = fail(), place, value, before, gps = model_.gps, xmms = model_.xmms,
+                     position = inst(index_).position] {
       a_.bind(slow);
       box(value, gps, xmms, position);
       a_.test(rax, rax);
       a_.jz(no_memory);
       a_.mov(rdx, place);
       a_.mov(place, rax);
+      if (before == Known::kNothing) {
+        a_.test(rdx, rdx);
+        a_.jz(done);
+      }
       drop_here(rdx, Known::kNothing, gps, xmms, position);
       a_.jmp(done);
     });
@@ -181,7 +163,12 @@ void Emitter::replace(const Mem& place, const Value& value, Known before) {
   a_.mov(rax, place);
   a_.mov(place, fresh);
   give_back(value);
-  drop_reg(rax, Known::kNothing);
+  if (before == Known::kNothing) {
+    a_.test(rax, rax);
+    a_.jz(done);
+  }
+  drop_reg(rax, before);
+  a_.bind(done);
 }
 
 Emitter::Next Emitter::store_subscript(int index) {
@@ -310,7 +297,7 @@ bool Emitter::ask(const void* function, const Value& owner, int site) {
 Emitter::Next Emitter::load_attr(int index) {
   const Settled& settled = forms_[static_cast<size_t>(index)];
   const Inst& site = inst(settled.site);
-  const auto low = static_cast<uint32_t>(site.cache[0]), high = static_cast<uint32_t>(site.cache[0] >> 32);
+  const uint32_t low = low_of(&site), high = high_of(&site);
   const Value owner = pop();
   const void* function = nullptr;
   switch (settled.form) {
@@ -333,11 +320,11 @@ Emitter::Next Emitter::load_attr(int index) {
       push_reg(result);
       return Next::kGoOn;
     }
-    case Form::kLoadAttrValues: function = reinterpret_cast<const void*>(&value_of_types); break;
-    case Form::kLoadAttrHint: function = reinterpret_cast<const void*>(&value_by_hint); break;
-    case Form::kLoadAttrClassValue: function = reinterpret_cast<const void*>(&value_of_class); break;
-    case Form::kLoadAttrOfType: function = reinterpret_cast<const void*>(&value_of_type); break;
-    case Form::kLoadAttrModule: function = reinterpret_cast<const void*>(&value_of_module); break;
+    case Form::kLoadAttrValues: function = reinterpret_cast<const void*>(&load_values); break;
+    case Form::kLoadAttrHint: function = reinterpret_cast<const void*>(&load_hint); break;
+    case Form::kLoadAttrClassValue: function = reinterpret_cast<const void*>(&load_class_value); break;
+    case Form::kLoadAttrOfType: function = reinterpret_cast<const void*>(&load_of_type); break;
+    case Form::kLoadAttrModule: function = reinterpret_cast<const void*>(&load_of_module); break;
     default: return Next::kLeave;
   }
   if (!ask(function, owner, settled.site)) return Next::kLeave;
@@ -351,7 +338,7 @@ Emitter::Next Emitter::load_attr(int index) {
 Emitter::Next Emitter::load_method(int index) {
   const Settled& settled = forms_[static_cast<size_t>(index)];
   const Inst& site = inst(settled.site);
-  const auto low = static_cast<uint32_t>(site.cache[0]), high = static_cast<uint32_t>(site.cache[0] >> 32);
+  const uint32_t low = low_of(&site), high = high_of(&site);
   const Value owner = pop();
   Gp method;
   switch (settled.form) {
@@ -368,10 +355,10 @@ Emitter::Next Emitter::load_method(int index) {
       pointer(method, reinterpret_cast<const void*>(site.cache[1]));
       take_reference(method);
       break;
-    case Form::kLoadMethodTypes: return load_method_by(reinterpret_cast<const void*>(&method_of_types), owner, settled.site, true);
-    case Form::kLoadMethodProbe: return load_method_by(reinterpret_cast<const void*>(&value_of_class), owner, settled.site, true);
-    case Form::kLoadMethodModule: return load_method_by(reinterpret_cast<const void*>(&value_of_module), owner, settled.site, false);
-    case Form::kLoadMethodOfType: return load_method_by(reinterpret_cast<const void*>(&value_of_type), owner, settled.site, false);
+    case Form::kLoadMethodTypes: return load_method_by(reinterpret_cast<const void*>(&load_method_types), owner, settled.site, true);
+    case Form::kLoadMethodProbe: return load_method_by(reinterpret_cast<const void*>(&load_class_value), owner, settled.site, true);
+    case Form::kLoadMethodModule: return load_method_by(reinterpret_cast<const void*>(&load_of_module), owner, settled.site, false);
+    case Form::kLoadMethodOfType: return load_method_by(reinterpret_cast<const void*>(&load_of_type), owner, settled.site, false);
     case Form::kLoadMethodInstance: {
       if (!check_version(owner, low)) return Next::kLeave;
       values_of(rax, false);
@@ -426,7 +413,7 @@ void Emitter::push_method(const Gp& method, const Value& owner) {
 Emitter::Next Emitter::store_attr(int index) {
   const Settled& settled = forms_[static_cast<size_t>(index)];
   const Inst& site = inst(settled.site);
-  const auto low = static_cast<uint32_t>(site.cache[0]), high = static_cast<uint32_t>(site.cache[0] >> 32);
+  const uint32_t low = low_of(&site), high = high_of(&site);
   const Value owner = pop(), value = pop();
   const Gp base = gp();
   int offset = static_cast<int>(high);
@@ -442,7 +429,7 @@ Emitter::Next Emitter::store_attr(int index) {
       a_.mov(base, rax);
       break;
     case Form::kStoreAttrValues:
-      if (!ask(reinterpret_cast<const void*>(&place_of_types), owner, settled.site)) return Next::kLeave;
+      if (!ask(reinterpret_cast<const void*>(&stored_place), owner, settled.site)) return Next::kLeave;
       a_.mov(base, rax);
       offset = 0;
       break;

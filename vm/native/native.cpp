@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <unordered_map>
 
 #include "vm/counting.h"
 #include "vm/frames.h"
@@ -18,9 +17,9 @@ namespace {
 
 constexpr int kMostCompiles = 10;       // of one code object
 constexpr int kMostCopies = 3;         // of an instruction, on the average
+constexpr int kRoomAnyway = 200;       // instructions of runs that a small code object may have beyond these
 constexpr int kMostInstructions = 20000;  // of a code object that is looked at
 
-std::unordered_map<const void*, Form> g_forms;
 
 asmjit::JitRuntime& runtime() {
   static auto* runtime = new asmjit::JitRuntime;  // outlives all code
@@ -117,8 +116,8 @@ std::vector<Settled> settle(const Code& code) {
   std::vector<bool> given(settled.size(), false);
   int covered = 0;
   for (int i = 0; i < code.inst_count; ++i) {
-    const auto found = g_forms.find(handler_of(code.fast[i]));
-    const Form form = found == g_forms.end() ? static_cast<Form>(code.fast[i].op) : found->second;
+    const size_t label = label_index(handler_of(code.fast[i]));
+    const Form form = label < static_cast<size_t>(Form::kCount) ? static_cast<Form>(label) : static_cast<Form>(code.fast[i].op);
     Settled& own = settled[static_cast<size_t>(i)];
     own.covered = covered-- > 0;
     // An instruction that has been executed alone knows better than the form that covers it.
@@ -199,7 +198,7 @@ void show(const Code& code, const std::vector<Settled>& settled) {
 
 void compile(Code* code, const cpython::Frame* frame) {
   reheat(code, 1e9);
-  if (!g_settings.on || g_labels == nullptr || code->code == nullptr || code->inst_count > kMostInstructions) return;
+  if (!g_settings.on || code->code == nullptr || code->inst_count > kMostInstructions) return;
   auto* owned = static_cast<Owned*>(code->native);
   if (owned == nullptr) code->native = owned = new Owned;
   if (owned->compiles >= kMostCompiles) return;
@@ -225,11 +224,11 @@ void compile(Code* code, const cpython::Frame* frame) {
   std::vector<int> entries;
   find_paths(*code, settled, &joins, &entries);
   ++g_stats.native_codes;
-  int room = code->inst_count * kMostCopies + kMostInstructions / 100;
+  int room = code->inst_count * kMostCopies + kRoomAnyway;
   for (size_t i = 0; i < entries.size() && room > 0; ++i) {
     const int at = entries[i];
     Inst* inst = code->fast + at;
-    if (inst->handler == native_label() || !g_forms.contains(inst->handler)) continue;
+    if (inst->handler == native_label() || label_index(inst->handler) >= static_cast<size_t>(Form::kCount)) continue;
     auto run = std::make_unique<Run>(Run{{nullptr, inst->handler}, g_settings.misses});
     size_t size;
     Emitter emitter(code, settled, joins, frame->f_globals, frame->f_builtins);
@@ -276,10 +275,6 @@ void prepare(const void* const* labels) {
   static Inst stopped{};
   stopped.handler = labels[static_cast<int>(Form::kCount) + 3];
   g_stopped = &stopped;
-  g_forms.clear();
-  for (int i = 0; i < static_cast<int>(Form::kCount); ++i) {
-    if (i != static_cast<int>(Form::kNative)) g_forms.emplace(labels[i], static_cast<Form>(i));
-  }
 }
 
 }  // namespace dynvm::vm::native
