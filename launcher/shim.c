@@ -74,7 +74,7 @@ static int dynvm_entry(int argc, char** argv, char** environment) {
     print_versions(path);
     return 127;
   }
-  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  void* library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
   DynvmMain run = library == NULL ? NULL : (DynvmMain)dlsym(library, "dynvm_main");
   if (run == NULL) {
     fprintf(stderr, "dynvm: cannot load the VM library for Python %s: %s\n", version(), dlerror());

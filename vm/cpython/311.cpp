@@ -320,9 +320,6 @@ void trace_unwound(PyThreadState* tstate, Frame* frame) {
   }
 }
 
-bool prepare_hidden() {
-  g_prep_reraise_star = make_hidden(2, PREP_RERAISE_STAR, 0, nullptr);
-  return g_prep_reraise_star != nullptr;
-}
+PyObject* prepare_hidden() { return g_prep_reraise_star = make_hidden(2, PREP_RERAISE_STAR, 0, nullptr); }
 
 }  // namespace dynvm::vm::cpython

@@ -252,7 +252,6 @@ PyObject* awaitable_iter(PyObject* object) {
 // ---- hidden calls
 
 PyObject* make_hidden(int parameters, int opcode, int arg, PyObject* name) {
-  static const char* const kSources[] = {"lambda: None", "lambda a: None", "lambda a, b: None"};
   unsigned char body[16];
   size_t size = 0;
   const auto unit = [&](int op, int argument) {
@@ -265,33 +264,37 @@ PyObject* make_hidden(int parameters, int opcode, int arg, PyObject* name) {
   if (opcode != 0) unit(opcode, arg);
   unit(RETURN_VALUE, 0);
   unit(NOP, 0);  // where tracing would begin
+  // One entry without a place for all of the (at most eight) units, Objects/locations.md.
+  const char places[] = {static_cast<char>(0x80 | 15 << 3 | (size / sizeof(_Py_CODEUNIT) - 1))};
 
-  PyObject* space = PyDict_New();
-  PyObject* function = space != nullptr ? PyRun_String(kSources[parameters], Py_eval_input, space, space) : nullptr;
-  PyObject* code = function != nullptr ? PyObject_GetAttrString(function, "__code__") : nullptr;
-  PyObject* replace = code != nullptr ? PyObject_GetAttrString(code, "replace") : nullptr;
+  // Made by hand and not compiled: the compiler costs as much as all the rest of a start.
+  PyObject* empty = reinterpret_cast<PyObject*>(PyCode_NewEmpty("", "hidden", 1));
+  PyObject* replace = empty != nullptr ? PyObject_GetAttrString(empty, "replace") : nullptr;
   PyObject* nothing = PyTuple_New(0);
-  PyObject* changes = Py_BuildValue("{sNsiss}", "co_code", PyBytes_FromStringAndSize(reinterpret_cast<char*>(body), static_cast<Py_ssize_t>(size)),
-                                    "co_stacksize", 4, "co_name", "hidden");
+  PyObject* variables = PyTuple_New(parameters);
+  for (int i = 0; variables != nullptr && i < parameters; ++i) {
+    PyObject* variable = PyUnicode_FromFormat("%c", 'a' + i);
+    PyTuple_SET_ITEM(variables, i, variable);
+    if (variable == nullptr) Py_CLEAR(variables);
+  }
+  PyObject* changes = nothing == nullptr || variables == nullptr ? nullptr :
+      Py_BuildValue("{sisisisisNsNsOs(O)sO}", "co_argcount", parameters, "co_nlocals", parameters, "co_stacksize", 4, "co_flags",
+                    CO_OPTIMIZED | CO_NEWLOCALS, "co_code", PyBytes_FromStringAndSize(reinterpret_cast<char*>(body), static_cast<Py_ssize_t>(size)), "co_linetable",
+                    PyBytes_FromStringAndSize(places, sizeof places), "co_varnames", variables, "co_consts", Py_None, "co_names", nothing);
   if (changes != nullptr && name != nullptr) {
     PyObject* names = PyTuple_Pack(1, name);
     if (names == nullptr || PyDict_SetItemString(changes, "co_names", names) < 0) Py_CLEAR(changes);
     Py_XDECREF(names);
   }
-  PyObject* hidden = replace != nullptr && nothing != nullptr && changes != nullptr ? PyObject_Call(replace, nothing, changes) : nullptr;
+  PyObject* hidden = replace != nullptr && changes != nullptr ? PyObject_Call(replace, nothing, changes) : nullptr;
+  PyObject* space = PyDict_New();
   PyObject* result = nullptr;
-  if (hidden != nullptr) {
+  if (hidden != nullptr && space != nullptr) {
     auto* object = reinterpret_cast<PyCodeObject*>(hidden);
     object->_co_firsttraceable = static_cast<int>(Py_SIZE(object)) - 1;
     result = PyFunction_New(hidden, space);
   }
-  Py_XDECREF(hidden);
-  Py_XDECREF(changes);
-  Py_XDECREF(nothing);
-  Py_XDECREF(replace);
-  Py_XDECREF(code);
-  Py_XDECREF(function);
-  Py_XDECREF(space);
+  for (PyObject* part : {hidden, space, changes, variables, nothing, replace, empty}) Py_XDECREF(part);
   return result;
 }
 
@@ -307,50 +310,38 @@ PyObject* call_hidden(PyThreadState* tstate, PyObject* function, PyObject* const
 
 namespace {
 
-// A class that has every special method in Python, so that its slots hold CPython's slot functions.
-constexpr char kProbe[] = R"(
-class _Hook:
-    def __getattr__(self, name): raise AttributeError(name)
-class _Attribute:
-    def __getattribute__(self, name): return object.__getattribute__(self, name)
-_Attribute().__class__
-def _method(self, *rest): return None
-_names = ['add', 'and', 'floordiv', 'lshift', 'matmul', 'mul', 'mod', 'or', 'pow', 'rshift', 'sub', 'truediv', 'xor']
-_space = {}
-for _name in _names:
-    for _prefix in ('', 'i', 'r'):
-        _space[f'__{_prefix}{_name}__'] = _method
-for _name in ('call', 'init', 'iter', 'next', 'bool', 'len', 'contains', 'getitem', 'setitem', 'delitem', 'setattr',
-              'delattr', 'eq', 'ne', 'lt', 'le', 'gt', 'ge'):
-    _space[f'__{_name}__'] = _method
-_space['__hash__'] = object.__hash__
-_All = type('_All', (), _space)
-)";
-
-template <class T>
-T* item(PyObject* dict, const char* name) {
-  return reinterpret_cast<T*>(PyDict_GetItemString(dict, name));
+// A class with these special methods. CPython fills a slot with its slot function for whatever stands under the name, so
+// that a built-in function does for all of them (and nothing needs to be compiled). New reference.
+PyTypeObject* probe_class(std::initializer_list<const char*> names) {
+  PyObject* method = PyDict_GetItemString(PyEval_GetBuiltins(), "len");
+  PyObject* space = PyDict_New();
+  bool good = method != nullptr && space != nullptr;
+  for (const char* name : names) good = good && PyDict_SetItemString(space, name, method) == 0;
+  PyObject* type = nullptr;
+  if (good) {
+    type = PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s()O", "probe", space);
+  } else if (!PyErr_Occurred()) {
+    PyErr_SetString(PyExc_RuntimeError, "dynvm: there is no built-in function len");
+  }
+  Py_XDECREF(space);
+  return reinterpret_cast<PyTypeObject*>(type);
 }
 
-bool learn_slots() {
-  PyObject* space = PyDict_New();
-  if (space == nullptr) return false;
-  if (PyDict_SetItemString(space, "__builtins__", PyEval_GetBuiltins()) < 0) {
-    Py_DECREF(space);
-    return false;
-  }
-  PyObject* done = PyRun_String(kProbe, Py_file_input, space, space);
-  if (done == nullptr) {
-    Py_DECREF(space);
-    return false;
-  }
-  Py_DECREF(done);
-  auto* all = item<PyTypeObject>(space, "_All");
+// A name that stands for its reflected form and for all the deletions and comparisons of the same slot too.
+PyTypeObject* probe_of_all_slots() {
+  return probe_class({"__add__", "__and__", "__floordiv__", "__lshift__", "__matmul__", "__mul__", "__mod__", "__or__", "__pow__",
+                      "__rshift__", "__sub__", "__truediv__", "__xor__", "__iadd__", "__iand__", "__ifloordiv__", "__ilshift__",
+                      "__imatmul__", "__imul__", "__imod__", "__ior__", "__ipow__", "__irshift__", "__isub__", "__itruediv__",
+                      "__ixor__", "__call__", "__init__", "__iter__", "__next__", "__bool__", "__len__", "__contains__",
+                      "__getitem__", "__setitem__", "__setattr__", "__eq__"});
+}
+
+void read_slots(PyObject* function, PyTypeObject* hook, PyTypeObject* attribute, PyTypeObject* all) {
   SlotFunctions& slots = g_slots;
-  slots.function_call = item<PyFunctionObject>(space, "_method")->vectorcall;
+  slots.function_call = reinterpret_cast<PyFunctionObject*>(function)->vectorcall;
   slots.call = all->tp_call;
-  slots.getattr_hook = item<PyTypeObject>(space, "_Hook")->tp_getattro;
-  slots.getattro = item<PyTypeObject>(space, "_Attribute")->tp_getattro;
+  slots.getattr_hook = hook->tp_getattro;
+  slots.getattro = attribute->tp_getattro;
   slots.generic_getattr = PyObject_GenericGetAttr;
   slots.module_getattr = PyModule_Type.tp_getattro;
   slots.type_getattr = PyType_Type.tp_getattro;
@@ -376,8 +367,21 @@ bool learn_slots() {
   std::memcpy(slots.binary, binary, sizeof(binary));
   slots.power = nb->nb_power;
   slots.inplace_power = nb->nb_inplace_power;
-  Py_DECREF(space);
-  return true;
+}
+
+bool learn_slots(PyObject* function) {
+  PyTypeObject* hook = probe_class({"__getattr__"});
+  PyTypeObject* attribute = hook != nullptr ? probe_class({"__getattribute__"}) : nullptr;
+  PyTypeObject* all = attribute != nullptr ? probe_of_all_slots() : nullptr;
+  // Whether a class has no __getattr__ is seen, and its slot set, when an attribute of an object is first asked for.
+  PyObject* object = all != nullptr ? PyObject_CallNoArgs(reinterpret_cast<PyObject*>(attribute)) : nullptr;
+  PyObject* value = object != nullptr ? PyObject_GetAttrString(object, "probe") : nullptr;
+  const bool good = value != nullptr;
+  if (good) read_slots(function, hook, attribute, all);
+  Py_XDECREF(value);
+  Py_XDECREF(object);
+  for (PyTypeObject* type : {hook, attribute, all}) Py_XDECREF(type);
+  return good;
 }
 
 }  // namespace
@@ -390,7 +394,8 @@ bool prepare() {
     PyErr_Format(PyExc_RuntimeError, "dynvm's evaluator was built for Python %d.%d", PY_MAJOR_VERSION, PY_MINOR_VERSION);
     return false;
   }
-  return done = prepare_hidden() && learn_slots();
+  PyObject* hidden = prepare_hidden();
+  return done = hidden != nullptr && learn_slots(hidden);
 }
 
 }  // namespace dynvm::vm::cpython

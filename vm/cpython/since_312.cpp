@@ -266,9 +266,6 @@ PyObject* intrinsic_2(PyThreadState* tstate, int number, PyObject* first, PyObje
 void trace_exception(PyThreadState* tstate, Frame* frame) { send_exception_event(tstate, frame, PY_MONITORING_EVENT_RAISE); }
 void trace_unwound(PyThreadState* tstate, Frame* frame) { send_exception_event(tstate, frame, PY_MONITORING_EVENT_PY_UNWIND); }
 
-bool prepare_hidden() {
-  g_look_up = make_hidden(0, 0, 0, nullptr);
-  return g_look_up != nullptr;
-}
+PyObject* prepare_hidden() { return g_look_up = make_hidden(0, 0, 0, nullptr); }
 
 }  // namespace dynvm::vm::cpython

@@ -102,6 +102,6 @@ inline constexpr char kMatchNeedsClass[] = "called match pattern must be a class
 // A generator whose frame was put together: marks it as suspended where it does not stand at its beginning.
 void mark_position(PyGenObject* generator);
 
-[[nodiscard]] bool prepare_hidden();  // false with an exception
+[[nodiscard]] PyObject* prepare_hidden();  // makes the functions needed at any time; one of them, borrowed, or nullptr with an exception
 
 }  // namespace dynvm::vm::cpython
