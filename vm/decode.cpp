@@ -2,21 +2,24 @@
 //
 // Purpose, inputs, outputs, invariants: decode.h. Tests: tests/vm/test_decode.py.
 //
-// Two passes: the first finds instruction starts and loop headers, the second fills the instructions. Nothing is moved or
+// The code object is read once, into steps; places, loop headers and instructions are made from these. Nothing is moved or
 // merged afterwards: a fused form is put into the slot of its first instruction and skips the following slots.
 #include "vm/decode.h"
 #include "vm/native/native.h"
 #include "vm/specialise.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <unordered_map>
+#include <vector>
 
 namespace dynvm::vm {
 
 Py_ssize_t g_extra_index = -1;
 const void* const* g_labels = nullptr;
+Resumption g_resumptions[kResumptions];
 
 namespace {
 
@@ -57,6 +60,7 @@ void free_code(void* pointer) {
   auto* node = static_cast<CodeNode*>(pointer);  // Code is its first member
   if (node == nullptr) return;
   node->code.code = nullptr;
+  if (node->code.generator) std::fill(std::begin(g_resumptions), std::end(g_resumptions), Resumption{});
   native::release(&node->code);
   std::free(node->code.fast);
   std::free(node->code.plain);
@@ -95,8 +99,11 @@ struct Step {
 
 bool counts(const Step& step) { return step.backward && step.op != Op::kJumpBackwardNoInterrupt; }
 
-template <class Visit>
-void each_instruction(PyCodeObject* code, bool loose_names, Visit visit) {
+// The steps of the code object read last; kept for its memory. The GIL is held while they are in use, and no Python code runs.
+std::vector<Step> g_steps;
+
+void read_steps(PyCodeObject* code, bool loose_names) {
+  g_steps.clear();
   const int count = static_cast<int>(Py_SIZE(code));
   int start = 0, extended = 0, kwnames = -1;
   for (int unit = 0; unit < count;) {
@@ -111,9 +118,9 @@ void each_instruction(PyCodeObject* code, bool loose_names, Visit visit) {
       const bool is_call = info.op == Op::kCall;
       const int target = info.direction == 0 ? -1 : behind + info.direction * decoded.arg + info.skip;
       const Op op = !info.valid ? Op::kNop : decoded.named && kwnames < 0 ? Op::kCallNamed : info.op;
-      visit(Step{op, decoded.arg, start, unit, behind, target, is_call ? kwnames : -1, info.direction < 0, info.valid});
+      g_steps.push_back({op, decoded.arg, start, unit, behind, target, is_call ? kwnames : -1, info.direction < 0, info.valid});
       if (decoded.two) {
-        visit(Step{decoded.second, decoded.second_arg, unit | kSecondHalf, unit, behind, -1, -1, false, true});
+        g_steps.push_back({decoded.second, decoded.second_arg, unit | kSecondHalf, unit, behind, -1, -1, false, true});
       }
       if (is_call) kwnames = -1;
       start = behind;
@@ -122,11 +129,11 @@ void each_instruction(PyCodeObject* code, bool loose_names, Visit visit) {
   }
 }
 
+// From the code's steps.
 void fill(Code* decoded, Inst* insts, bool plain) {
   PyCodeObject* code = decoded->code;
-  int index = 0;
-  each_instruction(code, decoded->loose_names, [&](const Step& step) {
-    Inst& inst = insts[index++];
+  for (const Step& step : g_steps) {
+    Inst& inst = *(insts + (&step - g_steps.data()));
     const Op op = step.op;
     inst.handler = g_labels[plain ? static_cast<int>(Form::kCount) : static_cast<int>(op)];
     inst.position = cpython::code_units(code) + step.unit;
@@ -155,17 +162,29 @@ void fill(Code* decoded, Inst* insts, bool plain) {
       const int name = op == Op::kLoadGlobal ? step.arg >> 1 : op == Op::kLoadSuperAttr ? step.arg >> 2 : step.arg;
       inst.cache[2] = reinterpret_cast<uint64_t>(PyTuple_GET_ITEM(code->co_names, name));
     }
-  });
+  }
+}
+
+bool can_begin_fused(Op op) {
+  return op == Op::kLoadFast || op == Op::kLoadConst || op == Op::kStoreFast || op == Op::kCompareOp || op == Op::kIsOp || op == Op::kBuildSlice ||
+         op == Op::kResume;
 }
 
 // Puts fused forms into fast code where the shape alone decides; the rest is fused when operands are seen.
 void fuse(Inst* insts, int count) {
   const auto is = [&](int i, Op op) { return i < count && insts[i].op == static_cast<uint16_t>(op); };
   const auto is_branch = [&](int i) { return is(i, Op::kPopJumpIfFalse) || is(i, Op::kPopJumpIfTrue); };
+  const auto delegates = [&](int i) {
+    return (insts[i].arg & 3) >= 2 && is(i + 1, Op::kJumpBackwardNoInterrupt) &&
+           reinterpret_cast<const Inst*>(insts[i + 1].cache[0])->op == static_cast<uint16_t>(Op::kSend);
+  };
   const auto is_load = [&](int i) { return is(i, Op::kLoadFast) || is(i, Op::kLoadConst); };
   for (int i = 0; i + 1 < count;) {
     int length = 1;
-    if (is(i, Op::kLoadFast) && is(i + 1, Op::kLoadFast) && is(i + 2, Op::kBinaryOp)) {
+    if (!can_begin_fused(static_cast<Op>(insts[i].op))) {
+    } else if (is(i, Op::kResume)) {
+      if (delegates(i)) set_form(&insts[i], Form::kResumeSend), length = 2;
+    } else if (is(i, Op::kLoadFast) && is(i + 1, Op::kLoadFast) && is(i + 2, Op::kBinaryOp)) {
       set_form(&insts[i], Form::kBinaryLL), length = 3;
     } else if (is(i, Op::kLoadFast) && is(i + 1, Op::kLoadConst) && is(i + 2, Op::kBinaryOp)) {
       set_form(&insts[i], Form::kBinaryLC), length = 3;
@@ -203,12 +222,10 @@ void fuse(Inst* insts, int count) {
   }
 }
 
-}  // namespace
-
-namespace {
 bool starts_idly(const Code& code) {
   return g_call_limit == 0 && code.fast[0].op == static_cast<uint16_t>(Op::kResume) && (code.fast[0].arg & 3) == 0;
 }
+
 }  // namespace
 
 Code* decode(PyCodeObject* code) {
@@ -222,11 +239,9 @@ Code* decode(PyCodeObject* code) {
   decoded->code = code;
   decoded->unit_count = static_cast<int32_t>(Py_SIZE(code));
   decoded->loose_names = cpython::jumps_to_named_call(code);
-  int inst_count = 0, loops = 0;
-  each_instruction(code, decoded->loose_names, [&](const Step& step) {
-    ++inst_count;
-    if (counts(step)) ++loops;
-  });
+  read_steps(code, decoded->loose_names);
+  const int inst_count = static_cast<int>(g_steps.size());
+  const auto loops = std::count_if(g_steps.begin(), g_steps.end(), counts);
   decoded->inst_count = inst_count;
   // One block: instructions, counters, maps. The instruction array has an end mark that must not be reached.
   const size_t inst_bytes = sizeof(Inst) * static_cast<size_t>(inst_count + 1);
@@ -243,24 +258,25 @@ Code* decode(PyCodeObject* code) {
   decoded->unit_to_index = reinterpret_cast<int32_t*>(block + inst_bytes + counter_bytes);
   decoded->start_unit = decoded->unit_to_index + decoded->unit_count + 1;
   int index = 0;
-  each_instruction(code, decoded->loose_names, [&](const Step& step) {
+  for (const Step& step : g_steps) {
     for (int unit = step.start; unit < step.behind && unit < decoded->unit_count; ++unit) decoded->unit_to_index[unit] = index;
     decoded->start_unit[index++] = step.start;
-  });
+  }
   decoded->unit_to_index[decoded->unit_count] = inst_count;
   decoded->start_unit[inst_count] = decoded->unit_count;
 
   decoded->counters[0] = {0, g_call_limit, nullptr, {nullptr, nullptr}, code, 0, native::g_settings.loops, true};
   decoded->counter_count = 1;
-  if (loops > 0) {
-    each_instruction(code, decoded->loose_names, [&](const Step& step) {
-      if (!counts(step)) return;
-      const int header = decoded->start_unit[decoded->unit_to_index[step.target]];
+  for (const Step& step : g_steps) {
+    if (!counts(step)) continue;
+    const int header = decoded->start_unit[decoded->unit_to_index[step.target]];
+    const auto known = [&] {
       for (int i = 1; i < decoded->counter_count; ++i) {
-        if (decoded->counters[i].unit == header) return;
+        if (decoded->counters[i].unit == header) return true;
       }
-      decoded->counters[decoded->counter_count++] = {0, g_loop_limit, nullptr, {nullptr, nullptr}, code, header, native::g_settings.loops, false};
-    });
+      return false;
+    };
+    if (!known()) decoded->counters[decoded->counter_count++] = {0, g_loop_limit, nullptr, {nullptr, nullptr}, code, header, native::g_settings.loops, false};
   }
   for (int i = 0; i < decoded->counter_count; ++i) decoded->counters[i].count = counter_start(decoded->counters[i]);
 
@@ -286,6 +302,15 @@ Code* decode(PyCodeObject* code) {
   return decoded;
 }
 
+Inst* find_resumption(cpython::Frame* frame) {
+  Code* code = code_for(cpython::code_of(frame));
+  if (code == nullptr) return nullptr;
+  Inst* inst = code->fast + code->unit_to_index[cpython::next_unit(frame)];
+  const uint16_t* position = cpython::next_position(frame);
+  if (code->generator) g_resumptions[reinterpret_cast<uintptr_t>(position) / sizeof(uint16_t) % kResumptions] = {position, inst};
+  return inst;
+}
+
 bool make_plain(Code* code) {
   if (code->plain != nullptr) return true;
   auto* insts = static_cast<Inst*>(std::malloc(sizeof(Inst) * static_cast<size_t>(code->inst_count + 1)));
@@ -293,6 +318,7 @@ bool make_plain(Code* code) {
     PyErr_NoMemory();
     return false;
   }
+  read_steps(code->code, code->loose_names);
   fill(code, insts, true);
   insts[code->inst_count] = code->fast[code->inst_count];
   code->plain = insts;

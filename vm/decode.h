@@ -73,6 +73,21 @@ inline Code* code_for(PyCodeObject* code) {
   return found != nullptr ? found : decode(code);
 }
 
+// Where suspended generators went on lately: instructions of fast code by their position, which no two codes share.
+struct Resumption {
+  const uint16_t* position;
+  Inst* inst;
+};
+inline constexpr size_t kResumptions = 64;
+extern Resumption g_resumptions[kResumptions];
+// The instruction that the frame, not running, goes on with; nullptr with MemoryError.
+Inst* find_resumption(cpython::Frame* frame);
+inline Inst* resumption(cpython::Frame* frame) {
+  const uint16_t* position = cpython::next_position(frame);
+  const Resumption& known = g_resumptions[reinterpret_cast<uintptr_t>(position) / sizeof(uint16_t) % kResumptions];
+  return known.position == position ? known.inst : find_resumption(frame);
+}
+
 inline const Inst* to_plain(Code* code, const Inst* inst) { return code->plain + (inst - code->fast); }
 inline const Inst* to_fast(Code* code, const Inst* inst) { return code->fast + (inst - code->plain); }
 inline bool in_plain(const Code* code, const Inst* inst) {

@@ -90,7 +90,7 @@ resume_for : {
 resume_generator : {
   auto* generator = reinterpret_cast<PyGenObject*>(TOP);
   entered = cpython::frame_of(generator);
-  Code* target = code_for(cpython::code_of(entered));
+  Inst* target = resumption(entered);
   PyObject** words = target != nullptr ? cpython::push_words(tstate, kLinkWords) : nullptr;
   if (unlikely(words == nullptr)) {
     Py_DECREF(result);
@@ -107,12 +107,12 @@ resume_generator : {
   sp = frame->localsplus + frame->stacktop;
   frame->stacktop = -1;
   ++g_stats.resumed_generators;
-  const int unit = cpython::next_unit(frame);
-  ip = target->fast + target->unit_to_index[unit];
+  ip = target;
   if (unlikely(act.recording)) {
-    if (!make_plain(target)) goto resumption_failed;
+    Code* code = find_code(cpython::code_of(frame));
+    if (!make_plain(code)) goto resumption_failed;
     send_event(act, link->ip, link->sp, Event::kFrameResumed, continuation, frame, nullptr);
-    ip = target->plain + target->unit_to_index[unit];
+    ip = code->plain + (target - code->fast);
   }
   if (unlikely(!cpython::enter_recursion(tstate))) goto resumption_failed;
   DISPATCH();
@@ -152,6 +152,12 @@ INST(Send) {
   PUSH(result);
   NEXT();
 }
+// What a generator that delegates does with each value sent to it.
+INST(ResumeSend) {
+  if (unlikely(cpython::code_is_monitored(cpython::code_of(frame)))) goto hand_over;
+  ip = TARGET_OF(ip + 1);
+  DISPATCH();
+}
 INST(EndSend) {
   PyObject* value = POP();
   PyObject* receiver = TOP;
@@ -186,10 +192,7 @@ INST(GetYieldFromIter) {
       goto error;
     }
   } else if (!PyGen_CheckExact(iterable)) {
-    PyObject* iterator = PyObject_GetIter(iterable);
-    if (unlikely(iterator == nullptr)) goto error;
-    TOP = iterator;
-    DROP(iterable);
+    goto get_iter;
   }
   NEXT();
 }

@@ -91,7 +91,8 @@ INST(PopJumpIfNotNone) {
   TAKE_JUMP();
 }
 
-INST(GetIter) {
+INST(GetIter)
+get_iter : {
   PyObject* iterable = TOP;
   PyTypeObject* type = Py_TYPE(iterable);
   SYNC();

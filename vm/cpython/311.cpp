@@ -160,11 +160,6 @@ bool delegates(PyGenObject* generator) {
   return (opcode == RESUME || opcode == RESUME_QUICK) && _Py_OPARG(next) >= 2;
 }
 
-void suspend(Frame* frame, uint16_t* unit, int) {
-  generator_of(frame)->gi_frame_state = FRAME_SUSPENDED;
-  frame->prev_instr = unit;
-}
-
 void mark_position(PyGenObject* generator) {
   if (_Py_OPCODE(*frame_of(generator)->prev_instr) != RETURN_GENERATOR) generator->gi_frame_state = FRAME_SUSPENDED;
 }

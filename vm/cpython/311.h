@@ -36,6 +36,8 @@ inline PyFunctionObject* function_of(const Frame* frame) { return frame->f_func;
 inline void runs_at(Frame* frame, uint16_t* unit) { frame->prev_instr = unit; }
 inline void stands_before(Frame* frame, uint16_t* unit) { frame->prev_instr = unit - 1; }
 inline int next_unit(const Frame* frame) { return static_cast<int>(frame->prev_instr - code_units(frame->f_code)) + 1; }
+inline const uint16_t* next_position(const Frame* frame) { return reinterpret_cast<uint16_t*>(frame->prev_instr) + 1; }
+inline int8_t suspended_state(int) { return FRAME_SUSPENDED; }  // of a generator, by YIELD_VALUE's argument
 inline int last_unit(const Frame* frame) { return static_cast<int>(frame->prev_instr - code_units(frame->f_code)); }
 
 // Takes both references.

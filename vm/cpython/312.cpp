@@ -58,11 +58,6 @@ PyObject* make_generator(PyThreadState* tstate, Frame* frame) {
   return with_frame(generator, frame);
 }
 
-void suspend(Frame* frame, uint16_t* unit, int) {
-  generator_of(frame)->gi_frame_state = FRAME_SUSPENDED;
-  runs_at(frame, unit);
-}
-
 void mark_position(PyGenObject* generator) {
   if (frame_of(generator)->prev_instr->op.code != RETURN_GENERATOR) generator->gi_frame_state = FRAME_SUSPENDED;
 }

@@ -44,6 +44,8 @@ inline void runs_at(Frame* frame, uint16_t* unit) { frame->prev_instr = reinterp
 inline void stands_before(Frame* frame, uint16_t* unit) { frame->prev_instr = reinterpret_cast<_Py_CODEUNIT*>(unit) - 1; }
 inline int last_unit(const Frame* frame) { return static_cast<int>(frame->prev_instr - _PyCode_CODE(frame->f_code)); }
 inline int next_unit(const Frame* frame) { return last_unit(frame) + 1; }
+inline const uint16_t* next_position(const Frame* frame) { return reinterpret_cast<uint16_t*>(frame->prev_instr) + 1; }
+inline int8_t suspended_state(int) { return FRAME_SUSPENDED; }  // of a generator, by YIELD_VALUE's argument
 
 // Takes both references.
 inline void init_frame(Frame* frame, PyFunctionObject* function, PyCodeObject* code) {

@@ -29,11 +29,6 @@ PyObject* make_generator(PyThreadState*, Frame* frame) {
   return with_frame(generator, frame);
 }
 
-void suspend(Frame* frame, uint16_t* unit, int delegating) {
-  generator_of(frame)->gi_frame_state = static_cast<int8_t>(delegating != 0 ? FRAME_SUSPENDED_YIELD_FROM : FRAME_SUSPENDED);
-  stands_before(frame, unit + 1);
-}
-
 void mark_position(PyGenObject* generator) {
   const Frame* frame = frame_of(generator);
   const Decoded next = decode_unit(code_of(frame), next_unit(frame), 0);

@@ -46,6 +46,10 @@ inline void runs_at(Frame* frame, uint16_t* unit) { frame->instr_ptr = reinterpr
 inline void stands_before(Frame* frame, uint16_t* unit) { frame->instr_ptr = reinterpret_cast<_Py_CODEUNIT*>(unit); }
 inline int last_unit(const Frame* frame) { return static_cast<int>(frame->instr_ptr - _PyCode_CODE(code_of(frame))); }
 inline int next_unit(const Frame* frame) { return last_unit(frame); }
+inline const uint16_t* next_position(const Frame* frame) { return reinterpret_cast<uint16_t*>(frame->instr_ptr); }
+inline int8_t suspended_state(int delegating) {  // of a generator, by YIELD_VALUE's argument
+  return static_cast<int8_t>(delegating != 0 ? FRAME_SUSPENDED_YIELD_FROM : FRAME_SUSPENDED);
+}
 
 // Takes both references.
 inline void init_frame(Frame* frame, PyFunctionObject* function, PyCodeObject* code) {

@@ -269,7 +269,10 @@ PyObject* make_generator(PyThreadState* tstate, Frame* frame);
 // Its last part, the same in all versions: a new generator gets the frame's contents.
 PyObject* with_frame(PyGenObject* generator, Frame* frame);
 // YIELD_VALUE of `frame`, whose stacktop is set: `unit` is the instruction, `arg` its argument.
-void suspend(Frame* frame, uint16_t* unit, int arg);
+inline void suspend(Frame* frame, uint16_t* unit, int arg) {
+  generator_of(frame)->gi_frame_state = suspended_state(arg);
+  stands_before(frame, unit + 1);
+}
 // The generator is about to run.
 inline void enter_generator(PyThreadState* tstate, PyGenObject* generator) {
   generator->gi_exc_state.previous_item = tstate->exc_info;
