@@ -41,7 +41,8 @@ namespace {
 // Notices that somebody else has taken the evaluation slot; true when Python calls may stay in this loop.
 bool __attribute__((noinline)) recover_slot(PyInterpreterState* interp) {
   if (interp->eval_frame != nullptr && interp->eval_frame != _PyEval_EvalFrameDefault) return false;
-  if (!installed() || cpython::slot_is_left(interp)) return false;
+  if (!installed()) return false;
+  if (cpython::slot_is_left()) return true;  // by a frame of another thread
   // It was set back to CPython's evaluator (torch's dynamo does that when it is switched off): take it again.
   ++g_stats.reinstalls;
   _PyInterpreterState_SetEvalFrameFunc(interp, evaluate_frame);
@@ -189,7 +190,7 @@ PyObject* evaluate_frame(PyThreadState* tstate, Frame* frame, int throwing) {
 
   if (unlikely(cpython::traced(tstate))) {
     ++g_stats.handovers;
-    return cpython::run_traced(tstate, frame, throwing);
+    return cpython::run_foreign(tstate, frame, throwing);
   }
   Code* code = code_for(cpython::code_of(frame));
   // A code object that is being deallocated may still run (a callback of another owner of extra data): its Code is dead then.
@@ -758,10 +759,10 @@ hand_over: {
   act.cpython_entry.link(tstate, caller);
   if (handed == act.entry) {
     act.cpython_entry.end(tstate);
-    return cpython::run_traced(tstate, handed, 0);
+    return cpython::run_foreign(tstate, handed, 0);
   }
   const Link link = *link_of_current(tstate, handed);
-  result = cpython::run_traced(tstate, handed, 0);
+  result = cpython::run_foreign(tstate, handed, 0);
   frame = caller;
   ip = const_cast<Inst*>(link.ip);
   sp = link.sp;

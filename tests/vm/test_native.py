@@ -80,6 +80,24 @@ class Native(unittest.TestCase):
             """)
         self.assertEqual(printed, ["True"])
 
+    def test_native_runs_are_made_after_tracing(self):
+        runs, _, printed = self.stats("""
+            import sys
+            def f(n):
+                s = 0
+                for i in range(n):
+                    s = s + i
+                return s
+            def traced(n):
+                sys.settrace(lambda frame, event, arg: None)
+                f(n)
+                sys.settrace(None)
+                return f(n)
+            print(traced(50), vm.stats()["native_runs"] - before["native_runs"], f(50))
+            """)
+        self.assertGreaterEqual(runs, 1)
+        self.assertEqual(printed, ["1225 0 1225"])
+
     def test_signals_reach_native_loops(self):
         _, _, printed = self.stats("""
             import signal

@@ -96,13 +96,6 @@ class Entry {
   _PyCFrame cframe_;
   _PyCFrame* previous_;
 };
-// CPython's evaluator runs a frame because it is traced.
-inline PyObject* run_traced(PyThreadState* tstate, Frame* frame, int throwing) {
-  return _PyEval_EvalFrameDefault(tstate, frame, throwing);
-}
-// The evaluation slot may hold this function, or has been left to CPython's evaluator for a while.
-inline void prepare_slot(_PyFrameEvalFunction) {}
-inline bool slot_is_left(PyInterpreterState*) { return false; }
 
 inline const int* eval_breaker_word(PyThreadState* tstate) { return &tstate->interp->ceval.eval_breaker._value; }
 

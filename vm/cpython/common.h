@@ -321,6 +321,14 @@ inline void leave_moved_entry_frame(PyThreadState* tstate, Entry& entry, Frame* 
   }
 }
 
+// ---- hand-over to CPython's evaluator, with the evaluation slot left empty until all such frames have ended (slot.cpp)
+
+// The slot may hold this function; nullptr: no longer.
+void prepare_slot(_PyFrameEvalFunction function);
+bool slot_is_left();
+// Runs a frame to its end, or up to the next value of a generator. New reference or nullptr with an exception.
+PyObject* run_foreign(PyThreadState* tstate, Frame* frame, int throwing);
+
 // ---- after CPython's evaluator has run a frame of ours that stands behind others: what it leaves to its caller
 
 inline void end_foreign_suspension(PyThreadState* tstate, Frame* frame) {  // of a generator's frame, which goes on another time

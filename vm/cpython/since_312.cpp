@@ -1,4 +1,4 @@
-// What CPython 3.12 and 3.13 have in common: the evaluation slot under monitoring, events, intrinsics.
+// What CPython 3.12 and 3.13 have in common: monitoring, events, intrinsics.
 //
 // Purpose, inputs, outputs: see cpython.h. Invariants: each function has the effects of the CPython function that its comment in common.h
 // or below names, in the same order where Python code can see it. Tests: tests/vm/.
@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "vm/operations.h"
-#include "vm/vm.h"
 
 namespace dynvm::vm::cpython {
 
@@ -115,16 +114,9 @@ bool recursion_is_too_deep(PyThreadState* tstate) {
   return true;
 }
 
-// ---- the evaluation slot while there are tools
-//
-// No event tells that the last tool has gone. It is looked for when a frame of ours gets control back, and, where none does (the whole
-// program was handed over), after the next audited operation: sys.settrace, sys.setprofile and
-// sys.monitoring.register_callback are audited, before they take effect, and so are imports, open() and many others.
+// ---- monitoring
 
 namespace {
-
-_PyFrameEvalFunction g_ours = nullptr;
-bool g_left = false, g_asked = false, g_listens = false;
 
 bool any_tools(const PyInterpreterState* interp) {
   for (uint8_t tools : interp->monitors.tools) {
@@ -133,45 +125,7 @@ bool any_tools(const PyInterpreterState* interp) {
   return false;
 }
 
-int take_slot_back(void*) {
-  PyInterpreterState* interp = PyInterpreterState_Main();
-  g_asked = false;
-  if (g_left && g_ours != nullptr && interp->eval_frame == nullptr && !any_tools(interp)) {
-    g_left = false;
-    _PyInterpreterState_SetEvalFrameFunc(interp, g_ours);
-  }
-  return 0;
-}
-
-int after_audit(const char*, PyObject*, void*) {
-  if (g_left && !g_asked) g_asked = Py_AddPendingCall(take_slot_back, nullptr) == 0;
-  return 0;
-}
-
 }  // namespace
-
-void prepare_slot(_PyFrameEvalFunction function) {
-  g_ours = function;
-  g_left = false;
-}
-
-bool slot_is_left(PyInterpreterState* interp) { return g_left && any_tools(interp); }
-
-PyObject* run_traced(PyThreadState* tstate, Frame* frame, int throwing) {
-  PyInterpreterState* interp = tstate->interp;
-  if (g_ours != nullptr && interp->eval_frame == g_ours && any_tools(interp)) {
-    if (!g_listens) {
-      PyObject* exception = PyErr_GetRaisedException();
-      g_listens = PySys_AddAuditHook(after_audit, nullptr) == 0;
-      PyErr_SetRaisedException(exception);
-    }
-    g_left = true;
-    _PyInterpreterState_SetEvalFrameFunc(interp, _PyEval_EvalFrameDefault);
-  }
-  PyObject* result = _PyEval_EvalFrameDefault(tstate, frame, throwing);
-  if (g_left) take_slot_back(nullptr);
-  return result;
-}
 
 bool look_for_tools(PyThreadState* tstate) {
   if (any_tools(tstate->interp)) return tstate->tracing == 0;  // a tool's own code is not monitored

@@ -27,13 +27,6 @@ inline void add_levels(PyThreadState* tstate, int count) {
 inline constexpr bool kEvaluatorEndsFrames = true;
 inline constexpr int kEntryUnits = 2;  // of C recursion, as CPython's own evaluator counts itself
 
-// CPython's evaluator runs a frame because it is traced. With a function in the evaluation slot it would not go on in place at Python
-// calls, which tools can tell: the slot is left empty while there are tools.
-PyObject* run_traced(PyThreadState* tstate, Frame* frame, int throwing);
-// The evaluation slot may hold this function (nullptr: no longer), or has been left to CPython's evaluator for a while.
-void prepare_slot(_PyFrameEvalFunction function);
-bool slot_is_left(PyInterpreterState* interp);
-
 // The interpreter's monitoring version for which it is known that no tool looks at anything. sys.settrace() and sys.setprofile()
 // are tools too.
 extern uint64_t g_quiet_version;
