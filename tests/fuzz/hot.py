@@ -629,10 +629,11 @@ class Maker:
             lines.append(f"        if n == {at}: {self.fill(self.choose(CHANGES))}")
         if rng.random() < 0.05:
             at = rng.randrange(calls)
-            lines += [f"        if n == {at}: sys.settrace(tracer)", f"        if n == {at + 1}: sys.settrace(None)"]
+            lines += [f"        if n == {at}: sys.settrace(tracer)", f"        if n == {at + 1}: break"]
         lines += [f"        note(n, {call})" if kind == "generator" else f"        {call}",
                   "    except Exception as error:", "        note(n, error)", "    tame(o, p, l, d)"]
-        lines.append("note(l, d, keep[-8:], s, g0)")
+        # A frame that was traced stays CPython's, and holds the arguments of what it calls afterwards: nothing then.
+        lines += ["note(l, d, keep[-8:], s, g0)", "sys.settrace(None)"]
         return f"{text}\ndef drive{number}():\n{indent(chr(10).join(lines))}\nattempt(drive{number})"
 
 

@@ -315,6 +315,14 @@ void trace_unwound(PyThreadState* tstate, Frame* frame) {
   }
 }
 
+bool anything_traced(PyInterpreterState* interp) {
+  PyThread_acquire_lock(_PyRuntime.interpreters.mutex, WAIT_LOCK);
+  const PyThreadState* thread = interp->threads.head;
+  while (thread != nullptr && thread->c_tracefunc == nullptr && thread->c_profilefunc == nullptr) thread = thread->next;
+  PyThread_release_lock(_PyRuntime.interpreters.mutex);
+  return thread != nullptr;
+}
+
 PyObject* prepare_hidden() { return g_prep_reraise_star = make_hidden(2, PREP_RERAISE_STAR, 0, nullptr); }
 
 }  // namespace dynvm::vm::cpython

@@ -321,8 +321,10 @@ inline void leave_moved_entry_frame(PyThreadState* tstate, Entry& entry, Frame* 
   }
 }
 
-// ---- hand-over to CPython's evaluator, with the evaluation slot left empty until all such frames have ended (slot.cpp)
+// ---- hand-over to CPython's evaluator, with the evaluation slot left empty while something is traced (slot.cpp)
 
+// In any thread, by sys.settrace, sys.setprofile or, from 3.12 on, a tool that looks at all code.
+bool anything_traced(PyInterpreterState* interp);
 // The slot may hold this function; nullptr: no longer.
 void prepare_slot(_PyFrameEvalFunction function);
 bool slot_is_left();

@@ -116,19 +116,15 @@ bool recursion_is_too_deep(PyThreadState* tstate) {
 
 // ---- monitoring
 
-namespace {
-
-bool any_tools(const PyInterpreterState* interp) {
+bool anything_traced(PyInterpreterState* interp) {
   for (uint8_t tools : interp->monitors.tools) {
     if (tools != 0) return true;
   }
   return false;
 }
 
-}  // namespace
-
 bool look_for_tools(PyThreadState* tstate) {
-  if (any_tools(tstate->interp)) return tstate->tracing == 0;  // a tool's own code is not monitored
+  if (anything_traced(tstate->interp)) return tstate->tracing == 0;  // a tool's own code is not monitored
   g_quiet_version = monitoring_version(tstate);
   return false;
 }

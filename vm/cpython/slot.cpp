@@ -1,11 +1,15 @@
 // The evaluation slot while CPython's evaluator runs frames of ours.
 //
-// Purpose: a frame that was handed over, and all that it calls, goes on as it would without dynvm. With a function in the slot CPython's
-// evaluator calls Python functions through C: it holds their arguments until they return, so that objects die later, and tools are told
-// of other calls. So the slot is empty as long as there is such a frame, also when it is traced no longer, because it stays with CPython's
-// evaluator to its end. Inputs, outputs: common.h.
-// Invariants: the slot is empty from the first hand-over until the last frame that was handed over has ended, in whatever thread. Python
-// calls of frames that our evaluator runs in other threads stay in it (recover_slot in eval.cpp). Tests: tests/vm/scripts/tracing_*.py.
+// Purpose: a frame that was handed over, and all that it calls while it is traced, goes on as it would without dynvm. With a function in
+// the slot CPython's evaluator calls Python functions through C: it holds their arguments until they return, so that objects die later,
+// and tools are told of other calls. Inputs, outputs: common.h.
+// Invariants: the slot is empty from the first hand-over until nothing is traced any more or the last frame that was handed over has ended,
+// in whatever thread. Python calls of frames that our evaluator runs in other threads stay in it (recover_slot in eval.cpp).
+// Method: a frame stays with CPython's evaluator to its end, which for a script's own is that of the program, and no event tells that the
+// last tool has gone. It is looked for after each audited operation: sys.settrace, sys.setprofile and sys.monitoring.register_callback are
+// audited, before they take effect, and so are imports, open() and many others. What such a frame calls from then on has its arguments held
+// by it, as always where a function is in the slot (PEP 523).
+// Tests: tests/vm/scripts/tracing_*.py, tests/vm/test_native.py.
 #include "vm/cpython/cpython.h"
 
 namespace dynvm::vm::cpython {
@@ -13,8 +17,37 @@ namespace dynvm::vm::cpython {
 namespace {
 
 _PyFrameEvalFunction g_ours = nullptr;
-bool g_left = false;
+bool g_left = false, g_asked = false, g_listens = false;
 uint64_t g_running = 0;  // frames that were handed over and have not ended
+
+void take_back(PyInterpreterState* interp) {
+  if (!g_left) return;
+  g_left = false;
+  if (interp->eval_frame == nullptr) _PyInterpreterState_SetEvalFrameFunc(interp, g_ours);
+}
+
+int look_again(void*) {
+  PyInterpreterState* interp = PyInterpreterState_Main();
+  g_asked = false;
+  if (!anything_traced(interp)) take_back(interp);
+  return 0;
+}
+
+int after_audit(const char*, PyObject*, void*) {
+  if (g_left && !g_asked) g_asked = Py_AddPendingCall(look_again, nullptr) == 0;
+  return 0;
+}
+
+void leave(PyInterpreterState* interp) {
+  if (!g_listens) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    g_listens = PySys_AddAuditHook(after_audit, nullptr) == 0;
+    PyErr_Restore(type, value, traceback);
+  }
+  g_left = true;
+  _PyInterpreterState_SetEvalFrameFunc(interp, _PyEval_EvalFrameDefault);
+}
 
 }  // namespace
 
@@ -27,16 +60,10 @@ bool slot_is_left() { return g_left; }
 
 PyObject* run_foreign(PyThreadState* tstate, Frame* frame, int throwing) {
   PyInterpreterState* interp = tstate->interp;
-  if (g_ours != nullptr && interp->eval_frame == g_ours) {
-    g_left = true;
-    _PyInterpreterState_SetEvalFrameFunc(interp, _PyEval_EvalFrameDefault);
-  }
+  if (g_ours != nullptr && interp->eval_frame == g_ours) leave(interp);
   ++g_running;
   PyObject* result = _PyEval_EvalFrameDefault(tstate, frame, throwing);
-  if (--g_running == 0 && g_left) {
-    g_left = false;
-    if (interp->eval_frame == nullptr) _PyInterpreterState_SetEvalFrameFunc(interp, g_ours);
-  }
+  if (--g_running == 0) take_back(interp);
   return result;
 }
 
