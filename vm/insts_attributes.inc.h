@@ -563,6 +563,20 @@ INST(SubscrListInt) {
   DROP(list);
   NEXT();
 }
+INST(SubscrStrInt) {
+  PyObject *str = SECOND, *key = TOP;
+  if (unlikely(!PyUnicode_CheckExact(str) || !PyLong_CheckExact(key) || !cpython::is_compact_int(key))) MISS(BinarySubscr);
+  PyObject* value = str_item(str, cpython::compact_int(key));
+  if (unlikely(value == nullptr)) {
+    PyErr_Clear();
+    goto generic_BinarySubscr;
+  }
+  --sp;
+  TOP = value;
+  DROP(key);
+  DROP(str);
+  NEXT();
+}
 // Container and key loaded here: no reference is taken.
 #define SUBSCR_LOCAL(Name, second)                                                                                    \
   INST(Name) {                                                                                                        \

@@ -337,6 +337,26 @@ bool print_expression(PyThreadState*, PyObject* value) {
   return result != nullptr;
 }
 
+PyObject* str_item(PyObject* str, Py_ssize_t index) {
+  const Py_ssize_t length = PyUnicode_GET_LENGTH(str);
+  if (index < 0) index += length;
+  if (static_cast<size_t>(index) >= static_cast<size_t>(length)) return nullptr;
+  return PyUnicode_FromOrdinal(static_cast<int>(PyUnicode_READ_CHAR(str, index)));
+}
+
+int contains_quietly(PyObject* container, PyObject* item) {
+  if (!PyUnicode_CheckExact(item)) return -1;
+  if (PyUnicode_CheckExact(container)) {
+    const int found = PyUnicode_Contains(container, item);
+    if (found < 0) PyErr_Clear();
+    return found;
+  }
+  const Py_hash_t hash = cpython::str_hash(item);
+  if (PyAnySet_CheckExact(container)) return cpython::set_has_str(container, item, hash);
+  if (!PyDict_CheckExact(container) || reinterpret_cast<PyDictObject*>(container)->ma_keys->dk_kind == DICT_KEYS_GENERAL) return -1;
+  return cpython::dict_get(container, item, hash) != nullptr;
+}
+
 void fix_extend_error(PyObject* iterable) {
   if (PyErr_ExceptionMatches(PyExc_TypeError) && Py_TYPE(iterable)->tp_iter == nullptr && !PySequence_Check(iterable)) {
     PyErr_Clear();

@@ -35,6 +35,11 @@ void raise_name_error(PyObject* name);                          // name '...' is
 [[nodiscard]] PyObject* convert_value(PyObject* value, int conversion);  // takes value
 [[nodiscard]] bool print_expression(PyThreadState* tstate, PyObject* value);
 
+// One character of an exact str, counted from its end where the index is negative; nullptr without an exception outside of it.
+[[nodiscard]] PyObject* str_item(PyObject* str, Py_ssize_t index);
+// `item in container` where that runs no Python code and cannot fail: 1 or 0, else -1 without an exception.
+int contains_quietly(PyObject* container, PyObject* item);
+
 void fix_extend_error(PyObject* iterable);                      // LIST_EXTEND
 void fix_update_error(PyObject* update);                        // DICT_UPDATE
 void fix_merge_error(PyObject* function, PyObject* kwargs);     // DICT_MERGE and CALL_FUNCTION_EX

@@ -338,6 +338,7 @@ void specialise_subscr(Inst* inst, PyObject* container, PyObject* key) {
   if (PyLong_CheckExact(key)) {
     if (PyList_CheckExact(container)) return choose(inst, Form::kSubscrListInt);
     if (PyTuple_CheckExact(container)) return choose(inst, Form::kSubscrTupleInt);
+    if (PyUnicode_CheckExact(container)) return choose(inst, Form::kSubscrStrInt);
   }
   PyTypeObject* type = Py_TYPE(container);
   inst->cache[0] = type_version(type);

@@ -136,21 +136,6 @@ PyObject* make_generator(PyThreadState* tstate, Frame* frame) {
   return with_frame(generator, frame);
 }
 
-namespace {
-struct WrappedValue {  // layout of _PyAsyncGenWrappedValue
-  PyObject_HEAD
-  PyObject* value;
-};
-}  // namespace
-
-PyObject* async_gen_wrap(PyObject* value) {
-  auto* wrapped = PyObject_GC_New(WrappedValue, &_PyAsyncGenWrappedValue_Type);
-  if (wrapped == nullptr) return nullptr;
-  wrapped->value = Py_NewRef(value);
-  PyObject_GC_Track(reinterpret_cast<PyObject*>(wrapped));
-  return reinterpret_cast<PyObject*>(wrapped);
-}
-
 PyCodeObject* code_of_generator(PyGenObject* generator) { return generator->gi_code; }
 
 bool delegates(PyGenObject* generator) {

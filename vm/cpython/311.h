@@ -23,6 +23,7 @@ extern "C" {
 #include <internal/pycore_runtime.h>
 #include <opcode.h>
 }
+#include "vm/cpython/until_312.h"
 
 namespace dynvm::vm::cpython {
 
@@ -36,8 +37,6 @@ inline PyFunctionObject* function_of(const Frame* frame) { return frame->f_func;
 inline void runs_at(Frame* frame, uint16_t* unit) { frame->prev_instr = unit; }
 inline void stands_before(Frame* frame, uint16_t* unit) { frame->prev_instr = unit - 1; }
 inline int next_unit(const Frame* frame) { return static_cast<int>(frame->prev_instr - code_units(frame->f_code)) + 1; }
-inline const uint16_t* next_position(const Frame* frame) { return reinterpret_cast<uint16_t*>(frame->prev_instr) + 1; }
-inline int8_t suspended_state(int) { return FRAME_SUSPENDED; }  // of a generator, by YIELD_VALUE's argument
 inline int last_unit(const Frame* frame) { return static_cast<int>(frame->prev_instr - code_units(frame->f_code)); }
 
 // Takes both references.
@@ -97,7 +96,6 @@ class Entry {
   _PyCFrame* previous_;
 };
 
-inline const int* eval_breaker_word(PyThreadState* tstate) { return &tstate->interp->ceval.eval_breaker._value; }
 
 class Breaker {
  public:
@@ -154,26 +152,6 @@ inline void set_one_digit(PyLongObject* number, digit magnitude, bool negative) 
 }
 
 inline bool allocations_are_traced() { return _Py_tracemalloc_config.tracing != 0; }
-struct FloatList {  // free floats, chained by ob_type
-  _Py_float_state* state;
-  explicit FloatList(PyThreadState* tstate) : state(&tstate->interp->float_state) {}
-  PyFloatObject* take() const {
-    PyFloatObject* free = state->free_list;
-    if (free != nullptr) {
-      state->free_list = reinterpret_cast<PyFloatObject*>(Py_TYPE(free));
-      --state->numfree;
-    }
-    return free;
-  }
-  bool give(PyObject* object) const {
-    if (state->numfree >= PyFloat_MAXFREELIST) return false;
-    ++state->numfree;
-    object->ob_type = reinterpret_cast<PyTypeObject*>(state->free_list);
-    state->free_list = reinterpret_cast<PyFloatObject*>(object);
-    return true;
-  }
-};
-
 struct RangeIterator {
   PyObject_HEAD
   long index, start, step, len;

@@ -71,19 +71,4 @@ bool delegates(PyGenObject* generator) {
   return next.info.op == Op::kResume && next.arg >= 2;
 }
 
-namespace {
-struct WrappedValue {  // layout of _PyAsyncGenWrappedValue
-  PyObject_HEAD
-  PyObject* value;
-};
-}  // namespace
-
-PyObject* async_gen_wrap(PyObject* value) {
-  auto* wrapped = PyObject_GC_New(WrappedValue, &_PyAsyncGenWrappedValue_Type);
-  if (wrapped == nullptr) return nullptr;
-  wrapped->value = Py_NewRef(value);
-  PyObject_GC_Track(reinterpret_cast<PyObject*>(wrapped));
-  return reinterpret_cast<PyObject*>(wrapped);
-}
-
 }  // namespace dynvm::vm::cpython

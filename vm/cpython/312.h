@@ -25,6 +25,7 @@ extern "C" {
 #include <opcode.h>
 }
 #include "vm/cpython/since_312.h"
+#include "vm/cpython/until_312.h"
 
 namespace dynvm::vm::cpython {
 
@@ -44,8 +45,6 @@ inline void runs_at(Frame* frame, uint16_t* unit) { frame->prev_instr = reinterp
 inline void stands_before(Frame* frame, uint16_t* unit) { frame->prev_instr = reinterpret_cast<_Py_CODEUNIT*>(unit) - 1; }
 inline int last_unit(const Frame* frame) { return static_cast<int>(frame->prev_instr - _PyCode_CODE(frame->f_code)); }
 inline int next_unit(const Frame* frame) { return last_unit(frame) + 1; }
-inline const uint16_t* next_position(const Frame* frame) { return reinterpret_cast<uint16_t*>(frame->prev_instr) + 1; }
-inline int8_t suspended_state(int) { return FRAME_SUSPENDED; }  // of a generator, by YIELD_VALUE's argument
 
 // Takes both references.
 inline void init_frame(Frame* frame, PyFunctionObject* function, PyCodeObject* code) {
@@ -91,7 +90,6 @@ class Entry {
   _PyCFrame* previous_;
 };
 
-inline const int* eval_breaker_word(PyThreadState* tstate) { return &tstate->interp->ceval.eval_breaker._value; }
 
 inline uint64_t monitoring_version(const PyThreadState* tstate) { return tstate->interp->monitoring_version; }
 inline bool traced(PyThreadState* tstate) {
@@ -125,26 +123,6 @@ inline constexpr int kLoneCallable = 1;  // the slot of a callable without self
 // ---- objects
 
 inline bool allocations_are_traced() { return _PyRuntime.tracemalloc.config.tracing != 0; }
-struct FloatList {  // free floats, chained by ob_type
-  _Py_float_state* state;
-  explicit FloatList(PyThreadState* tstate) : state(&tstate->interp->float_state) {}
-  PyFloatObject* take() const {
-    PyFloatObject* free = state->free_list;
-    if (free != nullptr) {
-      state->free_list = reinterpret_cast<PyFloatObject*>(Py_TYPE(reinterpret_cast<PyObject*>(free)));
-      --state->numfree;
-    }
-    return free;
-  }
-  bool give(PyObject* object) const {
-    if (state->numfree >= PyFloat_MAXFREELIST) return false;
-    ++state->numfree;
-    object->ob_type = reinterpret_cast<PyTypeObject*>(state->free_list);
-    state->free_list = reinterpret_cast<PyFloatObject*>(object);
-    return true;
-  }
-};
-
 // Inline values of an instance, nullptr when it has none; and its managed dict or nullptr. It has one or the other.
 inline PyDictValues* inline_values(PyObject* object) {
   const PyDictOrValues either = *_PyObject_DictOrValuesPointer(object);

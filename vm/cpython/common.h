@@ -172,6 +172,25 @@ inline PyObject* dict_get(PyObject* object, PyObject* name, Py_hash_t hash) {
   return dict->ma_values != nullptr ? dict->ma_values->values[index] : DK_UNICODE_ENTRIES(keys)[index].me_value;
 }
 
+// Is an exact str in a set or frozenset: 1 or 0; -1: an object that is no exact str would have to be asked. Probes as set_lookkey does.
+inline int set_has_str(PyObject* object, PyObject* name, Py_hash_t hash) {
+  constexpr size_t kLinearProbes = 9;
+  const auto* set = reinterpret_cast<PySetObject*>(object);
+  const auto mask = static_cast<size_t>(set->mask);
+  size_t perturb = static_cast<size_t>(hash);
+  for (size_t slot = perturb & mask;; perturb >>= 5, slot = (slot * 5 + 1 + perturb) & mask) {
+    const size_t last = slot + kLinearProbes <= mask ? slot + kLinearProbes : slot;
+    for (size_t at = slot; at <= last; ++at) {
+      const setentry& entry = set->table[at];
+      if (entry.key == nullptr && entry.hash == 0) return 0;
+      if (entry.hash != hash) continue;
+      if (entry.key == name) return 1;
+      if (!PyUnicode_CheckExact(entry.key)) return -1;
+      if (PyUnicode_Compare(entry.key, name) == 0) return 1;
+    }
+  }
+}
+
 inline bool has_managed_dict(PyTypeObject* type) { return (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) != 0; }
 inline PyDictKeysObject* shared_keys(PyTypeObject* type) { return reinterpret_cast<PyHeapTypeObject*>(type)->ht_cached_keys; }
 

@@ -163,6 +163,8 @@ class Emitter {
   void index_within(const Gp& number, const Label& outside);
   Next subscript(int index);
   Next subscript_dict();
+  Next subscript_str();
+  Next contains(int index);
   Next store_subscript(int index);
   Next unpack(int index);
   Next unpack_to_slots(const Value& sequence, int count, bool is_list);

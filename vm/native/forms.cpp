@@ -64,7 +64,7 @@ bool Emitter::can(const Inst& inst, Form form) {
     case Form::kLoadMethodTypes: case Form::kStoreAttrValue: case Form::kStoreAttrSlot: case Form::kStoreAttrValues: case Form::kLoadAttrOfType:
     case Form::kLoadMethodOfType: case Form::kLoadMethodModule: case Form::kLoadMethodInstance: case Form::kLoadMethodProbe:
     case Form::kBinaryNumber: case Form::kCompareStr: case Form::kCompareJumpStr: case Form::kCallLen: case Form::kCallListAppend:
-    case Form::kSubscrDict:
+    case Form::kSubscrDict: case Form::kSubscrStrInt: case Form::kContainsSlot:
       return true;
     default: return false;
   }
@@ -110,6 +110,7 @@ Emitter::Next Emitter::instruction(int index) {
     case Op::kBinaryOp: return binary(index);
     case Op::kCompareOp: return compare(index);
     case Op::kIsOp: return is_op(index);
+    case Op::kContainsOp: return contains(index);
     case Op::kPopJumpIfFalse: return truth_jump(index, false);
     case Op::kPopJumpIfTrue: return truth_jump(index, true);
     case Op::kPopJumpIfNone: return none_jump(index, true);

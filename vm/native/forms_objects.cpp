@@ -1,6 +1,7 @@
 // What native runs do for sequences, attributes and builtins; see emitter.h and forms.cpp.
 #include "vm/attr_cache.h"
 #include "vm/native/emitter.h"
+#include "vm/operations.h"
 #include "vm/specialise.h"
 
 namespace dynvm::vm::native {
@@ -46,6 +47,12 @@ PyObject* value_of_key(PyObject* dict, PyObject* key) {
   if (reinterpret_cast<PyDictObject*>(dict)->ma_keys->dk_kind == DICT_KEYS_GENERAL) return nullptr;
   return Py_XNewRef(cpython::dict_get(dict, key, cpython::str_hash(key)));
 }
+// nullptr: outside of the str, which the interpreter is to say.
+PyObject* character_at(PyObject* str, Py_ssize_t index) {
+  PyObject* item = str_item(str, index);
+  if (item == nullptr) PyErr_Clear();
+  return item;
+}
 // -1: not a builtin.
 Py_ssize_t length_of(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
@@ -75,6 +82,7 @@ void Emitter::index_within(const Gp& number, const Label& outside) {
 Emitter::Next Emitter::subscript(int index) {
   const Form form = forms_[static_cast<size_t>(index)].form;
   if (form == Form::kSubscrDict) return subscript_dict();
+  if (form == Form::kSubscrStrInt) return subscript_str();
   if (form != Form::kSubscrListInt && form != Form::kSubscrTupleInt) return Next::kLeave;
   Value key = pop(), container = pop();
   if (!may_be(key, Known::kInt) || !may_be(container, Known::kList)) return Next::kLeave;
@@ -109,6 +117,50 @@ Emitter::Next Emitter::subscript(int index) {
   used(key, number);
   drop(container);
   push_reg(result);
+  return Next::kGoOn;
+}
+
+Emitter::Next Emitter::subscript_str() {
+  Value key = pop(), container = pop();
+  if (!may_be(key, Known::kInt) || !is_object(container)) return Next::kLeave;
+  const Gp number = int_of(key);
+  object(rax, container);
+  check_exact(rax, &PyUnicode_Type, fail());
+  const Gp result = gp();
+  call(reinterpret_cast<const void*>(&character_at), model_.gps & ~(1u << result.id()), model_.xmms, [&](int) {
+    a_.mov(rsi, number);
+    a_.mov(rdi, rax);
+  });
+  a_.mov(result, rax);
+  a_.test(rax, rax);
+  a_.jz(leave());
+  used(key, number);
+  drop(container);
+  push_reg(result, Known::kBound);
+  return Next::kGoOn;
+}
+
+Emitter::Next Emitter::contains(int index) {
+  const int jump = jump_behind(index);
+  if (jump >= 0 && !check_backward(jump)) return Next::kLeave;
+  if (forms_[static_cast<size_t>(index)].form != Form::kContainsSlot) return Next::kLeave;
+  const Value container = pop(), item = pop();
+  if (!is_object(item) || !is_object(container)) return Next::kLeave;
+  const Gp answer = gp();
+  object(rax, container);
+  object(rdx, item);
+  call(reinterpret_cast<const void*>(&contains_quietly), model_.gps & ~(1u << answer.id()), model_.xmms, [&](int) {
+    a_.mov(rdi, rax);
+    a_.mov(rsi, rdx);
+  });
+  a_.mov(answer.r32(), eax);
+  a_.test(eax, eax);
+  a_.js(fail());
+  drop(item);
+  drop(container);
+  a_.test(answer.r32(), answer.r32());
+  give_back(answer);
+  decide(inst(index).arg != 0 ? CondCode::kZ : CondCode::kNZ, jump);
   return Next::kGoOn;
 }
 
