@@ -109,12 +109,21 @@ not {c}
 {v} in {s}
 {o} is {o}
 i % 3 == 1
+{t} in d
+{t} not in d
+2* {t} in {'k', 'kk', 2, None}
+{t} in 'kskk'
+{t} in ('k', 'w', 1)
+{t}[{k}] == 'k'
+{t}[{k}] in 'sk'
 """
 STRING = """
 2* 'k'
 'kk'
 2* w
 t
+w[{k}]
+'kwk'[{k}]
 {v}
 {d}['t']
 """
