@@ -9,8 +9,9 @@ Outputs: a table with each benchmark's time and the ratio stock : dynvm, the geo
          peak memory of `-c pass` and, where there is torch, of `import torch`. The same as JSON and as Markdown. Exit status 1 when a benchmark runs under
          python and not under dynvm.
 Method:  A value is one run of pyperf's worker with the number of loops that pyperf calibrated under python, so both sides do the
-         same work; one warm-up, then VALUES values. The sides take turns, ROUNDS times; a benchmark's time is the minimum over
-         all its values.
+         same work; warm-ups of WARM_UP_S seconds, then four values (two with --quick). The sides take turns, ROUNDS times; a
+         benchmark's time is the minimum over all its values. Nothing else may run on the machine: a busy second thread of the same
+         core slows one side and not the other.
 """
 
 import argparse
@@ -32,6 +33,7 @@ LEFT_OUT = {"asyncio_tcp", "asyncio_tcp_ssl", "asyncio_websockets", "concurrent_
             "python_startup", "python_startup_no_site", "tornado_http", "dulwich_log", "sphinx"}
 TIME_LIMIT_S = 300
 MAX_TASKS = 40
+WARM_UP_S, MAX_WARM_UPS = 0.3, 6
 
 
 class Failed(Exception):
@@ -117,8 +119,9 @@ def measure(worker, python, arguments):
         if calibrated is None:
             return
         facts = metadata(calibrated)
-        loops = max(warmup[0] for run in calibrated["benchmarks"][0]["runs"] for warmup in run["warmups"])
-        fixed = [*chosen, "-l", str(loops), "-w", "1", "-n", "2" if arguments.quick else "4"]
+        loops, value_s = max(((n, n * s) for run in calibrated["benchmarks"][0]["runs"] for n, s in run["warmups"]), key=lambda pair: pair[0])
+        warm_ups = min(max(math.ceil(WARM_UP_S / value_s), 1), MAX_WARM_UPS)
+        fixed = [*chosen, "-l", str(loops), "-w", str(warm_ups), "-n", "2" if arguments.quick else "4"]
         times = ([], [])
         for _ in range(arguments.rounds):
             for side, program in enumerate((python, DYNVM)):
@@ -153,7 +156,7 @@ def seconds(value):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", help="names of benchmarks, separated by commas")
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--quick", action="store_true", help="shorter values: for a look, not for a record")
     parser.add_argument("--environment", default=None)
     parser.add_argument("--json", metavar="FILE")
