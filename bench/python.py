@@ -9,16 +9,19 @@ Outputs: a table with each benchmark's time and the ratio stock : dynvm, the geo
          peak memory of `-c pass` and, where there is torch, of `import torch`. The same as JSON and as Markdown. Exit status 1 when a benchmark runs under
          python and not under dynvm.
 Method:  A value is one run of pyperf's worker with the number of loops that pyperf calibrated under python, so both sides do the
-         same work; warm-ups of WARM_UP_S seconds, then four values (two with --quick). The sides take turns, ROUNDS times; a
-         benchmark's time is the minimum over all its values. Nothing else may run on the machine: a busy second thread of the same
-         core slows one side and not the other.
+         same work; warm-ups of WARM_UP_S seconds, then four values (two with --quick). A round runs both sides at the same time, each
+         on a processor of its own, so that whatever else the machine does slows both; they change places after each round. A
+         benchmark's ratio is the median over the rounds of the ratio of both sides' least values, its times are the least of all.
+         A machine with one processor runs the sides in turn.
 """
 
 import argparse
+import concurrent.futures
 import json
 import math
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -88,13 +91,14 @@ class Worker:
         self.environment = environment
         self.command = [os.path.join(os.path.dirname(metafile), "run_benchmark.py"), *options_of(metafile), "--worker"]
 
-    def run(self, program, options):
-        """pyperf's JSON, or None where the script has no such task."""
+    def run(self, program, options, processor=None):
+        """pyperf's JSON, or None where the script has no such task. Runs on that processor only."""
         with tempfile.TemporaryDirectory() as folder:
             output = os.path.join(folder, "out.json")
             variables = dict(os.environ, VIRTUAL_ENV=self.environment, PYTHONHASHSEED="0")
+            pinned = None if processor is None else lambda: os.sched_setaffinity(0, {processor})
             done = subprocess.run([program, *self.command, *options, "-o", output], capture_output=True, text=True, env=variables, cwd=folder,
-                                  timeout=TIME_LIMIT_S, stdin=subprocess.DEVNULL)
+                                  timeout=TIME_LIMIT_S, stdin=subprocess.DEVNULL, preexec_fn=pinned)
             if done.returncode != 0:
                 raise Failed((done.stderr.strip() or f"status {done.returncode}").splitlines()[-1])
             if not os.path.exists(output):
@@ -111,8 +115,18 @@ def metadata(result):
     return {**result.get("metadata", {}), **result["benchmarks"][0].get("metadata", {}), **result["benchmarks"][0]["runs"][0].get("metadata", {})}
 
 
+def run_round(worker, python, options, swapped):
+    """[stock's values, dynvm's]."""
+    processors = sorted(os.sched_getaffinity(0))[:2]
+    if len(processors) < 2:
+        return [values_of(worker.run(program, options)) for program in (python, DYNVM)]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        sides = [pool.submit(worker.run, program, options, processors[(side + swapped) % 2]) for side, program in enumerate((python, DYNVM))]
+        return [values_of(side.result()) for side in sides]
+
+
 def measure(worker, python, arguments):
-    """For each of the script's tasks: (its name, [stock's seconds, dynvm's])."""
+    """For each of the script's tasks: (its name, stock's seconds, dynvm's, the ratio)."""
     for task in range(MAX_TASKS):
         chosen = ["--worker-task", str(task)]
         calibrated = worker.run(python, [*chosen, "--calibrate-loops", "--min-time", "0.05" if arguments.quick else "0.2"])
@@ -122,11 +136,8 @@ def measure(worker, python, arguments):
         loops, value_s = max(((n, n * s) for run in calibrated["benchmarks"][0]["runs"] for n, s in run["warmups"]), key=lambda pair: pair[0])
         warm_ups = min(max(math.ceil(WARM_UP_S / value_s), 1), MAX_WARM_UPS)
         fixed = [*chosen, "-l", str(loops), "-w", str(warm_ups), "-n", "2" if arguments.quick else "4"]
-        times = ([], [])
-        for _ in range(arguments.rounds):
-            for side, program in enumerate((python, DYNVM)):
-                times[side].extend(values_of(worker.run(program, fixed)))
-        yield facts["name"], [min(side) for side in times]
+        rounds = [[min(side) for side in run_round(worker, python, fixed, number % 2)] for number in range(arguments.rounds)]
+        yield facts["name"], *map(min, zip(*rounds)), statistics.median(stock / ours for stock, ours in rounds)
 
 
 def start_up(python, code, arguments):
@@ -172,9 +183,9 @@ def main():
         if wanted is not None and name not in wanted or wanted is None and name in LEFT_OUT:
             continue
         try:
-            for task, times in measure(Worker(environment, metafile), python, arguments):
-                rows.append((task, *times))
-                print(f"{task:36} {seconds(times[0]):>12} {seconds(times[1]):>12} {times[0] / times[1]:6.2f}x", flush=True)
+            for task, stock, ours, ratio in measure(Worker(environment, metafile), python, arguments):
+                rows.append((task, stock, ours, ratio))
+                print(f"{task:36} {seconds(stock):>12} {seconds(ours):>12} {ratio:6.2f}x", flush=True)
         except (Failed, subprocess.TimeoutExpired) as error:
             try:
                 Worker(environment, metafile).run(python, ["--worker-task", "0", "-l", "1", "-w", "0", "-n", "1"])
@@ -182,7 +193,7 @@ def main():
             except (Failed, subprocess.TimeoutExpired):
                 left_out.append((name, str(error)))
             print(f"{name:36} {error}", flush=True)
-    mean = geometric_mean([stock / ours for _, stock, ours in rows])
+    mean = geometric_mean([ratio for *_, ratio in rows])
     print(f"{len(rows)} benchmarks, geometric mean {mean:.3f}x; left out, as they do not run under python: {', '.join(n for n, _ in left_out) or 'none'}")
     starts = {}
     if wanted is None:
@@ -193,13 +204,13 @@ def main():
                 print(f"-c {code!r}: {seconds(stock_s)}, {seconds(ours_s)}: {ours_s / stock_s:.3f} of python's time; {ours_kib / stock_kib:.3f} of its peak memory")
     if arguments.json:
         with open(arguments.json, "w") as file:
-            json.dump({"python": version, "benchmarks": [{"name": n, "python_s": a, "dynvm_s": b} for n, a, b in rows], "geometric_mean": mean,
+            json.dump({"python": version, "benchmarks": [{"name": n, "python_s": a, "dynvm_s": b, "ratio": r} for n, a, b, r in rows], "geometric_mean": mean,
                        "left_out": left_out, "broken": broken, "start_up": starts}, file, indent=1)
     if arguments.markdown:
         with open(arguments.markdown, "w") as file:
             print("| benchmark | python | dynvm | times python's speed |\n|---|---|---|---|", file=file)
-            for name, stock, ours in rows:
-                print(f"| {name} | {seconds(stock)} | {seconds(ours)} | {stock / ours:.2f} |", file=file)
+            for name, stock, ours, ratio in rows:
+                print(f"| {name} | {seconds(stock)} | {seconds(ours)} | {ratio:.2f} |", file=file)
             print(f"| geometric mean of {len(rows)} | | | {mean:.3f} |", file=file)
     return 1 if broken else 0
 
