@@ -9,14 +9,12 @@ Outputs: a table with each benchmark's time and the ratio stock : dynvm, the geo
          peak memory of `-c pass` and, where there is torch, of `import torch`. The same as JSON and as Markdown. Exit status 1 when a benchmark runs under
          python and not under dynvm.
 Method:  A value is one run of pyperf's worker with the number of loops that pyperf calibrated under python, so both sides do the
-         same work; warm-ups of WARM_UP_S seconds, then four values (two with --quick). A round runs both sides at the same time, each
-         on a processor of its own, so that whatever else the machine does slows both; they change places after each round. A
-         benchmark's ratio is the median over the rounds of the ratio of both sides' least values, its times are the least of all.
-         A machine with one processor runs the sides in turn.
+         same work; warm-ups of WARM_UP_S seconds, then four values (two with --quick). The sides take turns, ROUNDS
+         times. A benchmark's ratio is the median over the rounds of the ratio of both sides' least values, its times are the least
+         of all. Nothing else may run on the machine: a busy second thread of the same core slows one side and not the other.
 """
 
 import argparse
-import concurrent.futures
 import json
 import math
 import os
@@ -91,14 +89,13 @@ class Worker:
         self.environment = environment
         self.command = [os.path.join(os.path.dirname(metafile), "run_benchmark.py"), *options_of(metafile), "--worker"]
 
-    def run(self, program, options, processor=None):
-        """pyperf's JSON, or None where the script has no such task. Runs on that processor only."""
+    def run(self, program, options):
+        """pyperf's JSON, or None where the script has no such task."""
         with tempfile.TemporaryDirectory() as folder:
             output = os.path.join(folder, "out.json")
             variables = dict(os.environ, VIRTUAL_ENV=self.environment, PYTHONHASHSEED="0")
-            pinned = None if processor is None else lambda: os.sched_setaffinity(0, {processor})
             done = subprocess.run([program, *self.command, *options, "-o", output], capture_output=True, text=True, env=variables, cwd=folder,
-                                  timeout=TIME_LIMIT_S, stdin=subprocess.DEVNULL, preexec_fn=pinned)
+                                  timeout=TIME_LIMIT_S, stdin=subprocess.DEVNULL)
             if done.returncode != 0:
                 raise Failed((done.stderr.strip() or f"status {done.returncode}").splitlines()[-1])
             if not os.path.exists(output):
@@ -115,16 +112,6 @@ def metadata(result):
     return {**result.get("metadata", {}), **result["benchmarks"][0].get("metadata", {}), **result["benchmarks"][0]["runs"][0].get("metadata", {})}
 
 
-def run_round(worker, python, options, swapped):
-    """[stock's values, dynvm's]."""
-    processors = sorted(os.sched_getaffinity(0))[:2]
-    if len(processors) < 2:
-        return [values_of(worker.run(program, options)) for program in (python, DYNVM)]
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        sides = [pool.submit(worker.run, program, options, processors[(side + swapped) % 2]) for side, program in enumerate((python, DYNVM))]
-        return [values_of(side.result()) for side in sides]
-
-
 def measure(worker, python, arguments):
     """For each of the script's tasks: (its name, stock's seconds, dynvm's, the ratio)."""
     for task in range(MAX_TASKS):
@@ -136,7 +123,7 @@ def measure(worker, python, arguments):
         loops, value_s = max(((n, n * s) for run in calibrated["benchmarks"][0]["runs"] for n, s in run["warmups"]), key=lambda pair: pair[0])
         warm_ups = min(max(math.ceil(WARM_UP_S / value_s), 1), MAX_WARM_UPS)
         fixed = [*chosen, "-l", str(loops), "-w", str(warm_ups), "-n", "2" if arguments.quick else "4"]
-        rounds = [[min(side) for side in run_round(worker, python, fixed, number % 2)] for number in range(arguments.rounds)]
+        rounds = [[min(values_of(worker.run(program, fixed))) for program in (python, DYNVM)] for _ in range(arguments.rounds)]
         yield facts["name"], *map(min, zip(*rounds)), statistics.median(stock / ours for stock, ours in rounds)
 
 

@@ -102,9 +102,15 @@ bool counts(const Step& step) { return step.backward && step.op != Op::kJumpBack
 // The steps of the code object read last; kept for its memory. The GIL is held while they are in use, and no Python code runs.
 std::vector<Step> g_steps;
 
-void read_steps(PyCodeObject* code, bool loose_names) {
-  g_steps.clear();
+// False: no memory, without an exception.
+bool read_steps(PyCodeObject* code, bool loose_names) {
   const int count = static_cast<int>(Py_SIZE(code));
+  g_steps.clear();
+  try {
+    g_steps.reserve(2 * static_cast<size_t>(count));  // two for each unit at most
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
   int start = 0, extended = 0, kwnames = -1;
   for (int unit = 0; unit < count;) {
     const cpython::Decoded decoded = cpython::decode_unit(code, unit, extended);
@@ -127,6 +133,7 @@ void read_steps(PyCodeObject* code, bool loose_names) {
     }
     unit = behind;
   }
+  return true;
 }
 
 // From the code's steps.
@@ -239,7 +246,11 @@ Code* decode(PyCodeObject* code) {
   decoded->code = code;
   decoded->unit_count = static_cast<int32_t>(Py_SIZE(code));
   decoded->loose_names = cpython::jumps_to_named_call(code);
-  read_steps(code, decoded->loose_names);
+  if (!read_steps(code, decoded->loose_names)) {
+    free_code(decoded);
+    PyErr_NoMemory();
+    return nullptr;
+  }
   const int inst_count = static_cast<int>(g_steps.size());
   const auto loops = std::count_if(g_steps.begin(), g_steps.end(), counts);
   decoded->inst_count = inst_count;
@@ -314,11 +325,11 @@ Inst* find_resumption(cpython::Frame* frame) {
 bool make_plain(Code* code) {
   if (code->plain != nullptr) return true;
   auto* insts = static_cast<Inst*>(std::malloc(sizeof(Inst) * static_cast<size_t>(code->inst_count + 1)));
-  if (insts == nullptr) {
+  if (insts == nullptr || !read_steps(code->code, code->loose_names)) {
+    std::free(insts);
     PyErr_NoMemory();
     return false;
   }
-  read_steps(code->code, code->loose_names);
   fill(code, insts, true);
   insts[code->inst_count] = code->fast[code->inst_count];
   code->plain = insts;

@@ -64,7 +64,7 @@ class Emitter {
   // `joins`: instructions that more than one path may come to. `globals`, `builtins`: of a frame that runs the code.
   Emitter(Code* code, const std::vector<Settled>& forms, const std::vector<uint8_t>& joins, PyObject* globals, PyObject* builtins);
   // May the instruction, which has become `form`, be part of a run.
-  static bool can(const Inst& inst, Form form);
+  static bool can(const Inst& inst, Form form) { return method_of(inst, form) != nullptr; }
   // The run from instruction `entry`, whose failed guards count `misses` down; false where it would not pay or asmjit fails. `size`: bytes;
   // `rest` gets the instructions where it ended only because it had become long.
   bool run(int entry, asmjit::JitRuntime& runtime, int32_t* misses, Function* function, size_t* size, std::vector<int>* rest);
@@ -138,32 +138,43 @@ class Emitter {
   static bool is_immortal(PyObject* object) { return cpython::layout::kImmortal && static_cast<int32_t>(object->ob_refcnt) < 0; }
 
   // --- forms.cpp
+  using Method = Next (Emitter::*)(int index);
+  static Method method_of(const Inst& inst, Form form);  // forms.def; nullptr: none
   Next instruction(int index);
+  Next nop(int index);
+  Next load_const(int index);
+  Next push_null(int index);
+  Next pop_top(int index);
+  Next load_deref(int index);
   Next load_fast(int index);
   Next store_fast(int index);
   Next copy(int index);
   Next swap(int index);
   Next load_global(int index);
-  Next binary(int index);
-  Next binary_int(Form form, Value& left, Value& right);
-  Next compare(int index);
+  Next binary_float(int index);
+  Next binary_int(int index);
+  Next binary_number(int index);
+  Next compare_ints(int index);
+  Next compare_floats(int index);
+  Next compare_strings(int index);
   Next is_op(int index);
-  Next truth_jump(int index, bool wanted);
+  Next truth_jump(int index);
   Next to_bool(int index);
-  Next none_jump(int index, bool wanted);
-  Next for_iter(int index);
+  Next none_jump(int index);
+  Next jump_forward(int index);
+  Next jump_backward(int index);
+  Next for_range(int index);
+  Next for_sequence(int index);
   Next negative(int index);
-  Next binary_number(int operation, Value& left, Value& right);
   Xmm number_of(Value& value, const Value* other);
-  Next compare_strings(int comparison, int jump);
   int jump_behind(int index) const;
   void decide(asmjit::x86::CondCode code, int jump);
 
   // --- forms_objects.cpp
   void index_within(const Gp& number, const Label& outside);
   Next subscript(int index);
-  Next subscript_dict();
-  Next subscript_str();
+  Next subscript_dict(int index);
+  Next subscript_str(int index);
   Next contains(int index);
   Next store_subscript(int index);
   Next unpack(int index);
@@ -173,7 +184,8 @@ class Emitter {
   Next load_method_by(const void* function, const Value& owner, int site, bool bound);
   Next store_attr(int index);
   Next store_deref(int index);
-  Next call_builtin(int index);
+  Next call_len(int index);
+  Next call_list_append(int index);
   void push_lone(const Gp& callable);
   void push_method(const Gp& method, const Value& owner);
   void set_box(const Value& value, const Label& slow);
@@ -188,6 +200,7 @@ class Emitter {
   }
   static bool may_be(const Value& value, Known known);  // as far as the model says
   const Inst& inst(int index) const { return code_->fast[index]; }
+  Form form(int index) const { return forms_[static_cast<size_t>(index)].form; }
   Op op(int index) const { return static_cast<Op>(code_->fast[index].op); }
   HotCounter* counter_of(int jump) const { return reinterpret_cast<HotCounter*>(code_->fast[jump].cache[1]); }  // nullptr: forward
   int target(int index) const { return static_cast<int>(reinterpret_cast<const Inst*>(code_->fast[index].cache[0]) - code_->fast); }

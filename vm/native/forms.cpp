@@ -5,6 +5,7 @@
 #include "vm/operands.h"
 #include "vm/specialise.h"
 
+#include <array>
 #include <optional>
 
 namespace dynvm::vm::native {
@@ -42,104 +43,62 @@ bool fits_int32(const Value& value, int64_t* constant) {
 
 }  // namespace
 
-// What a run's own model says against it shows in instruction().
-bool Emitter::can(const Inst& inst, Form form) {
-  if (refused(&inst)) return false;
-  switch (static_cast<Op>(inst.op)) {
-    case Op::kNop: case Op::kLoadFast: case Op::kLoadClosure: case Op::kLoadConst: case Op::kPushNull: case Op::kStoreFast: case Op::kPopTop:
-    case Op::kCopy: case Op::kSwap: case Op::kLoadDeref: case Op::kIsOp: case Op::kToBool: case Op::kPopJumpIfFalse: case Op::kPopJumpIfTrue:
-    case Op::kPopJumpIfNone: case Op::kPopJumpIfNotNone: case Op::kJumpForward: case Op::kJumpBackward: case Op::kStoreDeref:
-    case Op::kUnaryNegative:
-      return true;
-    default: break;
-  }
-  switch (form) {
-    case Form::kLoadGlobalModule: case Form::kLoadGlobalBuiltin: case Form::kAddFloat: case Form::kSubFloat: case Form::kMulFloat:
-    case Form::kDivFloat: case Form::kAddInt: case Form::kSubInt: case Form::kMulInt: case Form::kAndInt: case Form::kOrInt: case Form::kXorInt:
-    case Form::kLshiftInt: case Form::kRshiftInt: case Form::kModInt: case Form::kFloorDivInt: case Form::kCompareInt: case Form::kCompareFloat:
-    case Form::kCompareJumpInt: case Form::kCompareJumpFloat: case Form::kForIterRange: case Form::kForIterList: case Form::kForIterTuple:
-    case Form::kSubscrListInt: case Form::kSubscrTupleInt: case Form::kStoreSubscrListInt: case Form::kUnpackTwoTuple: case Form::kUnpackTuple:
-    case Form::kUnpackList: case Form::kLoadAttrValue: case Form::kLoadAttrSlot: case Form::kLoadAttrValues: case Form::kLoadAttrHint:
-    case Form::kLoadAttrClassValue: case Form::kLoadAttrModule: case Form::kLoadMethodValues: case Form::kLoadMethodNoDict:
-    case Form::kLoadMethodTypes: case Form::kStoreAttrValue: case Form::kStoreAttrSlot: case Form::kStoreAttrValues: case Form::kLoadAttrOfType:
-    case Form::kLoadMethodOfType: case Form::kLoadMethodModule: case Form::kLoadMethodInstance: case Form::kLoadMethodProbe:
-    case Form::kBinaryNumber: case Form::kCompareStr: case Form::kCompareJumpStr: case Form::kCallLen: case Form::kCallListAppend:
-    case Form::kSubscrDict: case Form::kSubscrStrInt: case Form::kContainsSlot:
-      return true;
-    default: return false;
-  }
+Emitter::Method Emitter::method_of(const Inst& inst, Form form) {
+  static constexpr auto kMethods = [] {
+    std::array<Method, static_cast<size_t>(Form::kCount)> methods{};
+#define ANY(name, method) methods[static_cast<size_t>(Op::k##name)] = &Emitter::method;
+#define FORM(name, method) methods[static_cast<size_t>(Form::k##name)] = &Emitter::method;
+#include "vm/native/forms.def"
+    return methods;
+  }();
+  if (refused(&inst)) return nullptr;
+  const Method any = kMethods[inst.op];
+  return any != nullptr ? any : kMethods[static_cast<size_t>(form)];
 }
 
 Emitter::Next Emitter::instruction(int index) {
-  if (native::refused(&inst(index))) return Next::kLeave;
-  Value value;
-  switch (op(index)) {
-    case Op::kNop: return Next::kGoOn;
-    case Op::kLoadFast:
-    case Op::kLoadClosure: return load_fast(index);
-    case Op::kLoadConst:
-      value.where = Where::kConst;
-      value.object = reinterpret_cast<PyObject*>(inst(index).cache[0]);
-      value.known = PyFloat_CheckExact(value.object)   ? Known::kFloat
-                    : PyLong_CheckExact(value.object)  ? Known::kInt
-                    : PyTuple_CheckExact(value.object) ? Known::kTuple
-                                                       : Known::kBound;
-      push(value);
-      return Next::kGoOn;
-    case Op::kPushNull:
-      value.where = Where::kConst;
-      push(value);
-      return Next::kGoOn;
-    case Op::kStoreFast: return store_fast(index);
-    case Op::kPopTop:
-      drop(pop());
-      return Next::kGoOn;
-    case Op::kCopy: return copy(index);
-    case Op::kSwap: return swap(index);
-    case Op::kLoadDeref: {
-      const Gp result = gp();
-      a_.mov(rax, local(inst(index).arg));
-      a_.mov(result, qword_ptr(rax, layout::kCell));
-      a_.test(result, result);
-      a_.jz(leave());
-      take_reference(result);
-      push_reg(result);
-      return Next::kGoOn;
-    }
-    case Op::kLoadGlobal: return load_global(index);
-    case Op::kBinaryOp: return binary(index);
-    case Op::kCompareOp: return compare(index);
-    case Op::kIsOp: return is_op(index);
-    case Op::kContainsOp: return contains(index);
-    case Op::kPopJumpIfFalse: return truth_jump(index, false);
-    case Op::kPopJumpIfTrue: return truth_jump(index, true);
-    case Op::kPopJumpIfNone: return none_jump(index, true);
-    case Op::kPopJumpIfNotNone: return none_jump(index, false);
-    case Op::kJumpForward:
-      next_ = target(index);
-      return Next::kGoOn;
-    case Op::kJumpBackward:
-      if (!check_backward(index)) return Next::kLeave;
-      count_down(counter_of(index));
-      if (const Join* header = find_join(target(index))) pays_ |= header->done;
-      next_ = target(index);
-      return Next::kGoOn;
-    case Op::kToBool: return to_bool(index);
-    case Op::kForIter: return for_iter(index);
-    case Op::kStoreDeref: return store_deref(index);
-    case Op::kUnaryNegative: return negative(index);
-    case Op::kCall: return call_builtin(index);
-    case Op::kBinarySubscr: return subscript(index);
-    case Op::kStoreSubscr: return store_subscript(index);
-    case Op::kUnpackSequence: return unpack(index);
-    case Op::kLoadAttr: return load_attr(index);
-    case Op::kLoadMethod: return load_method(index);
-    case Op::kStoreAttr: return store_attr(index);
-    default: return Next::kLeave;
-  }
+  const Method method = method_of(inst(index), form(index));
+  return method != nullptr ? (this->*method)(index) : Next::kLeave;
 }
 
+Emitter::Next Emitter::nop(int) { return Next::kGoOn; }
+
 // ---- locals and the stack
+
+Emitter::Next Emitter::load_const(int index) {
+  Value value;
+  value.where = Where::kConst;
+  value.object = reinterpret_cast<PyObject*>(inst(index).cache[0]);
+  value.known = PyFloat_CheckExact(value.object)   ? Known::kFloat
+                : PyLong_CheckExact(value.object)  ? Known::kInt
+                : PyTuple_CheckExact(value.object) ? Known::kTuple
+                                                   : Known::kBound;
+  push(value);
+  return Next::kGoOn;
+}
+
+Emitter::Next Emitter::push_null(int) {
+  Value value;
+  value.where = Where::kConst;
+  push(value);
+  return Next::kGoOn;
+}
+
+Emitter::Next Emitter::pop_top(int) {
+  drop(pop());
+  return Next::kGoOn;
+}
+
+Emitter::Next Emitter::load_deref(int index) {
+  const Gp result = gp();
+  a_.mov(rax, local(inst(index).arg));
+  a_.mov(result, qword_ptr(rax, layout::kCell));
+  a_.test(result, result);
+  a_.jz(leave());
+  take_reference(result);
+  push_reg(result);
+  return Next::kGoOn;
+}
 
 Emitter::Next Emitter::load_fast(int index) {
   const int number = inst(index).arg;
@@ -267,9 +226,7 @@ Emitter::Next Emitter::swap(int index) {
 
 Emitter::Next Emitter::load_global(int index) {
   const Inst& site = inst(index);
-  const Form form = forms_[static_cast<size_t>(index)].form;
-  if (form != Form::kLoadGlobalModule && form != Form::kLoadGlobalBuiltin) return Next::kLeave;
-  const bool is_builtin = form == Form::kLoadGlobalBuiltin;
+  const bool is_builtin = form(index) == Form::kLoadGlobalBuiltin;
   const auto version_of = [](PyObject* dict) {
     return PyDict_CheckExact(dict) ? reinterpret_cast<PyDictObject*>(dict)->ma_keys->dk_version : 0;
   };
@@ -304,35 +261,26 @@ Emitter::Next Emitter::load_global(int index) {
 
 // ---- arithmetic
 
-Emitter::Next Emitter::binary(int index) {
-  const Form form = forms_[static_cast<size_t>(index)].form;
+Emitter::Next Emitter::binary_float(int index) {
   Value right = pop(), left = pop();
-  switch (form) {
-    case Form::kAddFloat: case Form::kSubFloat: case Form::kMulFloat: case Form::kDivFloat: {
-      if (!may_be(left, Known::kFloat) || !may_be(right, Known::kFloat)) return Next::kLeave;
-      const Xmm a = float_of(left), b = float_of(right), result = xmm();
-      if (form == Form::kDivFloat) {
-        a_.xorpd(xmm15, xmm15);
-        a_.ucomisd(b, xmm15);
-        a_.je(leave());  // and not a number
-      }
-      a_.movapd(result, a);
-      if (form == Form::kAddFloat) a_.addsd(result, b);
-      if (form == Form::kSubFloat) a_.subsd(result, b);
-      if (form == Form::kMulFloat) a_.mulsd(result, b);
-      if (form == Form::kDivFloat) a_.divsd(result, b);
-      used(left, a);
-      used(right, b);
-      push_float(result);
-      return Next::kGoOn;
-    }
-    case Form::kAddInt: case Form::kSubInt: case Form::kMulInt: case Form::kAndInt: case Form::kOrInt: case Form::kXorInt:
-    case Form::kLshiftInt: case Form::kRshiftInt: case Form::kModInt: case Form::kFloorDivInt:
-      if (!may_be(left, Known::kInt) || !may_be(right, Known::kInt)) return Next::kLeave;
-      return binary_int(form, left, right);
-    case Form::kBinaryNumber: return binary_number(inst(index).arg % NB_INPLACE_ADD, left, right);
-    default: return Next::kLeave;
+  if (!may_be(left, Known::kFloat) || !may_be(right, Known::kFloat)) return Next::kLeave;
+  const Xmm a = float_of(left), b = float_of(right), result = xmm();
+  if (form(index) == Form::kDivFloat) {
+    a_.xorpd(xmm15, xmm15);
+    a_.ucomisd(b, xmm15);
+    a_.je(leave());  // and not a number
   }
+  a_.movapd(result, a);
+  switch (form(index)) {
+    case Form::kAddFloat: a_.addsd(result, b); break;
+    case Form::kSubFloat: a_.subsd(result, b); break;
+    case Form::kMulFloat: a_.mulsd(result, b); break;
+    default: a_.divsd(result, b);
+  }
+  used(left, a);
+  used(right, b);
+  push_float(result);
+  return Next::kGoOn;
 }
 
 // The value of an exact float or one-digit int as a float. `other`: what must be a float where this is an int, or nullptr.
@@ -373,7 +321,9 @@ Xmm Emitter::number_of(Value& value, const Value* other) {
 }
 
 // Floats and ints mixed; of two ints only quotients are floats.
-Emitter::Next Emitter::binary_number(int operation, Value& left, Value& right) {
+Emitter::Next Emitter::binary_number(int index) {
+  const int operation = inst(index).arg % NB_INPLACE_ADD;
+  Value right = pop(), left = pop();
   const auto fits = [](const Value& value) { return may_be(value, Known::kFloat) || may_be(value, Known::kInt); };
   if (!fits(left) || !fits(right)) return Next::kLeave;
   if (left.known == Known::kInt && right.known == Known::kInt && operation != NB_TRUE_DIVIDE) return Next::kLeave;
@@ -427,7 +377,10 @@ Emitter::Next Emitter::negative(int index) {
   return Next::kGoOn;
 }
 
-Emitter::Next Emitter::binary_int(Form form, Value& left, Value& right) {
+Emitter::Next Emitter::binary_int(int index) {
+  const Form form = this->form(index);
+  Value right = pop(), left = pop();
+  if (!may_be(left, Known::kInt) || !may_be(right, Known::kInt)) return Next::kLeave;
   const Gp a = int_of(left);
   int64_t constant = 0;
   const bool has_constant = (form == Form::kAddInt || form == Form::kSubInt || form == Form::kAndInt) && fits_int32(right, &constant);
@@ -523,32 +476,31 @@ void Emitter::decide(CondCode code, int jump) {
   push_reg(result, Known::kBound);
 }
 
-Emitter::Next Emitter::compare(int index) {
-  const Form form = forms_[static_cast<size_t>(index)].form;
-  const int comparison = inst(index).arg, jump = jump_behind(index);
-  const bool is_int = form == Form::kCompareInt || form == Form::kCompareJumpInt;
-  const bool is_str = form == Form::kCompareStr || form == Form::kCompareJumpStr;
-  if (!is_int && !is_str && form != Form::kCompareFloat && form != Form::kCompareJumpFloat) return Next::kLeave;
+Emitter::Next Emitter::compare_ints(int index) {
+  const int jump = jump_behind(index);
   if (jump >= 0 && !check_backward(jump)) return Next::kLeave;
-  if (is_str) return compare_strings(comparison, jump);
   Value right = pop(), left = pop();
-  const Known wanted = is_int ? Known::kInt : Known::kFloat;
-  if (!may_be(left, wanted) || !may_be(right, wanted)) return Next::kLeave;
-  if (is_int) {
-    const Gp a = int_of(left);
-    int64_t constant;
-    const bool has_constant = fits_int32(right, &constant);
-    const Gp b = has_constant ? Gp(rcx) : int_of(right);
-    release(left);
-    if (!has_constant) release(right);
-    has_constant ? a_.cmp(a, constant) : a_.cmp(a, b);
-    give_back(a);
-    if (!has_constant) give_back(b);
-    give_back(left);
-    give_back(right);
-    decide(condition(comparison), jump);
-    return Next::kGoOn;
-  }
+  if (!may_be(left, Known::kInt) || !may_be(right, Known::kInt)) return Next::kLeave;
+  const Gp a = int_of(left);
+  int64_t constant;
+  const bool has_constant = fits_int32(right, &constant);
+  const Gp b = has_constant ? Gp(rcx) : int_of(right);
+  release(left);
+  if (!has_constant) release(right);
+  has_constant ? a_.cmp(a, constant) : a_.cmp(a, b);
+  give_back(a);
+  if (!has_constant) give_back(b);
+  give_back(left);
+  give_back(right);
+  decide(condition(inst(index).arg), jump);
+  return Next::kGoOn;
+}
+
+Emitter::Next Emitter::compare_floats(int index) {
+  const int comparison = inst(index).arg, jump = jump_behind(index);
+  if (jump >= 0 && !check_backward(jump)) return Next::kLeave;
+  Value right = pop(), left = pop();
+  if (!may_be(left, Known::kFloat) || !may_be(right, Known::kFloat)) return Next::kLeave;
   const Xmm a = float_of(left), b = float_of(right);
   release(left);
   release(right);
@@ -577,7 +529,9 @@ Emitter::Next Emitter::compare(int index) {
   return Next::kGoOn;
 }
 
-Emitter::Next Emitter::compare_strings(int comparison, int jump) {
+Emitter::Next Emitter::compare_strings(int index) {
+  const int comparison = inst(index).arg, jump = jump_behind(index);
+  if (jump >= 0 && !check_backward(jump)) return Next::kLeave;
   Value right = pop(), left = pop();
   for (const Value& value : {left, right}) {
     if (!is_object(value)) return Next::kLeave;
@@ -618,7 +572,8 @@ Emitter::Next Emitter::is_op(int index) {
   return Next::kGoOn;
 }
 
-Emitter::Next Emitter::truth_jump(int index, bool wanted) {
+Emitter::Next Emitter::truth_jump(int index) {
+  const bool wanted = op(index) == Op::kPopJumpIfTrue;
   if (!check_backward(index)) return Next::kLeave;
   const Value value = pop();
   if (value.where == Where::kFloat || (value.where == Where::kConst && value.object == nullptr)) return Next::kLeave;
@@ -662,10 +617,11 @@ Emitter::Next Emitter::to_bool(int index) {
   if (jump >= code_->inst_count || joins_[static_cast<size_t>(jump)] != 0 || refused(&inst(jump))) return Next::kLeave;
   if (op(jump) != Op::kPopJumpIfFalse && op(jump) != Op::kPopJumpIfTrue) return Next::kLeave;
   next_ = jump + 1;
-  return truth_jump(jump, op(jump) == Op::kPopJumpIfTrue);
+  return truth_jump(jump);
 }
 
-Emitter::Next Emitter::none_jump(int index, bool wanted) {
+Emitter::Next Emitter::none_jump(int index) {
+  const bool wanted = op(index) == Op::kPopJumpIfNone;
   if (!check_backward(index)) return Next::kLeave;
   const Value value = pop();
   if (is_unboxed(value)) return Next::kLeave;
@@ -679,39 +635,53 @@ Emitter::Next Emitter::none_jump(int index, bool wanted) {
   return Next::kGoOn;
 }
 
+Emitter::Next Emitter::jump_forward(int index) {
+  next_ = target(index);
+  return Next::kGoOn;
+}
+
 // ---- loops
 
-Emitter::Next Emitter::for_iter(int index) {
-  const Form form = forms_[static_cast<size_t>(index)].form;
+Emitter::Next Emitter::jump_backward(int index) {
+  if (!check_backward(index)) return Next::kLeave;
+  count_down(counter_of(index));
+  if (const Join* header = find_join(target(index))) pays_ |= header->done;
+  next_ = target(index);
+  return Next::kGoOn;
+}
+
+Emitter::Next Emitter::for_range(int) {
   const Value iterator = top(1);
   if (is_unboxed(iterator)) return Next::kLeave;
-  if (form == Form::kForIterRange) {
-    object(rax, iterator);
-    check_exact(rax, g_range_iterator, fail());
-    const Gp item = gp();
-    [&](auto* layout_of_iterator) {
-      using Range = std::remove_pointer_t<decltype(layout_of_iterator)>;
-      if constexpr (requires(Range r) { r.index; }) {
-        a_.mov(item, qword_ptr(rax, offsetof(Range, index)));
-        a_.cmp(item, qword_ptr(rax, offsetof(Range, len)));
-        a_.jge(leave());
-        a_.imul(item, qword_ptr(rax, offsetof(Range, step)));
-        a_.add(item, qword_ptr(rax, offsetof(Range, start)));
-        a_.inc(qword_ptr(rax, offsetof(Range, index)));
-      } else {
-        a_.cmp(qword_ptr(rax, offsetof(Range, len)), 0);
-        a_.jle(leave());
-        a_.mov(item, qword_ptr(rax, offsetof(Range, start)));
-        a_.mov(rcx, qword_ptr(rax, offsetof(Range, step)));
-        a_.add(qword_ptr(rax, offsetof(Range, start)), rcx);
-        a_.dec(qword_ptr(rax, offsetof(Range, len)));
-      }
-    }(static_cast<cpython::RangeIterator*>(nullptr));
-    push_int(item);
-    return Next::kGoOn;
-  }
-  if (form != Form::kForIterList && form != Form::kForIterTuple) return Next::kLeave;
-  const bool is_list = form == Form::kForIterList;
+  object(rax, iterator);
+  check_exact(rax, g_range_iterator, fail());
+  const Gp item = gp();
+  [&](auto* layout_of_iterator) {
+    using Range = std::remove_pointer_t<decltype(layout_of_iterator)>;
+    if constexpr (requires(Range r) { r.index; }) {
+      a_.mov(item, qword_ptr(rax, offsetof(Range, index)));
+      a_.cmp(item, qword_ptr(rax, offsetof(Range, len)));
+      a_.jge(leave());
+      a_.imul(item, qword_ptr(rax, offsetof(Range, step)));
+      a_.add(item, qword_ptr(rax, offsetof(Range, start)));
+      a_.inc(qword_ptr(rax, offsetof(Range, index)));
+    } else {
+      a_.cmp(qword_ptr(rax, offsetof(Range, len)), 0);
+      a_.jle(leave());
+      a_.mov(item, qword_ptr(rax, offsetof(Range, start)));
+      a_.mov(rcx, qword_ptr(rax, offsetof(Range, step)));
+      a_.add(qword_ptr(rax, offsetof(Range, start)), rcx);
+      a_.dec(qword_ptr(rax, offsetof(Range, len)));
+    }
+  }(static_cast<cpython::RangeIterator*>(nullptr));
+  push_int(item);
+  return Next::kGoOn;
+}
+
+Emitter::Next Emitter::for_sequence(int index) {
+  const Value iterator = top(1);
+  if (is_unboxed(iterator)) return Next::kLeave;
+  const bool is_list = form(index) == Form::kForIterList;
   object(rax, iterator);
   check_exact(rax, is_list ? g_list_iterator : g_tuple_iterator, fail());
   a_.mov(rdx, qword_ptr(rax, offsetof(ListIterator, sequence)));

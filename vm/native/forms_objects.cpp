@@ -80,16 +80,12 @@ void Emitter::index_within(const Gp& number, const Label& outside) {
 }
 
 Emitter::Next Emitter::subscript(int index) {
-  const Form form = forms_[static_cast<size_t>(index)].form;
-  if (form == Form::kSubscrDict) return subscript_dict();
-  if (form == Form::kSubscrStrInt) return subscript_str();
-  if (form != Form::kSubscrListInt && form != Form::kSubscrTupleInt) return Next::kLeave;
   Value key = pop(), container = pop();
   if (!may_be(key, Known::kInt) || !may_be(container, Known::kList)) return Next::kLeave;
   const Gp number = int_of(key);
   object(rax, container);
   Label is_tuple = a_.newLabel(), done = a_.newLabel();
-  const bool tuple_only = form == Form::kSubscrTupleInt || container.known == Known::kTuple;
+  const bool tuple_only = form(index) == Form::kSubscrTupleInt || container.known == Known::kTuple;
   check_type(rax, container, tuple_only ? Known::kTuple : Known::kList, tuple_only ? &PyTuple_Type : &PyList_Type,
              tuple_only ? fail() : is_tuple);
   const Gp result = gp();
@@ -120,7 +116,7 @@ Emitter::Next Emitter::subscript(int index) {
   return Next::kGoOn;
 }
 
-Emitter::Next Emitter::subscript_str() {
+Emitter::Next Emitter::subscript_str(int) {
   Value key = pop(), container = pop();
   if (!may_be(key, Known::kInt) || !is_object(container)) return Next::kLeave;
   const Gp number = int_of(key);
@@ -143,7 +139,6 @@ Emitter::Next Emitter::subscript_str() {
 Emitter::Next Emitter::contains(int index) {
   const int jump = jump_behind(index);
   if (jump >= 0 && !check_backward(jump)) return Next::kLeave;
-  if (forms_[static_cast<size_t>(index)].form != Form::kContainsSlot) return Next::kLeave;
   const Value container = pop(), item = pop();
   if (!is_object(item) || !is_object(container)) return Next::kLeave;
   const Gp answer = gp();
@@ -164,7 +159,7 @@ Emitter::Next Emitter::contains(int index) {
   return Next::kGoOn;
 }
 
-Emitter::Next Emitter::subscript_dict() {
+Emitter::Next Emitter::subscript_dict(int) {
   Value key = pop(), container = pop();
   if (!is_object(key) || !is_object(container)) return Next::kLeave;
   object(rax, container);
@@ -223,8 +218,7 @@ void Emitter::replace(const Mem& place, const Value& value, Known before) {
   a_.bind(done);
 }
 
-Emitter::Next Emitter::store_subscript(int index) {
-  if (forms_[static_cast<size_t>(index)].form != Form::kStoreSubscrListInt) return Next::kLeave;
+Emitter::Next Emitter::store_subscript(int) {
   Value key = pop(), container = pop(), value = pop();
   if (!may_be(key, Known::kInt) || !may_be(container, Known::kList)) return Next::kLeave;
   const Gp number = int_of(key);
@@ -243,10 +237,8 @@ Emitter::Next Emitter::store_subscript(int index) {
 }
 
 Emitter::Next Emitter::unpack(int index) {
-  const Form form = forms_[static_cast<size_t>(index)].form;
   const int count = inst(index).arg;
-  if (form != Form::kUnpackTwoTuple && form != Form::kUnpackTuple && form != Form::kUnpackList) return Next::kLeave;
-  const bool is_list = form == Form::kUnpackList;
+  const bool is_list = form(index) == Form::kUnpackList;
   const Value sequence = pop();
   if (!may_be(sequence, is_list ? Known::kList : Known::kTuple)) return Next::kLeave;
   object(rax, sequence);
@@ -512,29 +504,30 @@ Emitter::Next Emitter::store_deref(int index) {
 
 // ---- builtins that run nothing: len of builtin containers, append to a list with room
 
-Emitter::Next Emitter::call_builtin(int index) {
-  const Form form = forms_[static_cast<size_t>(index)].form;
-  if ((form != Form::kCallLen && form != Form::kCallListAppend) || inst(index).arg != 1) return Next::kLeave;
+Emitter::Next Emitter::call_len(int index) {
+  if (inst(index).arg != 1) return Next::kLeave;
   const Value argument = pop(), upper = pop(), lower = pop();
-  const auto is_null = [](const Value& value) { return value.where == Where::kConst && value.object == nullptr; };
-  if (form == Form::kCallLen) {
-    const Value& callable = cpython::kLoneCallable == 1 ? upper : lower;
-    if (!is_null(cpython::kLoneCallable == 1 ? lower : upper) || !is_object(callable) || !is_object(argument)) return Next::kLeave;
-    object(rax, callable);
-    pointer(rcx, g_len);
-    a_.cmp(rax, rcx);
-    a_.jne(fail());
-    object(rax, argument);
-    call(reinterpret_cast<const void*>(&length_of), model_.gps, model_.xmms, [&](int) { a_.mov(rdi, rax); });
-    a_.test(rax, rax);
-    a_.js(fail());
-    const Gp length = gp();
-    a_.mov(length, rax);
-    drop(callable);
-    drop(argument);
-    push_int(length);
-    return Next::kGoOn;
-  }
+  const Value &callable = cpython::kLoneCallable == 1 ? upper : lower, &null = cpython::kLoneCallable == 1 ? lower : upper;
+  if (null.where != Where::kConst || null.object != nullptr || !is_object(callable) || !is_object(argument)) return Next::kLeave;
+  object(rax, callable);
+  pointer(rcx, g_len);
+  a_.cmp(rax, rcx);
+  a_.jne(fail());
+  object(rax, argument);
+  call(reinterpret_cast<const void*>(&length_of), model_.gps, model_.xmms, [&](int) { a_.mov(rdi, rax); });
+  a_.test(rax, rax);
+  a_.js(fail());
+  const Gp length = gp();
+  a_.mov(length, rax);
+  drop(callable);
+  drop(argument);
+  push_int(length);
+  return Next::kGoOn;
+}
+
+Emitter::Next Emitter::call_list_append(int index) {
+  if (inst(index).arg != 1) return Next::kLeave;
+  const Value argument = pop(), upper = pop(), lower = pop();
   if (!is_object(lower) || !is_object(upper) || next_ >= code_->inst_count || op(next_) != Op::kPopTop || joins_[static_cast<size_t>(next_)] != 0) {
     return Next::kLeave;
   }
