@@ -40,25 +40,6 @@ void give_to_frame_object(PyThreadState* tstate, PyFrameObject* object, Frame* f
   if (!_PyObject_GC_IS_TRACKED(reinterpret_cast<PyObject*>(object))) _PyObject_GC_TRACK(reinterpret_cast<PyObject*>(object));
 }
 
-PyObject* origin_of(Frame* caller, int depth) {
-  int count = 0;
-  for (Frame* frame = caller; frame != nullptr && count < depth; frame = frame->previous) ++count;
-  PyObject* origin = PyTuple_New(count);
-  if (origin == nullptr) return nullptr;
-  Frame* frame = caller;
-  for (int i = 0; i < count; ++i, frame = frame->previous) {
-    PyCodeObject* code = frame->f_code;
-    const int line = PyCode_Addr2Line(code, _PyInterpreterFrame_LASTI(frame) * static_cast<int>(sizeof(_Py_CODEUNIT)));
-    PyObject* row = Py_BuildValue("OiO", code->co_filename, line, code->co_name);
-    if (row == nullptr) {
-      Py_DECREF(origin);
-      return nullptr;
-    }
-    PyTuple_SET_ITEM(origin, i, row);
-  }
-  return origin;
-}
-
 }  // namespace
 
 void clear_frame(PyThreadState* tstate, Frame* frame) {
@@ -104,36 +85,6 @@ bool handle_pending(PyThreadState* tstate) {
     return false;
   }
   return true;
-}
-
-PyObject* make_generator(PyThreadState* tstate, Frame* frame) {
-  PyFunctionObject* function = frame->f_func;
-  auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
-  const int kind = code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
-  PyTypeObject* type = kind == CO_GENERATOR ? &PyGen_Type : kind == CO_COROUTINE ? &PyCoro_Type : &PyAsyncGen_Type;
-  auto* generator = reinterpret_cast<PyGenObject*>(_PyObject_GC_NewVar(type, code->co_nlocalsplus + code->co_stacksize));
-  if (generator == nullptr) return nullptr;
-  generator->gi_frame_state = FRAME_CLEARED;
-  generator->gi_code = reinterpret_cast<PyCodeObject*>(Py_NewRef(code));
-  generator->gi_weakreflist = nullptr;
-  generator->gi_exc_state.exc_value = nullptr;
-  generator->gi_exc_state.previous_item = nullptr;
-  generator->gi_name = Py_NewRef(function->func_name);
-  generator->gi_qualname = Py_NewRef(function->func_qualname);
-  generator->gi_origin_or_finalizer = nullptr;
-  generator->gi_hooks_inited = 0;
-  generator->gi_closed = 0;
-  generator->gi_running_async = 0;
-  _PyObject_GC_TRACK(reinterpret_cast<PyObject*>(generator));
-  if (kind == CO_COROUTINE && tstate->coroutine_origin_tracking_depth != 0) {
-    PyObject* origin = origin_of(frame->previous, tstate->coroutine_origin_tracking_depth);
-    if (origin == nullptr) {
-      Py_DECREF(generator);
-      return nullptr;
-    }
-    generator->gi_origin_or_finalizer = origin;
-  }
-  return with_frame(generator, frame);
 }
 
 PyCodeObject* code_of_generator(PyGenObject* generator) { return generator->gi_code; }

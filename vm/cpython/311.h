@@ -38,6 +38,8 @@ inline void runs_at(Frame* frame, uint16_t* unit) { frame->prev_instr = unit; }
 inline void stands_before(Frame* frame, uint16_t* unit) { frame->prev_instr = unit - 1; }
 inline int next_unit(const Frame* frame) { return static_cast<int>(frame->prev_instr - code_units(frame->f_code)) + 1; }
 inline int last_unit(const Frame* frame) { return static_cast<int>(frame->prev_instr - code_units(frame->f_code)); }
+inline Frame* complete_frame(Frame* frame) { return frame; }  // the first from it on that has begun
+inline void keep_code(PyGenObject* generator, PyCodeObject* code) { generator->gi_code = reinterpret_cast<PyCodeObject*>(Py_NewRef(code)); }
 
 // Takes both references.
 inline void init_frame(Frame* frame, PyFunctionObject* function, PyCodeObject* code) {

@@ -45,6 +45,8 @@ inline void runs_at(Frame* frame, uint16_t* unit) { frame->prev_instr = reinterp
 inline void stands_before(Frame* frame, uint16_t* unit) { frame->prev_instr = reinterpret_cast<_Py_CODEUNIT*>(unit) - 1; }
 inline int last_unit(const Frame* frame) { return static_cast<int>(frame->prev_instr - _PyCode_CODE(frame->f_code)); }
 inline int next_unit(const Frame* frame) { return last_unit(frame) + 1; }
+inline Frame* complete_frame(Frame* frame) { return _PyFrame_GetFirstComplete(frame); }  // the first from it on that has begun
+inline void keep_code(PyGenObject*, PyCodeObject*) {}  // its frame does
 
 // Takes both references.
 inline void init_frame(Frame* frame, PyFunctionObject* function, PyCodeObject* code) {
