@@ -136,11 +136,20 @@ bool read_steps(PyCodeObject* code, bool loose_names) {
   return true;
 }
 
+// The counter of the loop whose header begins at that unit, or nullptr.
+HotCounter* find_counter(Code* decoded, int header) {
+  for (int i = 1; i < decoded->counter_count; ++i) {
+    if (decoded->counters[i].unit == header) return &decoded->counters[i];
+  }
+  return nullptr;
+}
+
 // From the code's steps.
 void fill(Code* decoded, Inst* insts, bool plain) {
   PyCodeObject* code = decoded->code;
+  Inst* next = insts;
   for (const Step& step : g_steps) {
-    Inst& inst = *(insts + (&step - g_steps.data()));
+    Inst& inst = *next++;
     const Op op = step.op;
     inst.handler = g_labels[plain ? static_cast<int>(Form::kCount) : static_cast<int>(op)];
     inst.position = cpython::code_units(code) + step.unit;
@@ -154,9 +163,7 @@ void fill(Code* decoded, Inst* insts, bool plain) {
       inst.cache[0] = reinterpret_cast<uint64_t>(insts + decoded->unit_to_index[step.target]);
       if (counts(step)) {
         const int header = decoded->start_unit[decoded->unit_to_index[step.target]];
-        for (int i = 1; i < decoded->counter_count; ++i) {
-          if (decoded->counters[i].unit == header) inst.cache[1] = reinterpret_cast<uint64_t>(&decoded->counters[i]);
-        }
+        inst.cache[1] = reinterpret_cast<uint64_t>(find_counter(decoded, header));
       }
     } else if (op == Op::kResume && (step.arg & 3) == 0) {
       inst.cache[1] = reinterpret_cast<uint64_t>(&decoded->counters[0]);
@@ -189,6 +196,7 @@ void fuse(Inst* insts, int count) {
   for (int i = 0; i + 1 < count;) {
     int length = 1;
     if (!can_begin_fused(static_cast<Op>(insts[i].op))) {
+      // most are none of these
     } else if (is(i, Op::kResume)) {
       if (delegates(i)) set_form(&insts[i], Form::kResumeSend), length = 2;
     } else if (is(i, Op::kLoadFast) && is(i + 1, Op::kLoadFast) && is(i + 2, Op::kBinaryOp)) {
@@ -281,13 +289,7 @@ Code* decode(PyCodeObject* code) {
   for (const Step& step : g_steps) {
     if (!counts(step)) continue;
     const int header = decoded->start_unit[decoded->unit_to_index[step.target]];
-    const auto known = [&] {
-      for (int i = 1; i < decoded->counter_count; ++i) {
-        if (decoded->counters[i].unit == header) return true;
-      }
-      return false;
-    };
-    if (!known()) decoded->counters[decoded->counter_count++] = {0, g_loop_limit, nullptr, {nullptr, nullptr}, code, header, native::g_settings.loops, false};
+    if (find_counter(decoded, header) == nullptr) decoded->counters[decoded->counter_count++] = {0, g_loop_limit, nullptr, {nullptr, nullptr}, code, header, native::g_settings.loops, false};
   }
   for (int i = 0; i < decoded->counter_count; ++i) decoded->counters[i].count = counter_start(decoded->counters[i]);
 
@@ -339,9 +341,7 @@ bool make_plain(Code* code) {
 HotCounter* counter_of_header(const Inst* header, PyCodeObject* code) {
   Code* decoded = find_code(code);
   const int unit = decoded->start_unit[header - decoded->fast];
-  int i = 1;  // there is one: it was watched
-  while (decoded->counters[i].unit != unit) ++i;
-  return &decoded->counters[i];
+  return find_counter(decoded, unit);  // there is one: it was watched
 }
 
 void watch_header(HotCounter& counter, bool watched) {

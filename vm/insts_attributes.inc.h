@@ -567,10 +567,7 @@ INST(SubscrStrInt) {
   PyObject *str = SECOND, *key = TOP;
   if (unlikely(!PyUnicode_CheckExact(str) || !PyLong_CheckExact(key) || !cpython::is_compact_int(key))) MISS(BinarySubscr);
   PyObject* value = str_item(str, cpython::compact_int(key));
-  if (unlikely(value == nullptr)) {
-    PyErr_Clear();
-    goto generic_BinarySubscr;
-  }
+  if (unlikely(value == nullptr)) goto generic_BinarySubscr;
   --sp;
   TOP = value;
   DROP(key);

@@ -341,7 +341,9 @@ PyObject* str_item(PyObject* str, Py_ssize_t index) {
   const Py_ssize_t length = PyUnicode_GET_LENGTH(str);
   if (index < 0) index += length;
   if (static_cast<size_t>(index) >= static_cast<size_t>(length)) return nullptr;
-  return PyUnicode_FromOrdinal(static_cast<int>(PyUnicode_READ_CHAR(str, index)));
+  PyObject* item = PyUnicode_FromOrdinal(static_cast<int>(PyUnicode_READ_CHAR(str, index)));
+  if (item == nullptr) PyErr_Clear();
+  return item;
 }
 
 int contains_quietly(PyObject* container, PyObject* item) {
@@ -353,8 +355,7 @@ int contains_quietly(PyObject* container, PyObject* item) {
   }
   const Py_hash_t hash = cpython::str_hash(item);
   if (PyAnySet_CheckExact(container)) return cpython::set_has_str(container, item, hash);
-  if (!PyDict_CheckExact(container) || reinterpret_cast<PyDictObject*>(container)->ma_keys->dk_kind == DICT_KEYS_GENERAL) return -1;
-  return cpython::dict_get(container, item, hash) != nullptr;
+  return is_quiet_lookup(container, item) ? cpython::dict_get(container, item, hash) != nullptr : -1;
 }
 
 void fix_extend_error(PyObject* iterable) {

@@ -35,8 +35,13 @@ void raise_name_error(PyObject* name);                          // name '...' is
 [[nodiscard]] PyObject* convert_value(PyObject* value, int conversion);  // takes value
 [[nodiscard]] bool print_expression(PyThreadState* tstate, PyObject* value);
 
-// One character of an exact str, counted from its end where the index is negative; nullptr without an exception outside of it.
+// One character of an exact str, counted from its end where the index is negative; nullptr without an exception outside of it or
+// where there is no memory.
 [[nodiscard]] PyObject* str_item(PyObject* str, Py_ssize_t index);
+// Is it a look-up of an exact str in a dict that has only such keys: it runs no Python code and cannot fail.
+inline bool is_quiet_lookup(PyObject* dict, PyObject* key) {
+  return PyDict_CheckExact(dict) && PyUnicode_CheckExact(key) && reinterpret_cast<PyDictObject*>(dict)->ma_keys->dk_kind != DICT_KEYS_GENERAL;
+}
 // `item in container` where that runs no Python code and cannot fail: 1 or 0, else -1 without an exception.
 int contains_quietly(PyObject* container, PyObject* item);
 

@@ -98,7 +98,6 @@ class Entry {
   _PyCFrame* previous_;
 };
 
-
 class Breaker {
  public:
   Breaker(PyThreadState* tstate, const Entry& entry) : word_(eval_breaker_word(tstate)), use_tracing_(entry.use_tracing()) {}
@@ -154,6 +153,7 @@ inline void set_one_digit(PyLongObject* number, digit magnitude, bool negative) 
 }
 
 inline bool allocations_are_traced() { return _Py_tracemalloc_config.tracing != 0; }
+
 struct RangeIterator {
   PyObject_HEAD
   long index, start, step, len;

@@ -92,7 +92,6 @@ class Entry {
   _PyCFrame* previous_;
 };
 
-
 inline uint64_t monitoring_version(const PyThreadState* tstate) { return tstate->interp->monitoring_version; }
 inline bool traced(PyThreadState* tstate) {
   return monitoring_version(tstate) != g_quiet_version && look_for_tools(tstate);
@@ -125,6 +124,7 @@ inline constexpr int kLoneCallable = 1;  // the slot of a callable without self
 // ---- objects
 
 inline bool allocations_are_traced() { return _PyRuntime.tracemalloc.config.tracing != 0; }
+
 // Inline values of an instance, nullptr when it has none; and its managed dict or nullptr. It has one or the other.
 inline PyDictValues* inline_values(PyObject* object) {
   const PyDictOrValues either = *_PyObject_DictOrValuesPointer(object);

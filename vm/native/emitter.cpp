@@ -244,6 +244,14 @@ void Emitter::end(const Model& model, int index, bool miss) {
 
 Mem Emitter::slot(int depth) const { return qword_ptr(rsi, depth * 8); }
 Mem Emitter::local(int index) const { return qword_ptr(rdi, index * 8); }
+void Emitter::call_with(const void* function, const Value& first, const Value& second) {
+  object(rax, first);
+  object(rdx, second);
+  call(function, model_.gps, model_.xmms, [&](int) {
+    a_.mov(rdi, rax);
+    a_.mov(rsi, rdx);
+  });
+}
 void Emitter::pointer(const Gp& to, const void* value) { a_.mov(to, reinterpret_cast<uint64_t>(value)); }
 
 Value Emitter::pop() {

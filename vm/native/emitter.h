@@ -132,6 +132,7 @@ class Emitter {
   void box(const Value& value, uint32_t gps, uint32_t xmms, uint16_t* position);  // rax: new object, or NULL without an exception
   // Saves the registers of the masks; `arguments` gets where the Context is from rsp. Clobbers the scratch registers.
   void call(const void* function, uint32_t gps, uint32_t xmms, const std::function<void(int)>& arguments);
+  void call_with(const void* function, const Value& first, const Value& second);  // objects; the result is in rax
   void pointer(const Gp& to, const void* value);
   Mem slot(int depth) const;
   Mem local(int index) const;
@@ -168,7 +169,8 @@ class Emitter {
   Next negative(int index);
   Xmm number_of(Value& value, const Value* other);
   int jump_behind(int index) const;
-  void decide(asmjit::x86::CondCode code, int jump);
+  bool check_decided(int index);
+  void decide(asmjit::x86::CondCode code);
 
   // --- forms_objects.cpp
   void index_within(const Gp& number, const Label& outside);

@@ -78,9 +78,7 @@ Emitter::Next Emitter::load_const(int index) {
 }
 
 Emitter::Next Emitter::push_null(int) {
-  Value value;
-  value.where = Where::kConst;
-  push(value);
+  push({.where = Where::kConst});
   return Next::kGoOn;
 }
 
@@ -461,8 +459,15 @@ int Emitter::jump_behind(int index) const {
   return at;
 }
 
+// Before an instruction that ends with decide(); false: not here.
+bool Emitter::check_decided(int index) {
+  const int jump = jump_behind(index);
+  return jump < 0 || check_backward(jump);
+}
+
 // The flags say whether it is true: the jump is decided, or True or False pushed.
-void Emitter::decide(CondCode code, int jump) {
+void Emitter::decide(CondCode code) {
+  const int jump = jump_behind(index_);
   if (jump >= 0) {
     branch(op(jump) == Op::kPopJumpIfTrue ? code : negateCond(code), jump);
     next_ = jump + 1;
@@ -477,8 +482,7 @@ void Emitter::decide(CondCode code, int jump) {
 }
 
 Emitter::Next Emitter::compare_ints(int index) {
-  const int jump = jump_behind(index);
-  if (jump >= 0 && !check_backward(jump)) return Next::kLeave;
+  if (!check_decided(index)) return Next::kLeave;
   Value right = pop(), left = pop();
   if (!may_be(left, Known::kInt) || !may_be(right, Known::kInt)) return Next::kLeave;
   const Gp a = int_of(left);
@@ -492,13 +496,13 @@ Emitter::Next Emitter::compare_ints(int index) {
   if (!has_constant) give_back(b);
   give_back(left);
   give_back(right);
-  decide(condition(inst(index).arg), jump);
+  decide(condition(inst(index).arg));
   return Next::kGoOn;
 }
 
 Emitter::Next Emitter::compare_floats(int index) {
-  const int comparison = inst(index).arg, jump = jump_behind(index);
-  if (jump >= 0 && !check_backward(jump)) return Next::kLeave;
+  const int comparison = inst(index).arg;
+  if (!check_decided(index)) return Next::kLeave;
   Value right = pop(), left = pop();
   if (!may_be(left, Known::kFloat) || !may_be(right, Known::kFloat)) return Next::kLeave;
   const Xmm a = float_of(left), b = float_of(right);
@@ -512,26 +516,26 @@ Emitter::Next Emitter::compare_floats(int index) {
     case Py_LT:
     case Py_LE:
       a_.ucomisd(b, a);
-      decide(comparison == Py_LT ? CondCode::kA : CondCode::kAE, jump);
+      decide(comparison == Py_LT ? CondCode::kA : CondCode::kAE);
       break;
     case Py_GT:
     case Py_GE:
       a_.ucomisd(a, b);
-      decide(comparison == Py_GT ? CondCode::kA : CondCode::kAE, jump);
+      decide(comparison == Py_GT ? CondCode::kA : CondCode::kAE);
       break;
     default:
       a_.ucomisd(a, b);
       a_.setnp(al);
       a_.sete(cl);
       a_.test(al, cl);
-      decide(comparison == Py_EQ ? CondCode::kNZ : CondCode::kZ, jump);
+      decide(comparison == Py_EQ ? CondCode::kNZ : CondCode::kZ);
   }
   return Next::kGoOn;
 }
 
 Emitter::Next Emitter::compare_strings(int index) {
-  const int comparison = inst(index).arg, jump = jump_behind(index);
-  if (jump >= 0 && !check_backward(jump)) return Next::kLeave;
+  const int comparison = inst(index).arg;
+  if (!check_decided(index)) return Next::kLeave;
   Value right = pop(), left = pop();
   for (const Value& value : {left, right}) {
     if (!is_object(value)) return Next::kLeave;
@@ -539,25 +543,19 @@ Emitter::Next Emitter::compare_strings(int index) {
     object(rax, value);
     check_exact(rax, &PyUnicode_Type, fail());
   }
+  call_with(reinterpret_cast<const void*>(&equal_strings), left, right);
   const Gp equal = gp();
-  object(rax, left);
-  object(rdx, right);
-  call(reinterpret_cast<const void*>(&equal_strings), model_.gps & ~(1u << equal.id()), model_.xmms, [&](int) {
-    a_.mov(rdi, rax);
-    a_.mov(rsi, rdx);
-  });
   a_.movzx(equal.r32(), al);
   drop(left);
   drop(right);
   a_.test(equal.r32(), equal.r32());
   give_back(equal);
-  decide(comparison == Py_EQ ? CondCode::kNZ : CondCode::kZ, jump);
+  decide(comparison == Py_EQ ? CondCode::kNZ : CondCode::kZ);
   return Next::kGoOn;
 }
 
 Emitter::Next Emitter::is_op(int index) {
-  const int jump = jump_behind(index);
-  if (jump >= 0 && !check_backward(jump)) return Next::kLeave;
+  if (!check_decided(index)) return Next::kLeave;
   const Value right = pop(), left = pop();
   if (is_unboxed(left) || is_unboxed(right)) return Next::kLeave;
   const Gp a = gp(), b = gp();
@@ -568,7 +566,7 @@ Emitter::Next Emitter::is_op(int index) {
   a_.cmp(a, b);
   give_back(a);
   give_back(b);
-  decide(inst(index).arg != 0 ? CondCode::kNE : CondCode::kE, jump);
+  decide(inst(index).arg != 0 ? CondCode::kNE : CondCode::kE);
   return Next::kGoOn;
 }
 

@@ -43,15 +43,7 @@ PyObject** stored_place(PyObject* owner, const Inst* inst) {
 }
 // A value of a dict of strings only, whose look-up runs nothing. The arguments are container and key; nullptr: a miss.
 PyObject* value_of_key(PyObject* dict, PyObject* key) {
-  if (!PyDict_CheckExact(dict) || !PyUnicode_CheckExact(key)) return nullptr;
-  if (reinterpret_cast<PyDictObject*>(dict)->ma_keys->dk_kind == DICT_KEYS_GENERAL) return nullptr;
-  return Py_XNewRef(cpython::dict_get(dict, key, cpython::str_hash(key)));
-}
-// nullptr: outside of the str, which the interpreter is to say.
-PyObject* character_at(PyObject* str, Py_ssize_t index) {
-  PyObject* item = str_item(str, index);
-  if (item == nullptr) PyErr_Clear();
-  return item;
+  return is_quiet_lookup(dict, key) ? Py_XNewRef(cpython::dict_get(dict, key, cpython::str_hash(key))) : nullptr;
 }
 // -1: not a builtin.
 Py_ssize_t length_of(PyObject* object) {
@@ -123,7 +115,7 @@ Emitter::Next Emitter::subscript_str(int) {
   object(rax, container);
   check_exact(rax, &PyUnicode_Type, fail());
   const Gp result = gp();
-  call(reinterpret_cast<const void*>(&character_at), model_.gps & ~(1u << result.id()), model_.xmms, [&](int) {
+  call(reinterpret_cast<const void*>(&str_item), model_.gps & ~(1u << result.id()), model_.xmms, [&](int) {
     a_.mov(rsi, number);
     a_.mov(rdi, rax);
   });
@@ -137,17 +129,11 @@ Emitter::Next Emitter::subscript_str(int) {
 }
 
 Emitter::Next Emitter::contains(int index) {
-  const int jump = jump_behind(index);
-  if (jump >= 0 && !check_backward(jump)) return Next::kLeave;
+  if (!check_decided(index)) return Next::kLeave;
   const Value container = pop(), item = pop();
   if (!is_object(item) || !is_object(container)) return Next::kLeave;
+  call_with(reinterpret_cast<const void*>(&contains_quietly), container, item);
   const Gp answer = gp();
-  object(rax, container);
-  object(rdx, item);
-  call(reinterpret_cast<const void*>(&contains_quietly), model_.gps & ~(1u << answer.id()), model_.xmms, [&](int) {
-    a_.mov(rdi, rax);
-    a_.mov(rsi, rdx);
-  });
   a_.mov(answer.r32(), eax);
   a_.test(eax, eax);
   a_.js(fail());
@@ -155,19 +141,14 @@ Emitter::Next Emitter::contains(int index) {
   drop(container);
   a_.test(answer.r32(), answer.r32());
   give_back(answer);
-  decide(inst(index).arg != 0 ? CondCode::kZ : CondCode::kNZ, jump);
+  decide(inst(index).arg != 0 ? CondCode::kZ : CondCode::kNZ);
   return Next::kGoOn;
 }
 
 Emitter::Next Emitter::subscript_dict(int) {
   Value key = pop(), container = pop();
   if (!is_object(key) || !is_object(container)) return Next::kLeave;
-  object(rax, container);
-  object(rdx, key);
-  call(reinterpret_cast<const void*>(&value_of_key), model_.gps, model_.xmms, [&](int) {
-    a_.mov(rdi, rax);
-    a_.mov(rsi, rdx);
-  });
+  call_with(reinterpret_cast<const void*>(&value_of_key), container, key);
   a_.test(rax, rax);
   a_.jz(fail());
   const Gp result = gp();
