@@ -82,10 +82,14 @@ inline constexpr size_t kResumptions = 64;
 extern Resumption g_resumptions[kResumptions];
 // The instruction that the frame, not running, goes on with; nullptr with MemoryError.
 Inst* find_resumption(cpython::Frame* frame);
-inline Inst* resumption(cpython::Frame* frame) {
+inline Inst* known_resumption(cpython::Frame* frame) {  // or nullptr
   const uint16_t* position = cpython::next_position(frame);
   const Resumption& known = g_resumptions[reinterpret_cast<uintptr_t>(position) / sizeof(uint16_t) % kResumptions];
-  return known.position == position ? known.inst : find_resumption(frame);
+  return known.position == position ? known.inst : nullptr;
+}
+inline Inst* resumption(cpython::Frame* frame) {
+  Inst* known = known_resumption(frame);
+  return known != nullptr ? known : find_resumption(frame);
 }
 
 inline const Inst* to_plain(Code* code, const Inst* inst) { return code->plain + (inst - code->fast); }

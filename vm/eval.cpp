@@ -13,7 +13,7 @@
 //  - Any instruction of fast code can be executed alone: fused forms only skip slots.
 // Tests: tests/vm/.
 //
-// Compiled twice: with DYNVM_COUNTING it is count_frame, which reports each dispatch (counting.h).
+// Compiled twice: with DYNVM_COUNTING it is count_frame and count_run, which report each dispatch (counting.h).
 #include "vm/eval.h"
 
 #include "vm/attr_cache.h"
@@ -30,6 +30,7 @@ using cpython::Frame;
 
 #ifdef DYNVM_COUNTING
 #define evaluate_frame count_frame
+#define run_frame count_run
 #define COUNT_DISPATCH() count_dispatch(ip, sp)
 #else
 const void* const* g_label_table = nullptr;
@@ -177,6 +178,28 @@ bool __attribute__((noinline)) recover_slot(PyInterpreterState* interp) {
   }
 
 PyObject* evaluate_frame(PyThreadState* tstate, Frame* frame, int throwing) {
+  if (unlikely(cpython::traced(tstate))) {
+    ++g_stats.handovers;
+    return cpython::run_foreign(tstate, frame, throwing);
+  }
+  if (cpython::is_generator_frame(frame) && !throwing) {
+    if (Inst* known = known_resumption(frame)) return run_frame(tstate, frame, known, Start::kHere);
+  }
+  Code* code = code_for(cpython::code_of(frame));
+  // A code object that is being deallocated may still run (a callback of another owner of extra data): its Code is dead then.
+  if (unlikely(code == nullptr || code->hidden || code->code != cpython::code_of(frame))) {
+    if (code == nullptr) PyErr_Clear();
+    if (code == nullptr || !code->hidden) ++g_stats.handovers;
+    return _PyEval_EvalFrameDefault(tstate, frame, throwing);
+  }
+  cpython::call_directly(frame, call_function);
+  const int unit = cpython::next_unit(frame);
+  if (throwing) return run_frame(tstate, frame, code->fast + code->unit_to_index[unit > 0 ? unit - 1 : 0], Start::kThrow);
+  if (unit == 0) return run_frame(tstate, frame, code->fast, start_of(code));
+  return run_frame(tstate, frame, find_resumption(frame), Start::kHere);
+}
+
+PyObject* run_frame(PyThreadState* tstate, Frame* frame, Inst* ip, Start start) {
   static const void* const labels[] = {
 #define GENERIC(name, effect, text) &&inst_##name,
 #include "vm/insts.def"
@@ -186,18 +209,6 @@ PyObject* evaluate_frame(PyThreadState* tstate, Frame* frame, int throwing) {
   if (tstate == nullptr) {
     g_label_table = labels;
     return nullptr;
-  }
-
-  if (unlikely(cpython::traced(tstate))) {
-    ++g_stats.handovers;
-    return cpython::run_foreign(tstate, frame, throwing);
-  }
-  Code* code = code_for(cpython::code_of(frame));
-  // A code object that is being deallocated may still run (a callback of another owner of extra data): its Code is dead then.
-  if (unlikely(code == nullptr || code->hidden || code->code != cpython::code_of(frame))) {
-    if (code == nullptr) PyErr_Clear();
-    if (code == nullptr || !code->hidden) ++g_stats.handovers;
-    return _PyEval_EvalFrameDefault(tstate, frame, throwing);
   }
 
   ++g_stats.activations;
@@ -215,7 +226,6 @@ PyObject* evaluate_frame(PyThreadState* tstate, Frame* frame, int throwing) {
   const cpython::FloatList floats(tstate);
   native::Context natives(tstate, act.cpython_entry);
 
-  Inst* ip;
   PyObject** sp;
   // What the common labels work on.
   PyObject* result = nullptr;
@@ -230,20 +240,14 @@ PyObject* evaluate_frame(PyThreadState* tstate, Frame* frame, int throwing) {
   if (unlikely(g_recorder != nullptr && g_recorder->tstate == tstate)) {
     send_event(*g_recorder, nullptr, nullptr, Event::kNestedEntry, Continuation::kPush, frame, nullptr);
   }
-  {
-    const int unit = cpython::next_unit(frame);
-    sp = frame->localsplus + frame->stacktop;
-    if (unlikely(deep || !cpython::enter_recursion(tstate))) {
-      cpython::end_entry_frame(tstate, act.cpython_entry, frame);
-      goto exit_activation;
-    }
-    frame->stacktop = -1;
-    if (unlikely(throwing)) {
-      ip = code->fast + code->unit_to_index[unit > 0 ? unit - 1 : 0];
-      goto error_here;
-    }
-    ip = code->fast + code->unit_to_index[unit];
+  sp = frame->localsplus + frame->stacktop;
+  if (unlikely(deep || !cpython::enter_recursion(tstate))) {
+    cpython::end_entry_frame(tstate, act.cpython_entry, frame);
+    goto exit_activation;
   }
+  frame->stacktop = -1;
+  if (unlikely(start == Start::kThrow)) goto error_here;
+  if (start == Start::kPastResume && likely(!breaker.raised())) ++ip;
   DISPATCH();
 
 #include "vm/insts_stack.inc.h"

@@ -8,11 +8,27 @@
 
 namespace dynvm::vm {
 
-// Runs a frame as _PyEval_EvalFrameDefault does. With tstate == nullptr it only fills g_label_table.
+// Runs a frame as _PyEval_EvalFrameDefault does.
 PyObject* evaluate_frame(PyThreadState* tstate, cpython::Frame* frame, int throwing);
-// The same, counting what it executes (counting.h).
+enum class Start : uint8_t {
+  kHere,
+  kPastResume,  // this is a kResume with nothing to do
+  kThrow,       // from the exception that is set
+};
+inline Start start_of(const Code* code) {
+  return code->idle_resume && !cpython::code_is_monitored(code->code) ? Start::kPastResume : Start::kHere;
+}
+// Runs a frame from an instruction of fast code on. The thread is not traced. With tstate == nullptr it only fills g_label_table.
+PyObject* run_frame(PyThreadState* tstate, cpython::Frame* frame, Inst* ip, Start start);
+// The same, counting what they execute (counting.h).
 PyObject* count_frame(PyThreadState* tstate, cpython::Frame* frame, int throwing);
+PyObject* count_run(PyThreadState* tstate, cpython::Frame* frame, Inst* ip, Start start);
 extern const void* const* g_label_table;
+struct Evaluator {
+  _PyFrameEvalFunction evaluate;
+  decltype(&run_frame) run;
+};
+extern Evaluator g_evaluator;  // what is installed
 
 // Ends the recording of an activation; positions become fast ones.
 void end_recording(Activation& activation);

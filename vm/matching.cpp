@@ -9,10 +9,11 @@ namespace dynvm::vm {
 PyObject* match_keys(PyObject* subject, PyObject* keys) {
   const Py_ssize_t count = PyTuple_GET_SIZE(keys);
   if (count == 0) return PyTuple_New(0);
-  PyObject* get = PyObject_GetAttrString(subject, "get");
-  if (get == nullptr) return nullptr;
+  const bool is_dict = PyDict_CheckExact(subject);  // nobody sees that its get() is not called
+  PyObject* get = is_dict ? nullptr : PyObject_GetAttrString(subject, "get");
+  if (get == nullptr && !is_dict) return nullptr;
   PyObject* seen = PySet_New(nullptr);
-  PyObject* missing = PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type));
+  PyObject* missing = is_dict ? Py_NewRef(Py_None) : PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type));
   PyObject* values = seen != nullptr && missing != nullptr ? PyTuple_New(count) : nullptr;
   PyObject* result = values;
   for (Py_ssize_t i = 0; i < count && result == values && values != nullptr; ++i) {
@@ -24,10 +25,10 @@ PyObject* match_keys(PyObject* subject, PyObject* keys) {
       break;
     }
     PyObject* arguments[] = {key, missing};
-    PyObject* value = PyObject_Vectorcall(get, arguments, 2, nullptr);
+    PyObject* value = is_dict ? Py_XNewRef(PyDict_GetItemWithError(subject, key)) : PyObject_Vectorcall(get, arguments, 2, nullptr);
     if (value == nullptr) {
-      result = nullptr;
-    } else if (value == missing) {
+      result = is_dict && PyErr_Occurred() == nullptr ? Py_None : nullptr;
+    } else if (value == missing && !is_dict) {
       Py_DECREF(value);
       result = Py_None;
     } else {
@@ -38,7 +39,7 @@ PyObject* match_keys(PyObject* subject, PyObject* keys) {
   if (result == Py_None) Py_INCREF(result);
   Py_XDECREF(missing);
   Py_XDECREF(seen);
-  Py_DECREF(get);
+  Py_XDECREF(get);
   return result;
 }
 

@@ -9,11 +9,11 @@
 namespace dynvm::vm {
 
 Stats g_stats;
+Evaluator g_evaluator = {evaluate_frame, run_frame};
 
 namespace {
 
 bool g_installed = false;
-_PyFrameEvalFunction g_evaluator = evaluate_frame;
 
 constexpr std::string_view kOpNames[] = {
 #define GENERIC(name, effect, text) #name,
@@ -133,12 +133,12 @@ bool install(bool counting, const NativeSettings& settings) {
   native::g_settings = settings;
   native::g_settings.on &= !counting;  // what is counted must be executed by the evaluator
   if (!cpython::prepare() || !prepare_names() || !prepare_specialisation()) return false;
-  g_evaluator = counting ? count_frame : evaluate_frame;
-  g_evaluator(nullptr, nullptr, 0);
+  if (counting) g_evaluator = {count_frame, count_run};
+  g_evaluator.run(nullptr, nullptr, nullptr, Start::kHere);
   if (!prepare_decoder(g_label_table)) return false;
   g_installed = true;
-  cpython::prepare_slot(g_evaluator);
-  _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), g_evaluator);
+  cpython::prepare_slot(g_evaluator.evaluate);
+  _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), g_evaluator.evaluate);
   return true;
 }
 
@@ -147,7 +147,7 @@ void uninstall() {
   g_installed = false;
   cpython::prepare_slot(nullptr);
   PyInterpreterState* interp = PyInterpreterState_Get();
-  if (_PyInterpreterState_GetEvalFrameFunc(interp) == g_evaluator) {
+  if (_PyInterpreterState_GetEvalFrameFunc(interp) == g_evaluator.evaluate) {
     _PyInterpreterState_SetEvalFrameFunc(interp, _PyEval_EvalFrameDefault);
   }
 }

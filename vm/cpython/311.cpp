@@ -58,6 +58,8 @@ void clear_frame(PyThreadState* tstate, Frame* frame) {
   Py_DECREF(frame->f_code);
 }
 
+bool withdraw_entry(vectorcallfunc) { return false; }
+
 bool handle_pending(PyThreadState* tstate) {
   PyInterpreterState* interp = tstate->interp;
   _ceval_runtime_state* runtime = &_PyRuntime.ceval;

@@ -67,6 +67,9 @@ inline void add_levels(PyThreadState* tstate, int count) { tstate->recursion_rem
 
 // ---- entry and breaker
 
+inline PyThreadState* current_thread() {
+  return reinterpret_cast<PyThreadState*>(__atomic_load_n(&_PyRuntime.gilstate.tstate_current._value, __ATOMIC_RELAXED));
+}
 // The caller clears the frame that the evaluator was entered with, and ends a generator that it resumed.
 inline constexpr bool kEvaluatorEndsFrames = false;
 

@@ -340,6 +340,18 @@ inline void leave_moved_entry_frame(PyThreadState* tstate, Entry& entry, Frame* 
   }
 }
 
+// ---- calls from C
+
+inline bool has_fast_locals(const PyCodeObject* code) {
+  constexpr int kFunctionFlags = CO_OPTIMIZED | CO_NEWLOCALS;
+  return (code->co_flags & kFunctionFlags) == kFunctionFlags;
+}
+// C calls the function through `entry` from now on, and until CPython's evaluator has to see functions as it makes them (slot.cpp).
+void set_entry(PyFunctionObject* function, vectorcallfunc entry);
+inline void call_directly(Frame* frame, vectorcallfunc entry);
+// All functions with that entry get CPython's own again; false where CPython's evaluator does not look at it.
+bool withdraw_entry(vectorcallfunc entry);
+
 // ---- hand-over to CPython's evaluator, with the evaluation slot left empty while something is traced (slot.cpp)
 
 // In any thread, by sys.settrace, sys.setprofile or, from 3.12 on, a tool that looks at all code.
@@ -404,6 +416,9 @@ struct SlotFunctions {
   ternaryfunc inplace_power;
 };
 extern SlotFunctions g_slots;
+inline void call_directly(Frame* frame, vectorcallfunc entry) {
+  if (function_of(frame)->vectorcall == g_slots.function_call) [[unlikely]] set_entry(function_of(frame), entry);
+}
 // Checks that the running interpreter matches these headers and learns the slots; false with an exception.
 [[nodiscard]] bool prepare();
 

@@ -152,6 +152,16 @@ void clear_frame(PyThreadState* tstate, Frame* frame) {
   Py_XDECREF(code);
 }
 
+bool withdraw_entry(vectorcallfunc entry) {
+  const auto visit = [](PyObject* object, void* given) {
+    auto* function = reinterpret_cast<PyFunctionObject*>(object);
+    if (PyFunction_Check(object) && function->vectorcall == *static_cast<vectorcallfunc*>(given)) function->vectorcall = g_slots.function_call;
+    return 1;
+  };
+  PyUnstable_GC_VisitObjects(visit, &entry);
+  return true;
+}
+
 bool handle_pending(PyThreadState* tstate) {
   PyObject* none = call_hidden(tstate, g_look_up, nullptr, 0);
   Py_XDECREF(none);

@@ -23,6 +23,8 @@ inline void add_levels(PyThreadState* tstate, int count) {
 
 // ---- entry
 
+inline PyThreadState* current_thread() { return _PyThreadState_UncheckedGet(); }
+
 // The evaluator clears the frame that it was entered with and releases its memory; it also ends or suspends a generator.
 inline constexpr bool kEvaluatorEndsFrames = true;
 inline constexpr int kEntryUnits = 2;  // of C recursion, as CPython's own evaluator counts itself

@@ -19,6 +19,9 @@ namespace {
 _PyFrameEvalFunction g_ours = nullptr;
 bool g_left = false, g_asked = false, g_listens = false;
 uint64_t g_running = 0;  // frames that were handed over and have not ended
+vectorcallfunc g_entry = nullptr;  // functions may have it
+int g_withdrawn = 0;               // times that it was taken from all of them
+constexpr int kMostWithdrawn = 200;  // each is a walk over all objects
 
 void take_back(PyInterpreterState* interp) {
   if (!g_left) return;
@@ -46,6 +49,10 @@ void leave(PyInterpreterState* interp) {
     PyErr_Restore(type, value, traceback);
   }
   g_left = true;
+  if (g_entry != nullptr && withdraw_entry(g_entry)) {
+    ++g_withdrawn;
+    g_entry = nullptr;
+  }
   _PyInterpreterState_SetEvalFrameFunc(interp, _PyEval_EvalFrameDefault);
 }
 
@@ -57,6 +64,11 @@ void prepare_slot(_PyFrameEvalFunction function) {
 }
 
 bool slot_is_left() { return g_left; }
+
+void set_entry(PyFunctionObject* function, vectorcallfunc entry) {
+  if (g_left || g_withdrawn == kMostWithdrawn || !has_fast_locals(reinterpret_cast<PyCodeObject*>(function->func_code))) return;
+  g_entry = function->vectorcall = entry;
+}
 
 PyObject* run_foreign(PyThreadState* tstate, Frame* frame, int throwing) {
   PyInterpreterState* interp = tstate->interp;

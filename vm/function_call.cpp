@@ -1,0 +1,61 @@
+// Calls of Python functions from C.
+//
+// Purpose: sorted(key=f), map(f, ...), a dict that asks for __hash__, json that calls back: CPython makes the frame in four functions
+//   that each pass the arguments on. call_function makes it and enters the evaluator, as calls between Python functions do.
+// Inputs, outputs: the vectorcall protocol. Invariants: a function gets this entry when C has called it once (call_directly), and only if it had
+//   CPython's own; while CPython's evaluator runs frames of ours it has CPython's own again (slot.cpp), since that evaluator keeps only calls of
+//   such functions in its own loop. Where the evaluation slot is not ours the call is CPython's.
+// Tests: tests/vm/scripts/calls_from_c.py.
+#include "vm/eval.h"
+#include "vm/native/native.h"
+
+namespace dynvm::vm {
+
+PyObject* call_function(PyObject* callable, PyObject* const* arguments, size_t count, PyObject* kwnames) {
+  auto* function = reinterpret_cast<PyFunctionObject*>(callable);
+  PyThreadState* tstate = cpython::current_thread();
+  Code* target = find_code(reinterpret_cast<PyCodeObject*>(function->func_code));
+  const Py_ssize_t positional = PyVectorcall_NARGS(count), keywords = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
+  if (target == nullptr || target->hidden || !cpython::has_fast_locals(target->code) || tstate->interp->eval_frame != g_evaluator.evaluate ||
+      cpython::traced(tstate)) [[unlikely]] {
+    return cpython::g_slots.function_call(callable, arguments, count, kwnames);
+  }
+  PyObject** words = cpython::push_words(tstate, static_cast<size_t>(target->frame_words));
+  if (words == nullptr) [[unlikely]] return nullptr;
+  auto* frame = reinterpret_cast<cpython::Frame*>(words);
+  Py_INCREF(function);
+  Py_INCREF(target->code);
+  cpython::init_frame(frame, function, target->code);
+  frame->stacktop = target->local_count;
+  PyObject** locals = frame->localsplus;
+  if (target->simple && keywords == 0 && positional == target->argcount) [[likely]] {
+    int i = 0;
+    for (; i < positional; ++i) locals[i] = Py_NewRef(arguments[i]);
+    for (; i < target->local_count; ++i) locals[i] = nullptr;
+  } else {
+    for (int i = 0; i < target->local_count; ++i) locals[i] = nullptr;
+    PyObject* const* const names = keywords != 0 ? &PyTuple_GET_ITEM(kwnames, 0) : nullptr;
+    const int bound = bind_arguments(function, target, locals, arguments, positional, names, arguments + positional, keywords);
+    if (bound <= 0) [[unlikely]] {
+      Py_DECREF(target->code);
+      Py_DECREF(function);
+      cpython::pop_words(tstate, words);
+      return bound < 0 ? nullptr : cpython::g_slots.function_call(callable, arguments, count, kwnames);  // raises CPython's message
+    }
+  }
+  if (--target->heat == 0) [[unlikely]] native::compile(target, frame);
+  PyObject* result = g_evaluator.run(tstate, frame, target->fast, start_of(target));
+  if constexpr (!cpython::kEvaluatorEndsFrames) {
+    cpython::count_recursion(tstate);
+    if (frame->frame_obj == nullptr) [[likely]] {
+      cpython::clear_plain_frame(frame, frame->stacktop);
+    } else {
+      cpython::clear_frame(tstate, frame);
+    }
+    cpython::leave_recursion(tstate);
+    cpython::pop_words(tstate, words);
+  }
+  return result;
+}
+
+}  // namespace dynvm::vm
