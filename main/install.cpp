@@ -44,7 +44,7 @@ bool install() {
   const bool counting = base::dump_on(base::DumpStage::kPairs);
   vm::NativeSettings native;
   native.on = base::options().native;
-  if (base::options().stress == "native") native.calls = 6, native.loops = 12, native.misses = 3;
+  if (base::options().stress == "native") native.calls = 6, native.loops = 12, native.misses = 3, native.room = INT64_MAX;
   if (base::dump_on(base::DumpStage::kNative)) {
     native.show = [](const std::string& title, const std::string& text) { base::dump(base::DumpStage::kNative, title, text); };
   }

@@ -5,6 +5,8 @@
 // The code object is read once, into steps; places, loop headers and instructions are made from these. Nothing is moved or
 // merged afterwards: a fused form is put into the slot of its first instruction and skips the following slots.
 #include "vm/decode.h"
+
+#include "vm/frames.h"
 #include "vm/native/native.h"
 #include "vm/specialise.h"
 
@@ -299,6 +301,7 @@ Code* decode(PyCodeObject* code) {
 
   decoded->frame_words = code->co_nlocalsplus + code->co_stacksize + cpython::kFrameWords;
   decoded->heat = native::g_settings.calls;
+  decoded->heated_from = calls_so_far();
   decoded->argcount = code->co_argcount;
   decoded->local_count = code->co_nlocalsplus;
   constexpr int kFunctionFlags = CO_OPTIMIZED | CO_NEWLOCALS;

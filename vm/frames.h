@@ -37,6 +37,7 @@ struct Activation {
 extern const Hooks* g_hooks;
 extern Activation* g_recorder;  // the activation that records, or nullptr
 extern Stats g_stats;
+inline uint64_t calls_so_far() { return g_stats.inlined_frames + g_stats.resumed_generators + g_stats.activations; }
 
 inline bool is_inlined_generator(const cpython::Frame* frame) { return cpython::is_generator_frame(frame); }
 

@@ -225,6 +225,9 @@ struct NativeSettings {
   int32_t calls = 400;   // of a function before it is compiled
   int32_t loops = 1500;  // iterations of a loop before its function is compiled
   int32_t misses = 100;  // failed guards before a run is given up
+  // The share of all calls that a function must have is that of the machine code there is in this many bytes: a large program that does a
+  // little everywhere would only fill the processor's caches with it.
+  int64_t room = 32 << 20;
   void (*show)(const std::string& title, const std::string& text) = nullptr;  // told what was compiled
 };
 

@@ -14,6 +14,7 @@ using namespace dynvm::vm;
 
 PyObject* install_(PyObject*, PyObject* arguments) {
   NativeSettings native;
+  native.room = INT64_MAX;
   if (!PyArg_ParseTuple(arguments, "|iii", &native.calls, &native.loops, &native.misses)) return nullptr;
   if (!install(false, native)) return nullptr;
   Py_RETURN_NONE;

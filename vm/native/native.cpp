@@ -21,6 +21,8 @@ constexpr int kRoomAnyway = 200;       // instructions of runs that a small code
 constexpr int kMostInstructions = 20000;  // of a code object that is looked at
 
 
+size_t g_bytes = 0;  // of all runs that there are
+
 asmjit::JitRuntime& runtime() {
   static auto* runtime = new asmjit::JitRuntime;  // outlives all code
   return *runtime;
@@ -90,6 +92,7 @@ bool is_end(Op op) {
 struct Run {
   Entry entry;
   int32_t misses;  // that it may still have
+  size_t size;     // bytes
 };
 
 // What a Code has.
@@ -98,7 +101,7 @@ struct Owned {
   std::vector<Inst*> insts;                // with the entries installed now
   std::vector<std::pair<Inst*, Form>> refused;  // and the form that failed there
   std::vector<Form> forms;   // at the last compilation
-  int64_t patience = 10;     // times the usual heat until the code is looked at again
+  int64_t patience = 1;      // times the usual heat that it has been looked at for
   int compiles = 0;
 };
 
@@ -161,10 +164,17 @@ void find_paths(const Code& code, const std::vector<Settled>& settled, std::vect
   }
 }
 
+// Its share of all calls since its heat began to be counted is large enough (NativeSettings::room).
+bool is_hot(const Code* code, int64_t times) {
+  const auto all = static_cast<double>(calls_so_far() - code->heated_from), own = static_cast<double>(g_settings.calls) * static_cast<double>(times);
+  return all * static_cast<double>(g_bytes) <= own * static_cast<double>(g_settings.room);
+}
+
 // The code is compiled again when it has become hot `times` over.
 void reheat(Code* code, double times) {
   const auto heat = [times](int32_t usual) { return static_cast<int32_t>(std::clamp(usual * times, 1.0, 2e9)); };
   code->heat = heat(g_settings.calls);
+  code->heated_from = calls_so_far();
   for (int i = 0; i < code->counter_count; ++i) code->counters[i].heat = heat(g_settings.loops);
 }
 
@@ -197,11 +207,13 @@ void show(const Code& code, const std::vector<Settled>& settled) {
 }  // namespace
 
 void compile(Code* code, const cpython::Frame* frame) {
-  reheat(code, 1e9);
-  if (!g_settings.on || code->code == nullptr || code->inst_count > kMostInstructions) return;
   auto* owned = static_cast<Owned*>(code->native);
+  const int64_t times = owned == nullptr ? 1 : owned->patience;
+  const bool hot = is_hot(code, times);
+  reheat(code, hot ? 1e9 : static_cast<double>(times));
+  if (!hot || !g_settings.on || code->code == nullptr || code->inst_count > kMostInstructions) return;
+  if (owned != nullptr && owned->compiles >= kMostCompiles) return;
   if (owned == nullptr) code->native = owned = new Owned;
-  if (owned->compiles >= kMostCompiles) return;
   const std::vector<Settled> settled = settle(*code);
   std::erase_if(owned->refused, [&](const auto& refusal) {  // what has become something else may be tried again
     const bool changed = settled[static_cast<size_t>(refusal.first - code->fast)].form != refusal.second;
@@ -209,8 +221,8 @@ void compile(Code* code, const cpython::Frame* frame) {
     return changed;
   });
   // Forms settle at different times: later the code is looked at once more, and compiled where more of it can be.
+  owned->patience *= owned->patience == 1 ? 10 : 20;
   reheat(code, static_cast<double>(owned->patience));
-  owned->patience *= 20;
   bool changed = owned->forms.empty();
   for (size_t i = 0; i < owned->forms.size() && !changed; ++i) {
     changed = settled[i].form != owned->forms[i] && Emitter::can(code->fast[i], settled[i].form);
@@ -229,17 +241,17 @@ void compile(Code* code, const cpython::Frame* frame) {
     const int at = entries[i];
     Inst* inst = code->fast + at;
     if (inst->handler == native_label() || label_index(inst->handler) >= static_cast<size_t>(Form::kCount)) continue;
-    auto run = std::make_unique<Run>(Run{{nullptr, inst->handler}, g_settings.misses});
-    size_t size;
+    auto run = std::make_unique<Run>(Run{{nullptr, inst->handler}, g_settings.misses, 0});
     Emitter emitter(code, settled, joins, frame->f_globals, frame->f_builtins);
-    if (!emitter.run(at, runtime(), &run->misses, &run->entry.function, &size, &entries)) continue;
+    if (!emitter.run(at, runtime(), &run->misses, &run->entry.function, &run->size, &entries)) continue;
     room -= emitter.length();
     inst->native = &run->entry;
-    owned->runs.push_back(std::move(run));
-    owned->insts.push_back(inst);
     inst->handler = native_label();
     ++g_stats.native_runs;
-    g_stats.native_bytes += size;
+    g_stats.native_bytes += run->size;
+    g_bytes += run->size;
+    owned->runs.push_back(std::move(run));
+    owned->insts.push_back(inst);
   }
   if (g_settings.show != nullptr) show(*code, settled);
 }
@@ -266,7 +278,10 @@ void retire(Code* code, const Inst* at) {
 void release(Code* code) {
   auto* owned = static_cast<Owned*>(code->native);
   if (owned == nullptr) return;
-  for (const auto& run : owned->runs) runtime().release(run->entry.function);
+  for (const auto& run : owned->runs) {
+    runtime().release(run->entry.function);
+    g_bytes -= run->size;
+  }
   delete owned;
   code->native = nullptr;
 }
