@@ -13,7 +13,7 @@
 //  - Any instruction of fast code can be executed alone: fused forms only skip slots.
 // Tests: tests/vm/.
 //
-// Compiled twice: with DYNVM_COUNTING it is count_frame and count_run, which report each dispatch (counting.h).
+// Compiled twice: with DYNVM_COUNTING it is count_run, which reports each dispatch (counting.h).
 #include "vm/eval.h"
 
 #include "vm/attr_cache.h"
@@ -29,7 +29,6 @@ namespace dynvm::vm {
 using cpython::Frame;
 
 #ifdef DYNVM_COUNTING
-#define evaluate_frame count_frame
 #define run_frame count_run
 #define COUNT_DISPATCH() count_dispatch(ip, sp)
 #else
@@ -176,28 +175,6 @@ bool __attribute__((noinline)) recover_slot(PyInterpreterState* interp) {
     }                                                                                               \
     goto generic_LoadFast;                                                                          \
   }
-
-PyObject* evaluate_frame(PyThreadState* tstate, Frame* frame, int throwing) {
-  if (unlikely(cpython::traced(tstate))) {
-    ++g_stats.handovers;
-    return cpython::run_foreign(tstate, frame, throwing);
-  }
-  if (cpython::is_generator_frame(frame) && !throwing) {
-    if (Inst* known = known_resumption(frame)) return run_frame(tstate, frame, known, Start::kHere);
-  }
-  Code* code = code_for(cpython::code_of(frame));
-  // A code object that is being deallocated may still run (a callback of another owner of extra data): its Code is dead then.
-  if (unlikely(code == nullptr || code->hidden || code->code != cpython::code_of(frame))) {
-    if (code == nullptr) PyErr_Clear();
-    if (code == nullptr || !code->hidden) ++g_stats.handovers;
-    return _PyEval_EvalFrameDefault(tstate, frame, throwing);
-  }
-  cpython::call_directly(frame, call_function);
-  const int unit = cpython::next_unit(frame);
-  if (throwing) return run_frame(tstate, frame, code->fast + code->unit_to_index[unit > 0 ? unit - 1 : 0], Start::kThrow);
-  if (unit == 0) return run_frame(tstate, frame, code->fast, start_of(code));
-  return run_frame(tstate, frame, find_resumption(frame), Start::kHere);
-}
 
 PyObject* run_frame(PyThreadState* tstate, Frame* frame, Inst* ip, Start start) {
   static const void* const labels[] = {
@@ -669,7 +646,7 @@ callee_raised:
 error:
   cpython::runs_at(frame, ip->position);
 error_here:
-  if (unlikely(!PyErr_Occurred())) PyErr_SetString(PyExc_SystemError, "error return without exception set");
+  if (unlikely(!cpython::exception_is_set(tstate))) PyErr_SetString(PyExc_SystemError, "error return without exception set");
   if (unlikely(act.recording)) send_event(act, ip, sp, Event::kUnwind, Continuation::kPush, frame, nullptr);
   cpython::add_traceback(tstate, frame);
   if (unlikely(breaker.traced())) cpython::trace_exception(tstate, frame);
@@ -696,7 +673,7 @@ unwind: {
     if (lasti == nullptr) goto unwind;
     PUSH(lasti);
   }
-  PUSH(cpython::take_exception());
+  PUSH(cpython::take_exception(tstate));
   Code* own = find_code(object);
   ip = (act.recording ? own->plain : own->fast) + own->unit_to_index[handler.handler];
   act.entered_handler = act.recording;

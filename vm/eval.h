@@ -20,15 +20,10 @@ inline Start start_of(const Code* code) {
 }
 // Runs a frame from an instruction of fast code on. The thread is not traced. With tstate == nullptr it only fills g_label_table.
 PyObject* run_frame(PyThreadState* tstate, cpython::Frame* frame, Inst* ip, Start start);
-// The same, counting what they execute (counting.h).
-PyObject* count_frame(PyThreadState* tstate, cpython::Frame* frame, int throwing);
+// The same, counting what it executes (counting.h).
 PyObject* count_run(PyThreadState* tstate, cpython::Frame* frame, Inst* ip, Start start);
 extern const void* const* g_label_table;
-struct Evaluator {
-  _PyFrameEvalFunction evaluate;
-  decltype(&run_frame) run;
-};
-extern Evaluator g_evaluator;  // what is installed
+extern decltype(&run_frame) g_run;  // the one that is installed
 
 // Ends the recording of an activation; positions become fast ones.
 void end_recording(Activation& activation);

@@ -130,11 +130,14 @@ bool match_exception_group(PyObject* exc, PyObject* type, PyObject** match, PyOb
 }
 
 void describe_attribute_error(PyObject* object, PyObject* name) {
-  PyObject* value = cpython::take_exception();
+  PyObject* value = cpython::take_exception(PyThreadState_Get());
   if (PyErr_GivenExceptionMatches(value, PyExc_AttributeError)) {
     auto* error = reinterpret_cast<PyAttributeErrorObject*>(value);
-    if (error->name == nullptr && error->obj == nullptr &&
-        (PyObject_SetAttrString(value, "name", name) < 0 || PyObject_SetAttrString(value, "obj", object) < 0)) {
+    const bool unset = error->name == nullptr && error->obj == nullptr;
+    if (unset && reinterpret_cast<PyObject*>(Py_TYPE(value)) == PyExc_AttributeError) {
+      error->name = Py_NewRef(name);
+      error->obj = Py_NewRef(object);
+    } else if (unset && (PyObject_SetAttrString(value, "name", name) < 0 || PyObject_SetAttrString(value, "obj", object) < 0)) {
       Py_DECREF(value);
       return;
     }

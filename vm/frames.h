@@ -47,7 +47,7 @@ inline Link* link_of_current(PyThreadState* tstate, cpython::Frame* frame) {
                                      : reinterpret_cast<Link*>(frame) - 1;
 }
 
-// How C calls a function that C has called before: its frame is made here, and not by CPython (function_call.cpp).
+// How C calls a function that C has called before: its frame is made here, and not by CPython (entry.cpp).
 PyObject* call_function(PyObject* callable, PyObject* const* arguments, size_t count, PyObject* kwnames);
 // Nobody has changed the way that C calls the function (PyFunction_SetVectorcall).
 inline bool runs_its_code(const PyFunctionObject* function) {

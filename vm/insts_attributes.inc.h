@@ -62,7 +62,7 @@ generic_LoadAttr : {
         Py_XDECREF(descriptor);
         break;
       }
-      if (unlikely(PyErr_Occurred() != nullptr)) {
+      if (unlikely(cpython::exception_is_set(tstate))) {
         Py_XDECREF(descriptor);
         goto attribute_raised;
       }
@@ -318,7 +318,7 @@ generic_LoadMethod : {
         Py_XDECREF(descriptor);
         break;
       }
-      if (unlikely(PyErr_Occurred() != nullptr)) {
+      if (unlikely(cpython::exception_is_set(tstate))) {
         Py_XDECREF(descriptor);
         goto attribute_raised;
       }
@@ -640,7 +640,7 @@ INST(SubscrDict) {
   PyObject* value = PyUnicode_CheckExact(key) ? cpython::dict_get(dict, key, cpython::str_hash(key))
                                               : PyDict_GetItemWithError(dict, key);
   if (unlikely(value == nullptr)) {
-    if (!PyErr_Occurred()) _PyErr_SetKeyError(key);
+    if (!cpython::exception_is_set(tstate)) _PyErr_SetKeyError(key);
     goto error;
   }
   Py_INCREF(value);

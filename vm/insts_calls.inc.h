@@ -237,7 +237,7 @@ INST(CallPythonKeywords) {
     cpython::drop_shared(callable);  // the frame's reference
     Py_DECREF(target->code);
     release_frame(tstate, entered);
-    if (unlikely(PyErr_Occurred() != nullptr)) goto error;
+    if (unlikely(cpython::exception_is_set(tstate))) goto error;
     set_form(ip, Form::kCall);
     ip->state = kAfterGivingUp;
     goto generic_Call;

@@ -101,7 +101,7 @@ INST(BeforeWith) {
   if (python_enter == nullptr) {
     enter = _PyObject_LookupSpecial(manager, g_names.n_enter);
     if (unlikely(enter == nullptr)) {
-      if (!PyErr_Occurred()) {
+      if (!cpython::exception_is_set(tstate)) {
         PyErr_Format(PyExc_TypeError, "'%.200s' object does not support the context manager protocol", type->tp_name);
       }
       goto error;
@@ -109,7 +109,7 @@ INST(BeforeWith) {
   }
   PyObject* exit = _PyObject_LookupSpecial(manager, g_names.n_exit);
   if (unlikely(exit == nullptr)) {
-    if (!PyErr_Occurred()) {
+    if (!cpython::exception_is_set(tstate)) {
       PyErr_Format(PyExc_TypeError,
                    "'%.200s' object does not support the context manager protocol (missed __exit__ method)", type->tp_name);
     }
@@ -137,14 +137,14 @@ INST(BeforeAsyncWith) {
   PyTypeObject* type = Py_TYPE(manager);
   PyObject* enter = _PyObject_LookupSpecial(manager, g_names.n_aenter);
   if (unlikely(enter == nullptr)) {
-    if (!PyErr_Occurred()) {
+    if (!cpython::exception_is_set(tstate)) {
       PyErr_Format(PyExc_TypeError, "'%.200s' object does not support the asynchronous context manager protocol", type->tp_name);
     }
     goto error;
   }
   PyObject* exit = _PyObject_LookupSpecial(manager, g_names.n_aexit);
   if (unlikely(exit == nullptr)) {
-    if (!PyErr_Occurred()) {
+    if (!cpython::exception_is_set(tstate)) {
       PyErr_Format(PyExc_TypeError,
                    "'%.200s' object does not support the asynchronous context manager protocol (missed __aexit__ method)",
                    type->tp_name);

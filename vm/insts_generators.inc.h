@@ -79,7 +79,7 @@ resume_for : {
     PUSH(item);
     NEXT_CHECKED();
   }
-  if (PyErr_Occurred()) {
+  if (cpython::exception_is_set(tstate)) {
     if (!PyErr_ExceptionMatches(PyExc_StopIteration)) goto error;
     PyErr_Clear();
   }

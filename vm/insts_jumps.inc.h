@@ -149,7 +149,7 @@ generic_ForIter : {
 }
 // tp_iternext gave nothing.
 iterator_ended:
-  if (PyErr_Occurred()) {
+  if (cpython::exception_is_set(tstate)) {
     if (!PyErr_ExceptionMatches(PyExc_StopIteration)) goto error;
     cpython::trace_exception(tstate, frame);
     PyErr_Clear();

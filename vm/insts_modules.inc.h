@@ -85,7 +85,7 @@ INST(MatchClass) {
   PyObject *names = TOP, *type = SECOND, *subject = sp[-3];
   PyObject* attributes = match_class(subject, type, ip->arg, names);
   if (attributes == nullptr) {
-    if (unlikely(PyErr_Occurred() != nullptr)) goto error;
+    if (unlikely(cpython::exception_is_set(tstate))) goto error;
     attributes = Py_NewRef(Py_None);
   }
   sp -= 2;

@@ -400,7 +400,7 @@ generic_ContainsOp : {
   int is_in;
   if (type == &PyDict_Type && PyUnicode_CheckExact(item)) {
     is_in = cpython::dict_get(container, item, cpython::str_hash(item)) != nullptr;
-    if (!is_in && unlikely(PyErr_Occurred() != nullptr)) is_in = -1;
+    if (!is_in && unlikely(cpython::exception_is_set(tstate))) is_in = -1;
   } else {
     if (type->tp_as_sequence != nullptr && type->tp_as_sequence->sq_contains == cpython::g_slots.contains && CAN_INLINE()) {
       detour = python_method(type, g_names.n_contains);

@@ -195,7 +195,7 @@ INST(LoadFromDictOrGlobals) {
   SYNC();
   PyObject* space = TOP;
   PyObject* value = load_from_mapping(space, NAME_OF(ip));
-  if (value == nullptr && !PyErr_Occurred()) value = load_global(frame, NAME_OF(ip));
+  if (value == nullptr && !cpython::exception_is_set(tstate)) value = load_global(frame, NAME_OF(ip));
   if (unlikely(value == nullptr)) goto error;
   TOP = value;
   DROP(space);
@@ -205,7 +205,7 @@ INST(LoadFromDictOrDeref) {
   SYNC();
   PyObject* space = TOP;
   PyObject* value = load_from_mapping(space, PyTuple_GET_ITEM(cpython::code_of(frame)->co_localsplusnames, ip->arg));
-  if (value == nullptr && !PyErr_Occurred()) {
+  if (value == nullptr && !cpython::exception_is_set(tstate)) {
     value = Py_XNewRef(PyCell_GET(LOCAL(ip->arg)));
     if (value == nullptr) raise_unbound(cpython::code_of(frame), ip->arg);
   }

@@ -90,7 +90,7 @@ namespace {
 
 // For suggestions.
 void name_the_error(PyObject* name) {
-  PyObject* value = cpython::take_exception();
+  PyObject* value = cpython::take_exception(PyThreadState_Get());
   if (PyErr_GivenExceptionMatches(value, PyExc_NameError)) {
     auto* error = reinterpret_cast<PyNameErrorObject*>(value);
     if (error->name == nullptr) error->name = Py_NewRef(name);

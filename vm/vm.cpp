@@ -9,7 +9,7 @@
 namespace dynvm::vm {
 
 Stats g_stats;
-Evaluator g_evaluator = {evaluate_frame, run_frame};
+decltype(&run_frame) g_run = run_frame;
 
 namespace {
 
@@ -133,12 +133,12 @@ bool install(bool counting, const NativeSettings& settings) {
   native::g_settings = settings;
   native::g_settings.on &= !counting;  // what is counted must be executed by the evaluator
   if (!cpython::prepare() || !prepare_names() || !prepare_specialisation()) return false;
-  if (counting) g_evaluator = {count_frame, count_run};
-  g_evaluator.run(nullptr, nullptr, nullptr, Start::kHere);
+  if (counting) g_run = count_run;
+  g_run(nullptr, nullptr, nullptr, Start::kHere);
   if (!prepare_decoder(g_label_table)) return false;
   g_installed = true;
-  cpython::prepare_slot(g_evaluator.evaluate);
-  _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), g_evaluator.evaluate);
+  cpython::prepare_slot(evaluate_frame);
+  _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), evaluate_frame);
   return true;
 }
 
@@ -147,7 +147,7 @@ void uninstall() {
   g_installed = false;
   cpython::prepare_slot(nullptr);
   PyInterpreterState* interp = PyInterpreterState_Get();
-  if (_PyInterpreterState_GetEvalFrameFunc(interp) == g_evaluator.evaluate) {
+  if (_PyInterpreterState_GetEvalFrameFunc(interp) == evaluate_frame) {
     _PyInterpreterState_SetEvalFrameFunc(interp, _PyEval_EvalFrameDefault);
   }
 }

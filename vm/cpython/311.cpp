@@ -119,9 +119,9 @@ void finish_generator(PyThreadState* tstate, Frame* frame, int local_count, bool
   clear_frame(tstate, frame);
 }
 
-PyObject* take_exception() {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
+PyObject* take_exception(PyThreadState* tstate) {
+  PyObject *type = std::exchange(tstate->curexc_type, nullptr), *value = std::exchange(tstate->curexc_value, nullptr);
+  PyObject* traceback = std::exchange(tstate->curexc_traceback, nullptr);
   PyErr_NormalizeException(&type, &value, &traceback);
   PyException_SetTraceback(value, traceback != nullptr ? traceback : Py_None);
   Py_XDECREF(traceback);

@@ -174,7 +174,20 @@ inline PyDictValues* writable_values(PyObject* object) { return inline_values(ob
 inline PyObject* managed_dict(PyObject* object) { return *_PyObject_ManagedDictPointer(object); }
 
 // The exception that is set, complete with its traceback; none is set afterwards.
-PyObject* take_exception();
+PyObject* take_exception(PyThreadState* tstate);
+inline bool exception_is_set(const PyThreadState* tstate) { return tstate->curexc_type != nullptr; }
+// Sets what is set aside for as long as it lives; nothing may be set when it ends.
+class ExceptionAside {
+ public:
+  explicit ExceptionAside(PyThreadState* tstate)
+      : tstate_(tstate), type_(std::exchange(tstate->curexc_type, nullptr)), value_(std::exchange(tstate->curexc_value, nullptr)),
+        traceback_(std::exchange(tstate->curexc_traceback, nullptr)) {}
+  ~ExceptionAside() { tstate_->curexc_type = type_, tstate_->curexc_value = value_, tstate_->curexc_traceback = traceback_; }
+
+ private:
+  PyThreadState* tstate_;
+  PyObject *type_, *value_, *traceback_;
+};
 // Takes the reference; its traceback is left as it is.
 void set_exception(PyObject* exception);
 

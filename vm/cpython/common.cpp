@@ -150,11 +150,8 @@ PyFrameObject* frame_object(PyThreadState* tstate, Frame* frame) {
     return frame->frame_obj;
   }
   // Where memory is lacking PyThreadState_GetFrame clears the error indicator: an exception on its way must survive that.
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyFrameObject* object = PyThreadState_GetFrame(tstate);
-  PyErr_Restore(type, value, traceback);
-  return object;
+  const ExceptionAside aside(tstate);
+  return PyThreadState_GetFrame(tstate);
 }
 
 PyObject* with_frame(PyGenObject* generator, Frame* frame) {

@@ -28,6 +28,7 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <utility>
 
 struct _PyInterpreterFrame;
 namespace dynvm::vm {

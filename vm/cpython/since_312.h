@@ -80,7 +80,18 @@ struct RangeIterator {
 };
 
 // The exception that is set, complete with its traceback; none is set afterwards.
-inline PyObject* take_exception() { return PyErr_GetRaisedException(); }
+inline PyObject* take_exception(PyThreadState* tstate) { return std::exchange(tstate->current_exception, nullptr); }
+inline bool exception_is_set(const PyThreadState* tstate) { return tstate->current_exception != nullptr; }
+// Sets what is set aside for as long as it lives; nothing may be set when it ends.
+class ExceptionAside {
+ public:
+  explicit ExceptionAside(PyThreadState* tstate) : tstate_(tstate), exception_(take_exception(tstate)) {}
+  ~ExceptionAside() { tstate_->current_exception = exception_; }
+
+ private:
+  PyThreadState* tstate_;
+  PyObject* exception_;
+};
 // Takes the reference; its traceback is left as it is.
 inline void set_exception(PyObject* exception) { PyErr_SetRaisedException(exception); }
 // The key that _PyDict_MergeEx found twice, new reference, its KeyError removed; nullptr where the KeyError came from elsewhere.

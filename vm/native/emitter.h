@@ -188,6 +188,8 @@ class Emitter {
   Next store_deref(int index);
   Next call_len(int index);
   Next call_list_append(int index);
+  Next list_append(int index);
+  void append(const Gp& list, const Gp& value, const Value& argument);
   void push_lone(const Gp& callable);
   void push_method(const Gp& method, const Value& owner);
   void set_box(const Value& value, const Label& slow);

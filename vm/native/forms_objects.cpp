@@ -521,6 +521,15 @@ Emitter::Next Emitter::call_list_append(int index) {
   a_.mov(rcx, qword_ptr(list, layout::kType));  // subclasses too: the method is list's
   a_.test(dword_ptr(rcx, layout::kTypeFlags), static_cast<uint32_t>(Py_TPFLAGS_LIST_SUBCLASS));
   a_.jz(fail());
+  append(list, value, argument);
+  drop(lower);
+  drop(upper);
+  ++next_;
+  return Next::kGoOn;
+}
+
+// `list` and `value` are given back.
+void Emitter::append(const Gp& list, const Gp& value, const Value& argument) {
   a_.mov(rax, qword_ptr(list, layout::kSize));
   a_.cmp(rax, qword_ptr(list, layout::kListRoom));
   a_.jge(leave());  // it grows
@@ -532,9 +541,16 @@ Emitter::Next Emitter::call_list_append(int index) {
   give_back(value);
   give_back(argument);
   give_back(list);
-  drop(lower);
-  drop(upper);
-  ++next_;
+}
+
+// Of a comprehension: the list is further down the stack.
+Emitter::Next Emitter::list_append(int index) {
+  const Value argument = pop();
+  const Value& comprehension = top(inst(index).arg);
+  if (!is_object(comprehension)) return Next::kLeave;
+  const Gp list = gp(), value = gp();
+  object(list, comprehension);
+  append(list, value, argument);
   return Next::kGoOn;
 }
 

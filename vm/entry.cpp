@@ -1,22 +1,45 @@
-// Calls of Python functions from C.
+// Entries into the evaluator from C: the evaluation slot, and functions that C calls.
 //
-// Purpose: sorted(key=f), map(f, ...), a dict that asks for __hash__, json that calls back: CPython makes the frame in four functions
-//   that each pass the arguments on. call_function makes it and enters the evaluator, as calls between Python functions do.
-// Inputs, outputs: the vectorcall protocol. Invariants: a function gets this entry when C has called it once (call_directly), and only if it had
-//   CPython's own; while CPython's evaluator runs frames of ours it has CPython's own again (slot.cpp), since that evaluator keeps only calls of
-//   such functions in its own loop. Where the evaluation slot is not ours the call is CPython's.
-// Tests: tests/vm/scripts/calls_from_c.py.
+// Purpose: evaluate_frame takes any frame. Where C calls a Python function (sorted(key=f), map(f, ...), a dict that asks for __hash__),
+//   CPython makes its frame in four functions that each pass the arguments on; call_function makes it and enters the evaluator at once.
+// Inputs, outputs: the protocols of frame evaluation and of vectorcall.
+// Invariants: a function gets call_function when C has called it once (call_directly), and only if it had CPython's own; while CPython's
+//   evaluator runs frames of ours it has that again (slot.cpp), since that evaluator keeps only calls of such functions in its own loop. Where
+//   the evaluation slot is not ours a call is CPython's.
+// Tests: tests/vm/, scripts/calls_from_c.py.
 #include "vm/eval.h"
 #include "vm/native/native.h"
 
 namespace dynvm::vm {
+
+PyObject* evaluate_frame(PyThreadState* tstate, cpython::Frame* frame, int throwing) {
+  if (cpython::traced(tstate)) [[unlikely]] {
+    ++g_stats.handovers;
+    return cpython::run_foreign(tstate, frame, throwing);
+  }
+  if (cpython::is_generator_frame(frame) && !throwing) {
+    if (Inst* known = known_resumption(frame)) return g_run(tstate, frame, known, Start::kHere);
+  }
+  Code* code = code_for(cpython::code_of(frame));
+  // A code object that is being deallocated may still run (a callback of another owner of extra data): its Code is dead then.
+  if (code == nullptr || code->hidden || code->code != cpython::code_of(frame)) [[unlikely]] {
+    if (code == nullptr) PyErr_Clear();
+    if (code == nullptr || !code->hidden) ++g_stats.handovers;
+    return _PyEval_EvalFrameDefault(tstate, frame, throwing);
+  }
+  cpython::call_directly(frame, call_function);
+  const int unit = cpython::next_unit(frame);
+  if (throwing) return g_run(tstate, frame, code->fast + code->unit_to_index[unit > 0 ? unit - 1 : 0], Start::kThrow);
+  if (unit == 0) return g_run(tstate, frame, code->fast, start_of(code));
+  return g_run(tstate, frame, find_resumption(frame), Start::kHere);
+}
 
 PyObject* call_function(PyObject* callable, PyObject* const* arguments, size_t count, PyObject* kwnames) {
   auto* function = reinterpret_cast<PyFunctionObject*>(callable);
   PyThreadState* tstate = cpython::current_thread();
   Code* target = find_code(reinterpret_cast<PyCodeObject*>(function->func_code));
   const Py_ssize_t positional = PyVectorcall_NARGS(count), keywords = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
-  if (target == nullptr || target->hidden || !cpython::has_fast_locals(target->code) || tstate->interp->eval_frame != g_evaluator.evaluate ||
+  if (target == nullptr || target->hidden || !cpython::has_fast_locals(target->code) || tstate->interp->eval_frame != evaluate_frame ||
       cpython::traced(tstate)) [[unlikely]] {
     return cpython::g_slots.function_call(callable, arguments, count, kwnames);
   }
@@ -44,7 +67,7 @@ PyObject* call_function(PyObject* callable, PyObject* const* arguments, size_t c
     }
   }
   if (--target->heat == 0) [[unlikely]] native::compile(target, frame);
-  PyObject* result = g_evaluator.run(tstate, frame, target->fast, start_of(target));
+  PyObject* result = g_run(tstate, frame, target->fast, start_of(target));
   if constexpr (!cpython::kEvaluatorEndsFrames) {
     cpython::count_recursion(tstate);
     if (frame->frame_obj == nullptr) [[likely]] {
