@@ -248,9 +248,11 @@ INST(Native) {
 }
 native_stopped:
   ip = const_cast<Inst*>(natives.at);
-  if (natives.failed) {
-    natives.failed = false;
-    goto error;
+  switch (std::exchange(natives.stop, native::Stop::kRetired)) {
+    case native::Stop::kRaised: goto error;
+    case native::Stop::kLoopEnded: goto end_loop;
+    case native::Stop::kTraced: goto periodic_next;
+    case native::Stop::kRetired: break;
   }
   native::retire(find_code(cpython::code_of(frame)), ip);
   DISPATCH();

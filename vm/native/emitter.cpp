@@ -16,10 +16,6 @@ constexpr uint32_t kAllGps = 0xf00;     // r8-r11
 constexpr uint32_t kAllXmms = 0x3fff;
 constexpr int kFreeGps = 3, kFreeXmms = 3;  // that an instruction may need
 
-cpython::Frame* frame_of_locals(PyObject** locals) {
-  return reinterpret_cast<cpython::Frame*>(reinterpret_cast<char*>(locals) - layout::kFrameLocals);
-}
-
 // ---- what runs call
 
 PyObject* box_float(PyObject** locals, uint16_t* position, Context* context, double value) {
@@ -35,7 +31,7 @@ PyObject* box_int(PyObject** locals, uint16_t* position, Context*, long value) {
   return made;
 }
 PyObject* without_memory(Context* context) {
-  context->failed = true;
+  context->stop = Stop::kRaised;
   PyErr_NoMemory();
   return Py_NewRef(Py_None);
 }
@@ -210,7 +206,7 @@ Label Emitter::leave() {
   return leave_;
 }
 
-void Emitter::end(const Model& model, int index, bool miss) {
+void Emitter::end(const Model& model, int index, bool miss, bool stopped) {
   model_ = model;
   index_ = index;
   bool boxed = false;
@@ -227,12 +223,12 @@ void Emitter::end(const Model& model, int index, bool miss) {
     a_.dec(dword_ptr(r8));
     a_.js(stop);
   }
-  if (boxed) {
-    a_.cmp(byte_ptr(rcx, offsetof(Context, failed)), 0);
+  if (boxed && !stopped) {
+    a_.cmp(byte_ptr(rcx, offsetof(Context, stop)), 0);
     a_.jne(stop);
   }
-  a_.ret();
-  if (miss || boxed) {
+  if (!stopped) a_.ret();
+  if (miss || boxed || stopped) {
     a_.bind(stop);
     a_.mov(qword_ptr(rcx, offsetof(Context, at)), rax);
     pointer(rax, g_stopped);

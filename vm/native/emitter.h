@@ -57,6 +57,10 @@ struct Model {
   uint32_t gps = 0, xmms = 0; // registers in use
 };
 
+inline cpython::Frame* frame_of_locals(PyObject** locals) {
+  return reinterpret_cast<cpython::Frame*>(reinterpret_cast<char*>(locals) - cpython::layout::kFrameLocals);
+}
+
 inline constexpr int kPays = 3;  // dispatches in a straight line for which entering a run is worth it
 
 class Emitter {
@@ -91,7 +95,7 @@ class Emitter {
   Label fail();                              // the instruction is left to the interpreter; counts as a miss
   Label leave();                             // the same, but nothing is wrong
   Label end_label(const Model& model, int index, bool miss);
-  void end(const Model& model, int index, bool miss);
+  void end(const Model& model, int index, bool miss, bool stopped = false);  // stopped: Context says why
   Join* find_join(int index);                // nullptr: not come to yet
   Join* join(int index);
 
@@ -166,6 +170,7 @@ class Emitter {
   Next jump_backward(int index);
   Next for_range(int index);
   Next for_sequence(int index);
+  Next for_slot(int index);
   Next negative(int index);
   Xmm number_of(Value& value, const Value* other);
   int jump_behind(int index) const;

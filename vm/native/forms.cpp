@@ -20,6 +20,27 @@ bool equal_strings(PyObject* left, PyObject* right) { return left == right || _P
 // -1: a method must be asked.
 int truth_of(PyObject* object) { return quick_truth(object); }
 
+// What the C function of an iterator's type gives; NULL, or where tools look at this thread now: the context says what has happened.
+PyObject* next_item(PyObject** locals, uint16_t* position, Context* context, PyObject* iterator, iternextfunc next) {
+  cpython::Frame* frame = frame_of_locals(locals);
+  cpython::runs_at(frame, position);
+  PyObject* item = next(iterator);
+  if (item != nullptr) {
+    if (cpython::traced(context->tstate) || cpython::allocations_are_traced()) [[unlikely]] context->stop = Stop::kTraced;
+    return item;
+  }
+  context->stop = Stop::kLoopEnded;
+  if (cpython::exception_is_set(context->tstate)) {
+    if (PyErr_ExceptionMatches(PyExc_StopIteration)) {
+      cpython::trace_exception(context->tstate, frame);
+      PyErr_Clear();
+    } else {
+      context->stop = Stop::kRaised;
+    }
+  }
+  return nullptr;
+}
+
 CondCode condition(int comparison) {
   switch (comparison) {
     case Py_LT: return CondCode::kL;
@@ -698,6 +719,39 @@ Emitter::Next Emitter::for_sequence(int index) {
   a_.inc(qword_ptr(rax, offsetof(ListIterator, index)));
   take_reference(item);
   push_reg(item);
+  return Next::kGoOn;
+}
+
+// The C function of an iterator's type may run anything.
+Emitter::Next Emitter::for_slot(int index) {
+  const Inst settled = inst(forms_[static_cast<size_t>(index)].site);
+  if (!check_version(top(1), static_cast<uint32_t>(settled.cache[2]))) return Next::kLeave;
+  code_may_run();
+  object(rax, top(1));
+  call(reinterpret_cast<const void*>(&next_item), model_.gps, model_.xmms, [&](int context) {
+    a_.mov(rcx, rax);
+    pointer(rsi, inst(index).position);
+    a_.mov(rdx, qword_ptr(rsp, context));
+    a_.mov(r8, settled.cache[1]);
+  });
+  const Label stopped = a_.newLabel();
+  a_.mov(rcx, qword_ptr(rsp));
+  a_.cmp(byte_ptr(rcx, offsetof(Context, stop)), 0);
+  a_.jne(stopped);
+  const Model without = model_;
+  const Gp item = gp();
+  a_.mov(item, rax);
+  push_reg(item);
+  cold_.push_back([this, stopped, without, with = model_, index, item] {
+    const Label none = a_.newLabel();
+    a_.bind(stopped);
+    a_.test(rax, rax);
+    a_.jz(none);
+    a_.mov(item, rax);
+    end(with, index, false, true);
+    a_.bind(none);
+    end(without, index, false, true);
+  });
   return Next::kGoOn;
 }
 

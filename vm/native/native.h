@@ -6,7 +6,8 @@
 // Inputs: a Code that has become hot. Outputs: entries: the handler of their Inst is kNative and Inst::native the Entry.
 // Invariants
 //   - A run executes an instruction wholly or not at all: each guard stands before the first effect, and failing it ends the run in
-//     front of that instruction, which the interpreter then executes. Nothing in a run raises.
+//     front of that instruction, which the interpreter then executes. Nothing in a run raises but the C
+//     functions of iterators: the run ends at their loop then, and the interpreter sees to the exception.
 //   - At an end all values of the stack are in their slots with a reference each; locals are in their slots always.
 //   - What a guard relies on is checked at each use; only exact types of locals are remembered, until the local is stored to.
 //   - Machine code lives as long as its Code: a run that is given up may still be on the C stack.
@@ -17,13 +18,21 @@
 
 namespace dynvm::vm::native {
 
+// Why a run has ended with g_stopped.
+enum class Stop : uint8_t {
+  kRetired,    // it has failed a guard too often in front of `at`
+  kRaised,     // an exception is set, by `at` or because there is no memory for a box that it needs
+  kLoopEnded,  // the iterator of the loop `at`, on top of the stack, has no more
+  kTraced,     // `at` has been executed, and what it called has switched tools or tracemalloc on
+};
+
 // What a run needs of the activation that executes it.
 struct Context {
   cpython::LoopProbe probe;    // what a backward jump looks at
   PyThreadState* tstate;
   void* floats;                // of a FloatList
-  const Inst* at = nullptr;    // with kStopped: where the interpreter goes on
-  bool failed = false;         // ... with an exception that is set
+  const Inst* at = nullptr;    // with g_stopped: where the interpreter goes on
+  Stop stop = Stop::kRetired;
   explicit Context(PyThreadState* thread, const cpython::Entry& entry) : probe(thread, entry), tstate(thread), floats(cpython::FloatList(thread).state) {}
 };
 
@@ -38,7 +47,7 @@ struct Entry {
   const void* handler;  // of the instruction without the run
 };
 
-// A run that has failed a guard too often, or has no memory for a box, ends here; Context says more.
+// Where a run ends that the interpreter does not simply go on behind; Context says more.
 extern const Inst* g_stopped;
 
 extern NativeSettings g_settings;
