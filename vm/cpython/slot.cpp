@@ -9,6 +9,9 @@
 // last tool has gone. It is looked for after each audited operation: sys.settrace, sys.setprofile and sys.monitoring.register_callback are
 // audited, before they take effect, and so are imports, open() and many others. What such a frame calls from then on has its arguments held
 // by it, as always where a function is in the slot (PEP 523).
+// Functions that C enters directly (entry.cpp) have CPython's own entry while the slot is left: from 3.12 on its evaluator would call others
+// through C. The walk over all objects that takes it from them is made for the first kMostWithdrawn times that tools are switched on; no function
+// gets the direct entry after that.
 // Tests: tests/vm/scripts/tracing_*.py, tests/vm/test_native.py.
 #include "vm/cpython/cpython.h"
 
@@ -21,7 +24,7 @@ bool g_left = false, g_asked = false, g_listens = false;
 uint64_t g_running = 0;  // frames that were handed over and have not ended
 vectorcallfunc g_entry = nullptr;  // functions may have it
 int g_withdrawn = 0;               // times that it was taken from all of them
-constexpr int kMostWithdrawn = 200;  // each is a walk over all objects
+constexpr int kMostWithdrawn = 200;
 
 void take_back(PyInterpreterState* interp) {
   if (!g_left) return;
