@@ -15,7 +15,7 @@ using namespace dynvm::vm;
 PyObject* install_(PyObject*, PyObject* arguments) {
   NativeSettings native;
   native.room = INT64_MAX;
-  if (!PyArg_ParseTuple(arguments, "|iii", &native.calls, &native.loops, &native.misses)) return nullptr;
+  if (!PyArg_ParseTuple(arguments, "|iiil", &native.calls, &native.loops, &native.misses, &native.room)) return nullptr;
   if (!install(false, native)) return nullptr;
   Py_RETURN_NONE;
 }
@@ -202,7 +202,7 @@ PyObject* decode_(PyObject*, PyObject* arguments) {
 }
 
 PyMethodDef kMethods[] = {
-    {"install", install_, METH_VARARGS, "Makes dynvm's evaluator the interpreter's; when native runs are compiled: calls, loops, misses."},
+    {"install", install_, METH_VARARGS, "Makes dynvm's evaluator the interpreter's; when native runs are compiled: calls, loops, misses, room."},
     {"uninstall", uninstall_, METH_NOARGS, "Gives frames back to CPython's evaluator."},
     {"stats", stats_, METH_NOARGS, "The evaluator's counters as a dict."},
     {"stress", stress_, METH_VARARGS, "stress(loop_limit, call_limit, length, rebuild): record all that gets hot."},

@@ -47,6 +47,26 @@ class Native(unittest.TestCase):
         self.assertGreaterEqual(runs, 1)
         self.assertEqual(printed, ["25"])
 
+    def test_the_share_of_all_calls_decides(self):
+        runs, _, printed = self.stats("""
+            vm.uninstall()
+            vm.install(20, 1000000, 50, 100000)
+            space = {}
+            def make(k):
+                exec(f"def f{k}(x): return (x + {k}) * (x - 1) + x * x", space)
+                return space[f"f{k}"]
+            functions = [make(k) for k in range(200)]
+            def everywhere(rounds):
+                for _ in range(rounds):
+                    for f in functions: f(3)
+            everywhere(100)
+            few = vm.stats()["native_runs"] - before["native_runs"]
+            rare = make(1000)
+            for _ in range(100): rare(3)
+            print(few < 100, vm.stats()["native_runs"] - before["native_runs"] - few >= 1)
+            """)
+        self.assertEqual(printed, ["True True"])
+
     def test_failing_guards_end_runs_for_good(self):
         runs, given_up, printed = self.stats("""
             def f(values):
