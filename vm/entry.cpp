@@ -43,12 +43,8 @@ PyObject* call_function(PyObject* callable, PyObject* const* arguments, size_t c
       cpython::traced(tstate)) [[unlikely]] {
     return cpython::g_slots.function_call(callable, arguments, count, kwnames);
   }
-  PyObject** words = cpython::push_words(tstate, static_cast<size_t>(target->frame_words));
-  if (words == nullptr) [[unlikely]] return nullptr;
-  auto* frame = reinterpret_cast<cpython::Frame*>(words);
-  Py_INCREF(function);
-  Py_INCREF(target->code);
-  cpython::init_frame(frame, function, target->code);
+  cpython::Frame* frame = allocate_frame(tstate, function, target, 0);
+  if (frame == nullptr) [[unlikely]] return nullptr;
   frame->stacktop = target->local_count;
   PyObject** locals = frame->localsplus;
   if (target->simple && keywords == 0 && positional == target->argcount) [[likely]] {
@@ -62,7 +58,7 @@ PyObject* call_function(PyObject* callable, PyObject* const* arguments, size_t c
     if (bound <= 0) [[unlikely]] {
       Py_DECREF(target->code);
       Py_DECREF(function);
-      cpython::pop_words(tstate, words);
+      cpython::pop_words(tstate, reinterpret_cast<PyObject**>(frame));
       return bound < 0 ? nullptr : cpython::g_slots.function_call(callable, arguments, count, kwnames);  // raises CPython's message
     }
   }
@@ -76,7 +72,7 @@ PyObject* call_function(PyObject* callable, PyObject* const* arguments, size_t c
       cpython::clear_frame(tstate, frame);
     }
     cpython::leave_recursion(tstate);
-    cpython::pop_words(tstate, words);
+    cpython::pop_words(tstate, reinterpret_cast<PyObject**>(frame));
   }
   return result;
 }

@@ -250,7 +250,7 @@ native_stopped:
   ip = const_cast<Inst*>(natives.at);
   switch (std::exchange(natives.stop, native::Stop::kRetired)) {
     case native::Stop::kRaised: goto error;
-    case native::Stop::kLoopEnded: goto end_loop;
+    case native::Stop::kLoopEnded: goto iterator_ended;
     case native::Stop::kTraced: goto periodic_next;
     case native::Stop::kRetired: break;
   }

@@ -54,12 +54,12 @@ inline bool runs_its_code(const PyFunctionObject* function) {
   return function->vectorcall == cpython::g_slots.function_call || function->vectorcall == call_function;
 }
 
-// Memory for a frame of `code` with its Link in front, header set, locals unset; takes a new reference to `function`. nullptr with
-// MemoryError.
-inline cpython::Frame* allocate_frame(PyThreadState* tstate, PyFunctionObject* function, const Code* code) {
-  PyObject** words = cpython::push_words(tstate, static_cast<size_t>(code->frame_words) + kLinkWords);
+// Memory for a frame of `code` with its Link in front (an entry frame has none), header set, locals unset; takes a new reference to
+// `function`. nullptr with MemoryError.
+inline cpython::Frame* allocate_frame(PyThreadState* tstate, PyFunctionObject* function, const Code* code, size_t link_words = kLinkWords) {
+  PyObject** words = cpython::push_words(tstate, static_cast<size_t>(code->frame_words) + link_words);
   if (words == nullptr) [[unlikely]] return nullptr;
-  auto* frame = reinterpret_cast<cpython::Frame*>(words + kLinkWords);
+  auto* frame = reinterpret_cast<cpython::Frame*>(words + link_words);
   PyCodeObject* object = code->code;
   Py_INCREF(function);
   Py_INCREF(object);

@@ -133,7 +133,7 @@ bool install(bool counting, const NativeSettings& settings) {
   native::g_settings = settings;
   native::g_settings.on &= !counting;  // what is counted must be executed by the evaluator
   if (!cpython::prepare() || !prepare_names() || !prepare_specialisation()) return false;
-  if (counting) g_run = count_run;
+  g_run = counting ? count_run : run_frame;
   g_run(nullptr, nullptr, nullptr, Start::kHere);
   if (!prepare_decoder(g_label_table)) return false;
   g_installed = true;

@@ -22,23 +22,14 @@ int truth_of(PyObject* object) { return quick_truth(object); }
 
 // What the C function of an iterator's type gives; NULL, or where tools look at this thread now: the context says what has happened.
 PyObject* next_item(PyObject** locals, uint16_t* position, Context* context, PyObject* iterator, iternextfunc next) {
-  cpython::Frame* frame = frame_of_locals(locals);
-  cpython::runs_at(frame, position);
+  cpython::runs_at(frame_of_locals(locals), position);
   PyObject* item = next(iterator);
-  if (item != nullptr) {
-    if (cpython::traced(context->tstate) || cpython::allocations_are_traced()) [[unlikely]] context->stop = Stop::kTraced;
-    return item;
+  if (item == nullptr) {
+    context->stop = Stop::kLoopEnded;
+  } else if (cpython::traced(context->tstate) || cpython::allocations_are_traced()) [[unlikely]] {
+    context->stop = Stop::kTraced;
   }
-  context->stop = Stop::kLoopEnded;
-  if (cpython::exception_is_set(context->tstate)) {
-    if (PyErr_ExceptionMatches(PyExc_StopIteration)) {
-      cpython::trace_exception(context->tstate, frame);
-      PyErr_Clear();
-    } else {
-      context->stop = Stop::kRaised;
-    }
-  }
-  return nullptr;
+  return item;
 }
 
 CondCode condition(int comparison) {

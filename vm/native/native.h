@@ -21,8 +21,8 @@ namespace dynvm::vm::native {
 // Why a run has ended with g_stopped.
 enum class Stop : uint8_t {
   kRetired,    // it has failed a guard too often in front of `at`
-  kRaised,     // an exception is set, by `at` or because there is no memory for a box that it needs
-  kLoopEnded,  // the iterator of the loop `at`, on top of the stack, has no more
+  kRaised,     // there is no memory for a box that `at` needs: the exception is set
+  kLoopEnded,  // the iterator of the loop `at`, on top of the stack, has given nothing; an exception may be set
   kTraced,     // `at` has been executed, and what it called has switched tools or tracemalloc on
 };
 
