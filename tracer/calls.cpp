@@ -445,7 +445,7 @@ bool Recorder::call_followed(vm::ThreadView& view, PyObject* callee, const std::
 HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
   switch (op) {
     case Op::kCall: {
-      PyObject* kwnames = vm::kwnames(view.ip);
+      PyObject* kwnames = vm::kwnames(vm::FrameView::code(view.frame), view.ip);
       auto& slots = top().slots;
       std::vector<V> args(slots.end() - arg, slots.end());
       V callee = peek(arg + 2), self = peek(arg + 1);

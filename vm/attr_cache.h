@@ -96,9 +96,11 @@ inline PyObject* instance_value(PyObject* object, PyTypeObject* type, AttrEntry*
   return dict != nullptr ? cpython::dict_get(dict, entry->name, entry->hash) : nullptr;
 }
 
-// Value (borrowed) at a position of the instance's dict, where `name` is still there; else nullptr. `offset`: as for dict_at.
-inline PyObject* hinted_value(PyObject* object, PyObject* name, Py_ssize_t offset, uint32_t index) {
-  auto* dict = reinterpret_cast<PyDictObject*>(cpython::dict_at(object, offset));
+// Value (borrowed) at a position of the instance's dict, where `name` is still there; else nullptr. `hint`: the position, and in the upper half
+// the offset for dict_at.
+inline PyObject* hinted_value(PyObject* object, PyObject* name, uint32_t hint) {
+  const uint32_t index = hint & UINT16_MAX;
+  auto* dict = reinterpret_cast<PyDictObject*>(cpython::dict_at(object, hint >> 16));
   if (dict == nullptr) [[unlikely]] return nullptr;
   PyDictKeysObject* keys = dict->ma_keys;
   if (static_cast<Py_ssize_t>(index) >= keys->dk_nentries || !DK_IS_UNICODE(keys)) [[unlikely]] return nullptr;

@@ -38,7 +38,7 @@ std::string type_name(PyObject* object) { return object == nullptr ? "NULL" : Py
 std::string callee(const Inst* call, PyObject** sp) {
   const cpython::Callee found(sp - call->arg - 2);
   PyObject* callable = *found.slot;
-  std::string text = type_name(callable) + (found.has_self ? " with self" : "") + (call->cache[2] != 0 ? ", keywords" : "");
+  std::string text = type_name(callable) + (found.has_self ? " with self" : "") + ((call->extra & kNamed) != 0 ? ", keywords" : "");
   if (PyCFunction_Check(callable)) {
     text += std::string(" ") + reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name + ", flags " + std::to_string(PyCFunction_GET_FLAGS(callable));
   }
@@ -55,9 +55,9 @@ std::string callee(const Inst* call, PyObject** sp) {
   return text;
 }
 
-std::string attribute(const Inst* inst, PyObject* owner) {
+std::string attribute(PyObject* name, PyObject* owner) {
   if (PyModule_CheckExact(owner)) return "module";
-  const AttrEntry* entry = find_attr(Py_TYPE(owner), reinterpret_cast<PyObject*>(inst->cache[2]));
+  const AttrEntry* entry = find_attr(Py_TYPE(owner), name);
   static constexpr std::string_view kinds[] = {"instance", "class value", "method", "non-data", "slot", "getset", "property", "data"};
   static constexpr std::string_view accesses[] = {"opaque", "generic", "__getattribute__"};
   std::string text = type_name(owner);
@@ -67,14 +67,14 @@ std::string attribute(const Inst* inst, PyObject* owner) {
 }
 
 // What a generic instruction is about to work on; "" where it has nothing to specialise on.
-std::string operands(const Inst* inst, PyObject** sp) {
+std::string operands(PyCodeObject* code, const Inst* inst, PyObject** sp) {
   switch (static_cast<Op>(inst->op)) {
     case Op::kBinaryOp: return std::to_string(inst->arg) + " " + type_name(sp[-2]) + " " + type_name(sp[-1]);
     case Op::kCompareOp: case Op::kContainsOp: case Op::kBinarySubscr: case Op::kStoreSubscr:
       return type_name(sp[-2]) + " " + type_name(sp[-1]);
     case Op::kForIter: case Op::kGetIter: case Op::kUnpackSequence: case Op::kPopJumpIfFalse: case Op::kPopJumpIfTrue: case Op::kFormatValue:
       return type_name(sp[-1]);
-    case Op::kLoadAttr: case Op::kLoadMethod: case Op::kStoreAttr: return attribute(inst, sp[-1]);
+    case Op::kLoadAttr: case Op::kLoadMethod: case Op::kStoreAttr: return attribute(PyTuple_GET_ITEM(code->co_names, inst->arg), sp[-1]);
     case Op::kCall: return callee(inst, sp);
     case Op::kCallFunctionEx: return type_name(sp[-2 - (inst->arg & 1)]) + " " + type_name(sp[-1 - (inst->arg & 1)]);
     default: return {};
@@ -95,12 +95,12 @@ void print(std::string& text, std::string_view title, std::vector<Row> rows, uin
 
 }  // namespace
 
-void count_dispatch(const Inst* next, PyObject** sp) {
+void count_dispatch(const cpython::Frame* frame, const Inst* next, PyObject** sp) {
   const size_t form = label_index(next->handler);
   ++g_pairs[g_previous][form];
   g_previous = form;
   if (form >= static_cast<size_t>(Form::kGenericCount)) return;
-  std::string text = operands(next, sp);
+  std::string text = operands(cpython::code_of(frame), next, sp);
   if (!text.empty()) ++g_operands[std::string(kFormNames[form]) + " " + text];
 }
 

@@ -11,8 +11,8 @@
 
 namespace dynvm::vm {
 
-// The next instruction to be executed, with the stack as it finds it.
-void count_dispatch(const Inst* next, PyObject** sp);
+// The frame's next instruction to be executed, with the stack as it finds it.
+void count_dispatch(const cpython::Frame* frame, const Inst* next, PyObject** sp);
 
 // With a star where it is a specialised or fused one.
 std::string name_of(Form form);

@@ -76,17 +76,6 @@ int32_t counter_start(const HotCounter& counter) {
   return counter.limit == 0 ? INT32_MAX : counter.trace != nullptr ? 0 : counter.limit;
 }
 
-bool has_name(Op op) {
-  switch (op) {
-    case Op::kLoadGlobal: case Op::kLoadName: case Op::kStoreName: case Op::kDeleteName: case Op::kStoreGlobal:
-    case Op::kDeleteGlobal: case Op::kLoadAttr: case Op::kLoadMethod: case Op::kStoreAttr: case Op::kDeleteAttr:
-    case Op::kImportName: case Op::kImportFrom: case Op::kLoadSuperAttr: case Op::kLoadFromDictOrGlobals:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // One instruction of dynvm's, as the code object has it.
 struct Step {
   Op op;
@@ -154,15 +143,15 @@ void fill(Code* decoded, Inst* insts, bool plain) {
     Inst& inst = *next++;
     const Op op = step.op;
     inst.handler = g_labels[plain ? static_cast<int>(Form::kCount) : static_cast<int>(op)];
-    inst.position = cpython::code_units(code) + step.unit;
+    inst.unit = static_cast<uint32_t>(step.unit);
+    inst.extra = 0;
     inst.arg = step.arg;
     inst.op = static_cast<uint16_t>(op);
     inst.state = plain ? 0 : kWarmup;
-    inst.cache[0] = inst.cache[1] = inst.cache[2] = 0;
-    inst.native = nullptr;
+    inst.cache[0] = inst.cache[1] = 0;
     if (!step.valid) inst.handler = g_labels[static_cast<int>(Form::kCount) + 1];
     if (step.target >= 0) {
-      inst.cache[0] = reinterpret_cast<uint64_t>(insts + decoded->unit_to_index[step.target]);
+      inst.cache[0] = static_cast<uint32_t>(reinterpret_cast<char*>(insts + decoded->unit_to_index[step.target]) - reinterpret_cast<char*>(&inst));
       if (counts(step)) {
         const int header = decoded->start_unit[decoded->unit_to_index[step.target]];
         inst.cache[1] = reinterpret_cast<uint64_t>(find_counter(decoded, header));
@@ -172,11 +161,8 @@ void fill(Code* decoded, Inst* insts, bool plain) {
       decoded->counters[0].unit = step.unit;
     } else if (op == Op::kLoadConst) {
       inst.cache[0] = reinterpret_cast<uint64_t>(PyTuple_GET_ITEM(code->co_consts, step.arg));
-    } else if (op == Op::kCall) {
-      if (step.kwnames >= 0) inst.cache[2] = reinterpret_cast<uint64_t>(PyTuple_GET_ITEM(code->co_consts, step.kwnames));
-    } else if (has_name(op)) {
-      const int name = op == Op::kLoadGlobal ? step.arg >> 1 : op == Op::kLoadSuperAttr ? step.arg >> 2 : step.arg;
-      inst.cache[2] = reinterpret_cast<uint64_t>(PyTuple_GET_ITEM(code->co_names, name));
+    } else if (op == Op::kCall && step.kwnames >= 0) {
+      inst.extra = static_cast<uint32_t>(step.kwnames) | kNamed;
     }
   }
 }
@@ -192,7 +178,7 @@ void fuse(Inst* insts, int count) {
   const auto is_branch = [&](int i) { return is(i, Op::kPopJumpIfFalse) || is(i, Op::kPopJumpIfTrue); };
   const auto delegates = [&](int i) {
     return (insts[i].arg & 3) >= 2 && is(i + 1, Op::kJumpBackwardNoInterrupt) &&
-           reinterpret_cast<const Inst*>(insts[i + 1].cache[0])->op == static_cast<uint16_t>(Op::kSend);
+           target_of(&insts[i + 1])->op == static_cast<uint16_t>(Op::kSend);
   };
   const auto is_load = [&](int i) { return is(i, Op::kLoadFast) || is(i, Op::kLoadConst); };
   for (int i = 0; i + 1 < count;) {
@@ -296,7 +282,7 @@ Code* decode(PyCodeObject* code) {
   for (int i = 0; i < decoded->counter_count; ++i) decoded->counters[i].count = counter_start(decoded->counters[i]);
 
   fill(decoded, decoded->fast, false);
-  decoded->fast[inst_count] = Inst{g_labels[static_cast<int>(Form::kCount) + 1], cpython::code_units(code), 0, 0, 0, {0, 0, 0}, nullptr};
+  decoded->fast[inst_count] = Inst{g_labels[static_cast<int>(Form::kCount) + 1], 0, 0, 0, 0, 0, {0, 0}};
   fuse(decoded->fast, inst_count);
 
   decoded->frame_words = code->co_nlocalsplus + code->co_stacksize + cpython::kFrameWords;

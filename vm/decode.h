@@ -99,6 +99,20 @@ inline bool in_plain(const Code* code, const Inst* inst) {
   return code->plain != nullptr && inst >= code->plain && inst < code->plain + code->inst_count;
 }
 
+// Of a jump, kForIter and kSend.
+inline Inst* target_of(const Inst* jump) {
+  return const_cast<Inst*>(reinterpret_cast<const Inst*>(reinterpret_cast<const char*>(jump) + static_cast<int32_t>(jump->cache[0])));
+}
+
+inline constexpr uint32_t kNamed = 1u << 31;  // in Inst::extra
+// Of a kCall, borrowed, or nullptr.
+inline PyObject* keyword_names(PyCodeObject* code, const Inst* call) {
+  return (call->extra & kNamed) != 0 ? PyTuple_GET_ITEM(code->co_consts, call->extra & ~kNamed) : nullptr;
+}
+
+// What the frame that executes the instruction keeps.
+inline uint16_t* position_of(const cpython::Frame* frame, const Inst* inst) { return cpython::code_units(cpython::code_of(frame)) + inst->unit; }
+
 inline void set_form(Inst* inst, Form form) { inst->handler = g_labels[static_cast<int>(form)]; }
 
 // The counter of the loop whose header (in fast code) this is.

@@ -30,7 +30,7 @@ using cpython::Frame;
 
 #ifdef DYNVM_COUNTING
 #define run_frame count_run
-#define COUNT_DISPATCH() count_dispatch(ip, sp)
+#define COUNT_DISPATCH() count_dispatch(frame, ip, sp)
 #else
 const void* const* g_label_table = nullptr;
 #define COUNT_DISPATCH()
@@ -62,7 +62,7 @@ bool __attribute__((noinline)) recover_slot(PyInterpreterState* interp) {
 // A callable without self takes the place of the top, in two slots.
 #define SET_LONE_CALLABLE(callable) (cpython::set_lone_callable(sp - 1, callable), ++sp)
 
-#define SYNC() (cpython::runs_at(frame, ip->position))
+#define SYNC() (cpython::runs_at(frame, position_of(frame, ip)))
 #define DISPATCH()      \
   do {                  \
     COUNT_DISPATCH();   \
@@ -103,9 +103,11 @@ bool __attribute__((noinline)) recover_slot(PyInterpreterState* interp) {
     NEXT();                                                                \
   } while (0)
 
-#define TARGET_OF(inst) (reinterpret_cast<Inst*>((inst)->cache[0]))
 #define COUNTER_OF(inst) (reinterpret_cast<HotCounter*>((inst)->cache[1]))
-#define NAME_OF(inst) (reinterpret_cast<PyObject*>((inst)->cache[2]))
+#define NAME_AT(index) PyTuple_GET_ITEM(cpython::code_of(frame)->co_names, index)
+#define NAME_OF(inst) NAME_AT((inst)->arg)
+// Of forms that keep it, because it is not theirs or is asked for each time.
+#define CACHED_NAME reinterpret_cast<PyObject*>(ip->cache[1])
 #define LOW(word) (static_cast<uint32_t>(word))
 #define HIGH(word) (static_cast<uint32_t>((word) >> 32))
 
@@ -113,7 +115,7 @@ bool __attribute__((noinline)) recover_slot(PyInterpreterState* interp) {
 #define TAKE_JUMP()                                        \
   do {                                                     \
     if (unlikely(COUNTER_OF(ip) != nullptr)) goto take_jump; \
-    ip = TARGET_OF(ip);                                    \
+    ip = target_of(ip);                                    \
     DISPATCH();                                            \
   } while (0)
 
@@ -238,7 +240,7 @@ PyObject* run_frame(PyThreadState* tstate, Frame* frame, Inst* ip, Start start) 
 #include "vm/insts_modules.inc.h"
 
 INST(Native) {
-  const auto* run = static_cast<const native::Entry*>(ip->native);
+  const native::Entry* run = native::g_entries[ip->extra];
   if (unlikely(cpython::allocations_are_traced())) goto* run->handler;  // a run makes boxes later than the lines that they belong to
   const native::State state = run->function(frame->localsplus, sp, &natives);
   sp = state.sp;
@@ -345,7 +347,7 @@ periodic_next:  // at the end of ip
 periodic_jump:  // ip jumps to its target
   SYNC();
   if (breaker.pending() && !cpython::handle_pending(tstate)) goto error;
-  ip = TARGET_OF(ip);
+  ip = target_of(ip);
   if (breaker.traced()) goto hand_over;
   DISPATCH();
 
@@ -429,7 +431,7 @@ leave_frame: {
       send_event(act, ip, sp, Event::kActivationEnd, Continuation::kPush, frame, result);
       end_recording(act);
     }
-    cpython::runs_at(frame, ip->position);
+    SYNC();
     frame->stacktop = cpython::code_of(frame)->co_nlocalsplus;
     cpython::leave_recursion(tstate);
     cpython::end_entry_frame(tstate, act.cpython_entry, frame);
@@ -440,7 +442,7 @@ leave_frame: {
   const int local_count = cpython::code_of(leaving)->co_nlocalsplus;
   continuation = link->continuation;
   if (unlikely(act.recording)) send_event(act, ip, sp, Event::kFrameReturned, continuation, frame, result);
-  cpython::runs_at(leaving, ip->position);  // its frame object may live on
+  SYNC();  // its frame object may live on
   act.cpython_entry.link(tstate, frame = leaving->previous);
   ip = const_cast<Inst*>(link->ip);
   sp = link->sp;
@@ -556,14 +558,14 @@ deliver:
       DROP(result);
       PyObject* iterator = POP();
       DROP(iterator);
-      ip = TARGET_OF(ip);
+      ip = target_of(ip);
       DISPATCH();
     }
     case Continuation::kSendGenerator: {
       PyObject* receiver = TOP;
       TOP = result;
       DROP(receiver);
-      ip = TARGET_OF(ip);
+      ip = target_of(ip);
       DISPATCH();
     }
     case Continuation::kCount:
@@ -601,12 +603,12 @@ take_jump:
   if (COUNTER_OF(ip) != nullptr) {
     if (unlikely(breaker.raised())) goto periodic_jump;
     hot = COUNTER_OF(ip);
-    ip = TARGET_OF(ip);
+    ip = target_of(ip);
     if (unlikely(--hot->heat == 0) && !act.recording) native::compile(find_code(cpython::code_of(frame)), frame);
     if (unlikely(--hot->count < 0)) goto hot_counter;
     DISPATCH();
   }
-  ip = TARGET_OF(ip);
+  ip = target_of(ip);
   DISPATCH();
 
 // ---- exceptions ------------------------------------------------------------------------------------------------------
@@ -620,7 +622,7 @@ callee_raised:
     PyErr_Clear();
     PyObject* iterator = POP();
     DROP(iterator);
-    ip = TARGET_OF(ip);
+    ip = target_of(ip);
     DISPATCH();
   }
   if (ip->op == static_cast<uint16_t>(Op::kLoadAttr) || ip->op == static_cast<uint16_t>(Op::kLoadMethod)) {
@@ -646,7 +648,7 @@ callee_raised:
   goto error;
 
 error:
-  cpython::runs_at(frame, ip->position);
+  SYNC();
 error_here:
   if (unlikely(!cpython::exception_is_set(tstate))) PyErr_SetString(PyExc_SystemError, "error return without exception set");
   if (unlikely(act.recording)) send_event(act, ip, sp, Event::kUnwind, Continuation::kPush, frame, nullptr);
@@ -657,8 +659,7 @@ unwind: {
   PyCodeObject* object = cpython::code_of(frame);
   PyObject** base = frame->localsplus + object->co_nlocalsplus;
   cpython::HandlerEntry handler;
-  const int unit = static_cast<int>(ip->position - cpython::code_units(object));
-  if (!cpython::find_handler(object, unit, &handler)) {
+  if (!cpython::find_handler(object, static_cast<int>(ip->unit), &handler)) {
     while (sp > base) {
       PyObject* value = POP();
       Py_XDECREF(value);

@@ -7,7 +7,7 @@
 
 INST(LoadAttr)
   if (LOOKS()) {
-    specialise_load_attr(ip, TOP, find_code(cpython::code_of(frame)));
+    specialise_load_attr(ip, NAME_OF(ip), TOP, find_code(cpython::code_of(frame)));
     DISPATCH();
   }
 generic_LoadAttr : {
@@ -166,7 +166,7 @@ INST(LoadFastLoadAttrValue) {
 }
 INST(LoadAttrValues) {
   PyObject* owner = TOP;
-  PyObject* value = value_of_types(owner, NAME_OF(ip));
+  PyObject* value = value_of_types(owner, CACHED_NAME);
   if (unlikely(value == nullptr)) MISS(LoadAttr);
   Py_INCREF(value);
   TOP = value;
@@ -176,7 +176,7 @@ INST(LoadAttrValues) {
 INST(LoadFastLoadAttrValues) {
   PyObject* owner = LOCAL(ip->arg);
   if (unlikely(owner == nullptr)) goto generic_LoadFast;
-  PyObject* value = value_of_types(owner, NAME_OF(ip));
+  PyObject* value = value_of_types(owner, CACHED_NAME);
   if (unlikely(value == nullptr)) MISS_FUSED(LoadFast);
   Py_INCREF(value);
   PUSH(value);
@@ -205,7 +205,7 @@ INST(LoadAttrHint) {
   PyObject* owner = TOP;
   PyTypeObject* type = Py_TYPE(owner);
   if (unlikely(type->tp_version_tag != LOW(ip->cache[0]))) MISS(LoadAttr);
-  PyObject* value = hinted_value(owner, NAME_OF(ip), static_cast<Py_ssize_t>(ip->cache[1]), HIGH(ip->cache[0]));
+  PyObject* value = hinted_value(owner, CACHED_NAME, HIGH(ip->cache[0]));
   if (unlikely(value == nullptr)) MISS(LoadAttr);
   Py_INCREF(value);
   TOP = value;
@@ -215,7 +215,7 @@ INST(LoadAttrHint) {
 INST(LoadFastLoadAttrHint) {
   PyObject* owner = LOCAL(ip->arg);
   if (unlikely(owner == nullptr || Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS_FUSED(LoadFast);
-  PyObject* value = hinted_value(owner, NAME_OF(ip), static_cast<Py_ssize_t>(ip->cache[1]), HIGH(ip->cache[0]));
+  PyObject* value = hinted_value(owner, CACHED_NAME, HIGH(ip->cache[0]));
   if (unlikely(value == nullptr)) MISS_FUSED(LoadFast);
   Py_INCREF(value);
   PUSH(value);
@@ -273,7 +273,7 @@ INST(LoadAttrGetSet) {
 
 INST(LoadMethod)
   if (LOOKS()) {
-    specialise_load_method(ip, TOP, find_code(cpython::code_of(frame)));
+    specialise_load_method(ip, NAME_OF(ip), TOP, find_code(cpython::code_of(frame)));
     DISPATCH();
   }
 generic_LoadMethod : {
@@ -374,7 +374,7 @@ INST(LoadFastLoadMethodValues) {
 }
 INST(LoadMethodTypes) {
   PyObject* owner = TOP;
-  PyObject* method = method_of_types(owner, NAME_OF(ip));
+  PyObject* method = method_of_types(owner, CACHED_NAME);
   if (unlikely(method == nullptr)) MISS(LoadMethod);
   TOP = Py_NewRef(method);
   PUSH(owner);
@@ -412,7 +412,7 @@ INST(LoadSuperAttr) {
   SYNC();
   PyObject *self = TOP, *type = SECOND, *super = sp[-3];
   bool is_method = false;
-  PyObject* value = load_super(super, type, self, NAME_OF(ip), (ip->arg & 2) != 0, (ip->arg & 1) != 0 ? &is_method : nullptr);
+  PyObject* value = load_super(super, type, self, NAME_AT(ip->arg >> 2), (ip->arg & 2) != 0, (ip->arg & 1) != 0 ? &is_method : nullptr);
   if (unlikely(value == nullptr)) goto error;
   sp -= 2;
   TOP = value;
@@ -429,7 +429,7 @@ INST(LoadSuperAttr) {
 
 INST(StoreAttr)
   if (LOOKS()) {
-    specialise_store_attr(ip, TOP);
+    specialise_store_attr(ip, NAME_OF(ip), TOP);
     DISPATCH();
   }
 generic_StoreAttr : {
@@ -473,7 +473,7 @@ INST(StoreAttrValue) {
 INST(StoreAttrValues) {
   PyObject* owner = TOP;
   uint32_t index;
-  PyDictValues* values = stored_values(owner, NAME_OF(ip), &index);
+  PyDictValues* values = stored_values(owner, CACHED_NAME, &index);
   if (unlikely(values == nullptr)) MISS(StoreAttr);
   PyObject* old = values->values[index];
   values->values[index] = SECOND;
@@ -500,11 +500,11 @@ INST(StoreAttrSlot) {
 INST(StoreAttrDict) {
   PyObject *owner = TOP, *value = SECOND;
   if (unlikely(Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS(StoreAttr);
-  PyObject* dict = cpython::dict_at(owner, static_cast<Py_ssize_t>(ip->cache[1]));
+  PyObject* dict = cpython::dict_at(owner, HIGH(ip->cache[0]));
   if (unlikely(dict == nullptr || !PyDict_CheckExact(dict))) MISS(StoreAttr);
   SYNC();
   Py_INCREF(dict);
-  const int status = _PyDict_SetItem_KnownHash(dict, NAME_OF(ip), value, cpython::str_hash(NAME_OF(ip)));
+  const int status = _PyDict_SetItem_KnownHash(dict, CACHED_NAME, value, cpython::str_hash(CACHED_NAME));
   Py_DECREF(dict);
   if (unlikely(status != 0)) goto error;
   sp -= 2;

@@ -7,12 +7,12 @@
 
 INST(Call)
   if (LOOKS()) {
-    specialise_call(ip, sp - ip->arg - 2);
+    specialise_call(ip, cpython::code_of(frame), sp - ip->arg - 2);
     DISPATCH();
   }
 generic_Call : {
   SYNC();
-  PyObject* const names = NAME_OF(ip);
+  PyObject* const names = keyword_names(cpython::code_of(frame), ip);
   PyObject** base = sp - ip->arg - 2;
   const cpython::Callee callee(base);
   PyObject* callable = *callee.slot;
@@ -221,7 +221,7 @@ INST(CallPythonKeywords) {
   PyObject* callable = *callee.slot;
   auto* target = reinterpret_cast<Code*>(ip->cache[0]);
   auto* function = reinterpret_cast<PyFunctionObject*>(callable);
-  const int keywords = static_cast<int>(PyTuple_GET_SIZE(NAME_OF(ip)));
+  const int keywords = static_cast<int>(PyTuple_GET_SIZE(keyword_names(cpython::code_of(frame), ip)));
   const int positional = static_cast<int>(sp - callee.arguments) - keywords;
   const auto* map = reinterpret_cast<const uint8_t*>(&ip->cache[1]);
   if (!IS_FUNCTION_OF(callable, target) || unlikely(positional != map[kMostMapped])) MISS(Call);
@@ -286,7 +286,7 @@ INST(CallVectorcall) {
   const vectorcallfunc function = *reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(callable) + type->tp_vectorcall_offset);
   if (unlikely(function == nullptr)) MISS(Call);
   SYNC();
-  PyObject* const names = NAME_OF(ip);
+  PyObject* const names = keyword_names(cpython::code_of(frame), ip);
   PyObject** const arguments = callee.arguments;
   const Py_ssize_t positional = sp - arguments - (names != nullptr ? PyTuple_GET_SIZE(names) : 0);
   result = function(callable, arguments, static_cast<size_t>(positional) | PY_VECTORCALL_ARGUMENTS_OFFSET, names);

@@ -241,22 +241,15 @@ INST(UnpackTwoTuple) {
   DROP(tuple);
   NEXT();
 }
-INST(UnpackTuple) {
-  PyObject* tuple = TOP;
+INST(UnpackItems) {
+  PyObject* sequence = TOP;
   int i = ip->arg;
-  if (unlikely(!PyTuple_CheckExact(tuple) || PyTuple_GET_SIZE(tuple) != i)) MISS(UnpackSequence);
+  const bool is_tuple = PyTuple_CheckExact(sequence);
+  if (unlikely((!is_tuple && !PyList_CheckExact(sequence)) || Py_SIZE(sequence) != i)) MISS(UnpackSequence);
+  PyObject** items = is_tuple ? reinterpret_cast<PyTupleObject*>(sequence)->ob_item : reinterpret_cast<PyListObject*>(sequence)->ob_item;
   --sp;
-  while (i-- > 0) PUSH(Py_NewRef(PyTuple_GET_ITEM(tuple, i)));
-  DROP(tuple);
-  NEXT();
-}
-INST(UnpackList) {
-  PyObject* list = TOP;
-  int i = ip->arg;
-  if (unlikely(!PyList_CheckExact(list) || PyList_GET_SIZE(list) != i)) MISS(UnpackSequence);
-  --sp;
-  while (i-- > 0) PUSH(Py_NewRef(PyList_GET_ITEM(list, i)));
-  DROP(list);
+  while (i-- > 0) PUSH(Py_NewRef(items[i]));
+  DROP(sequence);
   NEXT();
 }
 INST(UnpackEx) {

@@ -10,7 +10,7 @@ INST(RaiseVarargs) {
   goto error;
 }
 INST(Reraise) {
-  cpython::runs_at(frame, ip->position);
+  SYNC();
   if (ip->arg != 0) {
     // The position of the original exception, which the handler's table had pushed.
     PyObject* lasti = sp[-(ip->arg + 1)];

@@ -6,7 +6,7 @@
 // one, with a Link of its own on the data stack.
 
 INST(ReturnGenerator) {
-  cpython::stands_before(frame, ip->position + 1);
+  cpython::stands_before(frame, position_of(frame, ip) + 1);
   frame->stacktop = static_cast<int>(sp - frame->localsplus);
   result = cpython::make_generator(tstate, frame);
   if (unlikely(result == nullptr)) {
@@ -36,7 +36,7 @@ INST(ReturnGenerator) {
 INST(YieldValue) {
   result = POP();
   PyGenObject* generator = cpython::generator_of(frame);
-  cpython::suspend(frame, ip->position, ip->arg);
+  cpython::suspend(frame, position_of(frame, ip), ip->arg);
   frame->stacktop = static_cast<int>(sp - frame->localsplus);
   cpython::leave_recursion(tstate);
   if (frame == act.entry) {
@@ -146,7 +146,7 @@ INST(Send) {
   if (outcome == PYGEN_RETURN) {
     TOP = result;
     DROP(receiver);
-    ip = TARGET_OF(ip);
+    ip = target_of(ip);
     DISPATCH();
   }
   PUSH(result);
@@ -155,7 +155,7 @@ INST(Send) {
 // What a generator that delegates does with each value sent to it.
 INST(ResumeSend) {
   if (unlikely(cpython::code_is_monitored(cpython::code_of(frame)))) goto hand_over;
-  ip = TARGET_OF(ip + 1);
+  ip = target_of(ip + 1);
   DISPATCH();
 }
 INST(EndSend) {

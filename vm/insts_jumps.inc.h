@@ -3,17 +3,17 @@
 // Purpose, invariants: eval.cpp. Inputs, outputs: the evaluator's registers. Tests: tests/vm/scripts/loops_*.py, truth_*.py.
 
 INST(JumpForward) {
-  ip = TARGET_OF(ip);
+  ip = target_of(ip);
   DISPATCH();
 }
 INST(JumpBackwardNoInterrupt) {
-  ip = TARGET_OF(ip);
+  ip = target_of(ip);
   DISPATCH();
 }
 INST(JumpBackward) {
   if (unlikely(breaker.raised())) goto periodic_jump;
   hot = COUNTER_OF(ip);
-  ip = TARGET_OF(ip);
+  ip = target_of(ip);
   if (unlikely(--hot->heat == 0) && !act.recording) native::compile(find_code(cpython::code_of(frame)), frame);
   if (unlikely(--hot->count < 0)) goto hot_counter;
   DISPATCH();
@@ -158,7 +158,7 @@ iterator_ended:
 end_loop : {
   PyObject* iterator = POP();
   DROP(iterator);
-  ip = TARGET_OF(ip);
+  ip = target_of(ip);
   DISPATCH();
 }
 // CPython's own iterators, without the call. They end as their tp_iternext does: list and tuple iterators let go of the sequence.
@@ -226,7 +226,7 @@ INST(ForIterTuple) {
 }
 INST(ForIterSlot) {
   PyObject* iterator = TOP;
-  if (unlikely(Py_TYPE(iterator)->tp_version_tag != ip->cache[2])) MISS(ForIter);
+  if (unlikely(Py_TYPE(iterator)->tp_version_tag != HIGH(ip->cache[0]))) MISS(ForIter);
   SYNC();
   PyObject* item = reinterpret_cast<iternextfunc>(ip->cache[1])(iterator);
   if (likely(item != nullptr)) {

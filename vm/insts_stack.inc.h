@@ -145,12 +145,12 @@ INST(LoadFastAndClear) {
 
 INST(LoadGlobal)
   if (LOOKS()) {
-    specialise_load_global(ip, frame->f_globals, frame->f_builtins);
+    specialise_load_global(ip, NAME_AT(ip->arg >> 1), frame->f_globals, frame->f_builtins);
     DISPATCH();
   }
 generic_LoadGlobal : {
   SYNC();
-  PyObject* value = load_global(frame, NAME_OF(ip));
+  PyObject* value = load_global(frame, NAME_AT(ip->arg >> 1));
   if (unlikely(value == nullptr)) goto error;
   PUSH_GLOBAL(value);
 }

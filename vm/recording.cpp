@@ -114,7 +114,7 @@ _PyInterpreterFrame* push_frame(ThreadView& view, PyFunctionObject* function, Co
   link->ip = view.ip;
   link->sp = view.sp;
   link->continuation = continuation;
-  cpython::runs_at(view.frame, view.ip->position);
+  cpython::runs_at(view.frame, position_of(view.frame, view.ip));
   frame->previous = view.frame;
   activation.cpython_entry.link(tstate, frame);
   view.frame = frame;
@@ -137,7 +137,7 @@ _PyInterpreterFrame* resume_generator(ThreadView& view, PyObject* object, Contin
     return nullptr;
   }
   *reinterpret_cast<Link*>(words) = Link{view.ip, view.sp, continuation};
-  cpython::runs_at(view.frame, view.ip->position);
+  cpython::runs_at(view.frame, position_of(view.frame, view.ip));
   cpython::enter_generator(tstate, generator);
   frame->previous = view.frame;
   activation.cpython_entry.link(tstate, frame);
@@ -152,7 +152,7 @@ _PyInterpreterFrame* resume_generator(ThreadView& view, PyObject* object, Contin
 void set_position(ThreadView& view, const Inst* at) {
   view.ip = activation_of(view).recording ? as_plain(cpython::code_of(view.frame), at) : as_fast(cpython::code_of(view.frame), at);
   // Complete, so that it can be seen: the position of the instruction before is as good as any.
-  cpython::stands_before(view.frame, view.ip->position);
+  cpython::stands_before(view.frame, position_of(view.frame, view.ip));
 }
 
 void drop_frame(ThreadView& view) {

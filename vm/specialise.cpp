@@ -45,8 +45,6 @@ void fuse_load(Inst* inst, Code* code, Form form) {
   std::memcpy(before->cache, inst->cache, sizeof inst->cache);
 }
 
-PyObject* name_of(const Inst* inst) { return reinterpret_cast<PyObject*>(inst->cache[2]); }
-
 uint64_t pack(uint32_t low, uint32_t high) { return low | static_cast<uint64_t>(high) << 32; }
 
 // Position of a key in a combined dict of str keys, with the keys' version; -1 when there is none. A copy of a dict has its
@@ -94,9 +92,8 @@ binaryfunc binary_slot(int op, PyTypeObject* left, PyTypeObject* right) {
 
 }  // namespace
 
-void specialise_load_global(Inst* inst, PyObject* globals, PyObject* builtins) {
+void specialise_load_global(Inst* inst, PyObject* name, PyObject* globals, PyObject* builtins) {
   uint32_t version = 0, builtin_version = 0;
-  PyObject* name = name_of(inst);
   Py_ssize_t position = dict_position(globals, name, &version);
   if (position >= 0) {
     inst->cache[0] = version;
@@ -112,9 +109,8 @@ void specialise_load_global(Inst* inst, PyObject* globals, PyObject* builtins) {
   give_up(inst);
 }
 
-void specialise_load_attr(Inst* inst, PyObject* owner, Code* code) {
+void specialise_load_attr(Inst* inst, PyObject* name, PyObject* owner, Code* code) {
   PyTypeObject* type = Py_TYPE(owner);
-  PyObject* name = name_of(inst);
   if (PyModule_CheckExact(owner)) {
     uint32_t version = 0;
     const Py_ssize_t position = dict_position(reinterpret_cast<PyModuleObject*>(owner)->md_dict, name, &version);
@@ -161,6 +157,7 @@ void specialise_load_attr(Inst* inst, PyObject* owner, Code* code) {
   if (entry->inline_values && cpython::inline_values(owner) != nullptr) {
     if (instance_value(owner, type, entry) == nullptr) return give_up(inst);
     inst->cache[0] = pack(entry->version, static_cast<uint32_t>(entry->index));
+    inst->cache[1] = reinterpret_cast<uint64_t>(name);
     fuse(several ? Form::kLoadFastLoadAttrValues : Form::kLoadFastLoadAttrValue);
     return choose(inst, several ? Form::kLoadAttrValues : Form::kLoadAttrValue);
   }
@@ -171,16 +168,16 @@ void specialise_load_attr(Inst* inst, PyObject* owner, Code* code) {
   const Py_ssize_t index = cpython::find_key(instance->ma_keys, name, entry->hash);
   if (index < 0) return give_up(inst);
   const Py_ssize_t offset = cpython::has_managed_dict(type) ? 0 : type->tp_dictoffset;
-  if (offset < 0 || (offset == 0 && !cpython::has_managed_dict(type))) return give_up(inst);
-  inst->cache[0] = pack(entry->version, static_cast<uint32_t>(index));
-  inst->cache[1] = static_cast<uint64_t>(static_cast<int64_t>(offset));
+  constexpr Py_ssize_t kMost = UINT16_MAX;
+  if (offset < 0 || offset > kMost || index > kMost || (offset == 0 && !cpython::has_managed_dict(type))) return give_up(inst);
+  inst->cache[0] = pack(entry->version, static_cast<uint32_t>(index | offset << 16));
+  inst->cache[1] = reinterpret_cast<uint64_t>(name);
   fuse(Form::kLoadFastLoadAttrHint);
   choose(inst, Form::kLoadAttrHint);
 }
 
-void specialise_load_method(Inst* inst, PyObject* owner, Code* code) {
+void specialise_load_method(Inst* inst, PyObject* name, PyObject* owner, Code* code) {
   PyTypeObject* type = Py_TYPE(owner);
-  PyObject* name = name_of(inst);
   if (PyModule_CheckExact(owner)) {
     uint32_t version = 0;
     const Py_ssize_t position = dict_position(reinterpret_cast<PyModuleObject*>(owner)->md_dict, name, &version);
@@ -203,7 +200,10 @@ void specialise_load_method(Inst* inst, PyObject* owner, Code* code) {
     return choose(inst, Form::kLoadMethodInstance);
   }
   if (entry->kind != AttrKind::kMethod) return give_up(inst);
-  if (saw_other_type(inst, entry->version)) return choose(inst, Form::kLoadMethodTypes);
+  if (saw_other_type(inst, entry->version)) {
+    inst->cache[1] = reinterpret_cast<uint64_t>(name);
+    return choose(inst, Form::kLoadMethodTypes);
+  }
   inst->cache[0] = entry->version;
   inst->cache[1] = reinterpret_cast<uint64_t>(entry->descriptor);
   if (entry->inline_values && cpython::inline_values(owner) != nullptr) {
@@ -219,9 +219,9 @@ void specialise_load_method(Inst* inst, PyObject* owner, Code* code) {
   choose(inst, Form::kLoadMethodProbe);
 }
 
-void specialise_store_attr(Inst* inst, PyObject* owner) {
+void specialise_store_attr(Inst* inst, PyObject* name, PyObject* owner) {
   PyTypeObject* type = Py_TYPE(owner);
-  AttrEntry* entry = find_attr(type, name_of(inst));
+  AttrEntry* entry = find_attr(type, name);
   if (entry == nullptr || !entry->generic_setattr || entry->mutable_descriptor) return give_up(inst);
   if (entry->kind == AttrKind::kSlot && !entry->readonly) {
     inst->cache[0] = pack(entry->version, static_cast<uint32_t>(entry->offset));
@@ -232,14 +232,15 @@ void specialise_store_attr(Inst* inst, PyObject* owner) {
     const Py_ssize_t offset = cpython::has_managed_dict(type) ? 0 : type->tp_dictoffset;
     PyObject* dict = cpython::has_managed_dict(type) || offset > 0 ? cpython::dict_at(owner, offset) : nullptr;
     if (dict == nullptr || !PyDict_CheckExact(dict)) return give_up(inst);
-    inst->cache[0] = entry->version;
-    inst->cache[1] = static_cast<uint64_t>(offset);
+    inst->cache[0] = pack(entry->version, static_cast<uint32_t>(offset));
+    inst->cache[1] = reinterpret_cast<uint64_t>(name);
     return choose(inst, Form::kStoreAttrDict);
   }
   instance_value(owner, type, entry);
   if (entry->index < 0) return give_up(inst);
   const bool several = saw_other_type(inst, entry->version);
   inst->cache[0] = pack(entry->version, static_cast<uint32_t>(entry->index));
+  inst->cache[1] = reinterpret_cast<uint64_t>(name);
   choose(inst, several ? Form::kStoreAttrValues : Form::kStoreAttrValue);
 }
 
@@ -376,11 +377,10 @@ void specialise_contains(Inst* inst, PyObject* container) {
 }
 
 void specialise_unpack(Inst* inst, PyObject* sequence) {
-  if (PyTuple_CheckExact(sequence) && PyTuple_GET_SIZE(sequence) == inst->arg) {
-    return choose(inst, inst->arg == 2 ? Form::kUnpackTwoTuple : Form::kUnpackTuple);
-  }
-  if (PyList_CheckExact(sequence) && PyList_GET_SIZE(sequence) == inst->arg) return choose(inst, Form::kUnpackList);
-  give_up(inst);
+  const bool is_list = PyList_CheckExact(sequence);
+  if ((!is_list && !PyTuple_CheckExact(sequence)) || Py_SIZE(sequence) != inst->arg) return give_up(inst);
+  if (is_list) inst->cache[0] = 1;
+  choose(inst, inst->arg == 2 && inst->cache[0] == 0 ? Form::kUnpackTwoTuple : Form::kUnpackItems);
 }
 
 void specialise_for_iter(Inst* inst, PyObject* iterator) {
@@ -392,10 +392,10 @@ void specialise_for_iter(Inst* inst, PyObject* iterator) {
   if (type == g_tuple_iterator) return choose(inst, Form::kForIterTuple);
   if (type == &PyGen_Type) return choose(inst, Form::kForIterGenerator);
   if (type->tp_iternext == cpython::g_slots.iternext) return give_up(inst);
-  // cache[0] is the jump's target.
-  inst->cache[2] = type_version(type);
+  const uint32_t version = type_version(type);
+  inst->cache[0] = pack(static_cast<uint32_t>(inst->cache[0]), version);  // behind the jump's distance
   inst->cache[1] = reinterpret_cast<uint64_t>(type->tp_iternext);
-  inst->cache[2] != 0 ? choose(inst, Form::kForIterSlot) : give_up(inst);
+  version != 0 ? choose(inst, Form::kForIterSlot) : give_up(inst);
 }
 
 namespace {
@@ -421,13 +421,12 @@ bool choose_python_call(Inst* inst, PyObject* callable, int given, bool bound) {
   return true;
 }
 
-bool choose_keyword_call(Inst* inst, PyFunctionObject* function, int positional) {
+bool choose_keyword_call(Inst* inst, PyObject* names, PyFunctionObject* function, int positional) {
   Code* code = decoded_code(function);
   if (code == nullptr) return false;
   PyCodeObject* object = code->code;
   const int parameters = object->co_argcount + object->co_kwonlyargcount;
   constexpr int kFunction = CO_OPTIMIZED | CO_NEWLOCALS;
-  PyObject* names = reinterpret_cast<PyObject*>(inst->cache[2]);
   const Py_ssize_t keywords = PyTuple_GET_SIZE(names);
   if ((object->co_flags & (kFunction | CO_VARARGS | CO_VARKEYWORDS)) != kFunction || parameters > 64 || positional > object->co_argcount ||
       keywords > kMostMapped) {
@@ -482,14 +481,14 @@ bool choose_vectorcall(Inst* inst, PyObject* callable) {
 
 }  // namespace
 
-void specialise_call(Inst* inst, PyObject** base) {
+void specialise_call(Inst* inst, PyCodeObject* code, PyObject** base) {
   const cpython::Callee callee(base);
   PyObject* callable = *callee.slot;
   const int total = inst->arg + (callee.has_self ? 1 : 0);
   PyTypeObject* type = Py_TYPE(callable);
-  if (inst->cache[2] != 0) {  // keyword names
-    const auto keywords = static_cast<int>(PyTuple_GET_SIZE(reinterpret_cast<PyObject*>(inst->cache[2])));
-    const bool chosen = type == &PyFunction_Type ? choose_keyword_call(inst, reinterpret_cast<PyFunctionObject*>(callable), total - keywords)
+  if (PyObject* names = keyword_names(code, inst)) {
+    const auto keywords = static_cast<int>(PyTuple_GET_SIZE(names));
+    const bool chosen = type == &PyFunction_Type ? choose_keyword_call(inst, names, reinterpret_cast<PyFunctionObject*>(callable), total - keywords)
                                                  : type != &PyMethod_Type && !is_python_class(callable) && choose_vectorcall(inst, callable);
     return chosen ? void() : give_up(inst);
   }

@@ -16,10 +16,11 @@ inline constexpr uint16_t kLookAgain = 400;    // executions after a look that f
 inline constexpr uint16_t kAfterGivingUp = 60;
 inline constexpr int kMostMapped = 7;          // keywords of a specialised call
 
-void specialise_load_global(Inst* inst, PyObject* globals, PyObject* builtins);
-void specialise_load_attr(Inst* inst, PyObject* owner, Code* code);
-void specialise_load_method(Inst* inst, PyObject* owner, Code* code);
-void specialise_store_attr(Inst* inst, PyObject* owner);
+// `name`: the instruction's.
+void specialise_load_global(Inst* inst, PyObject* name, PyObject* globals, PyObject* builtins);
+void specialise_load_attr(Inst* inst, PyObject* name, PyObject* owner, Code* code);
+void specialise_load_method(Inst* inst, PyObject* name, PyObject* owner, Code* code);
+void specialise_store_attr(Inst* inst, PyObject* name, PyObject* owner);
 void specialise_binary_op(Inst* inst, PyObject* left, PyObject* right, PyObject** locals);
 void specialise_binary_locals(Inst* inst, PyObject* left, PyObject* right, int op, bool constant);
 void specialise_compare_locals(Inst* inst, PyObject* left, PyObject* right, bool constant);
@@ -30,8 +31,8 @@ void specialise_store_subscr(Inst* inst, PyObject* container, PyObject* key);
 void specialise_unpack(Inst* inst, PyObject* sequence);
 void specialise_for_iter(Inst* inst, PyObject* iterator);
 void specialise_contains(Inst* inst, PyObject* container);
-// base is the lower of the two slots below the arguments (cpython::Callee).
-void specialise_call(Inst* inst, PyObject** base);
+// A call of `code`; base is the lower of the two slots below the arguments (cpython::Callee).
+void specialise_call(Inst* inst, PyCodeObject* code, PyObject** base);
 
 // Types of iterators that have no public name.
 extern PyTypeObject *g_range_iterator, *g_list_iterator, *g_tuple_iterator;

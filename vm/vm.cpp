@@ -29,16 +29,14 @@ constexpr std::string_view kContinuationNames[] = {
 std::string_view op_name(Op op) { return kOpNames[static_cast<int>(op)]; }
 std::string_view continuation_name(Continuation continuation) { return kContinuationNames[static_cast<int>(continuation)]; }
 
-PyObject* kwnames(const Inst* call) {
-  return opcode(call) == Op::kCall ? reinterpret_cast<PyObject*>(call->cache[2]) : nullptr;
-}
+PyObject* kwnames(PyCodeObject* code, const Inst* call) { return opcode(call) == Op::kCall ? keyword_names(code, call) : nullptr; }
 
 const Inst* jump_target(const Inst* inst) {
   switch (opcode(inst)) {
     case Op::kJumpForward: case Op::kJumpBackward: case Op::kJumpBackwardNoInterrupt: case Op::kPopJumpIfFalse:
     case Op::kPopJumpIfTrue: case Op::kPopJumpIfNone: case Op::kPopJumpIfNotNone: case Op::kJumpIfFalseOrPop:
     case Op::kJumpIfTrueOrPop: case Op::kForIter: case Op::kSend:
-      return reinterpret_cast<const Inst*>(inst->cache[0]);
+      return target_of(inst);
     default:
       return nullptr;
   }
@@ -85,7 +83,7 @@ int index_of(PyCodeObject* code, const Inst* inst) {
   return static_cast<int>(inst - (in_plain(decoded, inst) ? decoded->plain : decoded->fast));
 }
 int unit_of(PyCodeObject* code, const Inst* inst) { return find_code(code)->start_unit[index_of(code, inst)]; }
-int lasti_of(PyCodeObject* code, const Inst* inst) { return static_cast<int>(inst->position - cpython::code_units(code)); }
+int lasti_of(PyCodeObject*, const Inst* inst) { return static_cast<int>(inst->unit); }
 
 const Inst* as_plain(PyCodeObject* code, const Inst* inst) {
   Code* decoded = ready(code, true);

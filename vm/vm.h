@@ -33,25 +33,26 @@ using Opcode = Op;
 
 struct HotCounter;
 
-// One decoded instruction. Clients use the functions below; the layout is shared with the evaluator only.
+// One decoded instruction. Clients use the functions below; the layout is shared with the evaluator only. Large programs are as fast as
+// their instructions are small: what the frame's code object has (position, names) is found there.
 struct Inst {
   const void* handler;      // label of the body
-  uint16_t* position;       // the CPython instruction proper
+  uint32_t unit;            // code unit of the CPython instruction proper
+  uint32_t extra;           // calls with keywords: the constant with their names, and kNamed; else in fast code what native.h says
   int32_t arg;              // with EXTENDED_ARG applied
   uint16_t op;              // generic Op; never changes
   uint16_t state;           // adaptive counter in fast code
-  uint64_t cache[3];        // jumps: [0] target Inst*, [1] HotCounter*; calls: [2] kwnames; else the inline cache
-  const void* native;       // fast code: the native run that starts here (vm/native/), or a mark
+  uint64_t cache[2];        // inline cache; jumps: [0] in the low half the bytes to the target, [1] HotCounter*
 };
-static_assert(sizeof(Inst) == 56);
+static_assert(sizeof(Inst) == 40);
 
 struct Code;  // a decoded code object, vm/decode.h
 
 [[nodiscard]] inline Op opcode(const Inst* inst) { return static_cast<Op>(inst->op); }
 [[nodiscard]] inline int oparg(const Inst* inst) { return inst->arg; }
 std::string_view op_name(Op op);
-// Tuple of keyword names of a kCall (borrowed), or nullptr.
-PyObject* kwnames(const Inst* call);
+// Tuple of keyword names of a kCall of that code object (borrowed), or nullptr.
+PyObject* kwnames(PyCodeObject* code, const Inst* call);
 // Target of a jump, of kForIter and of kSend; nullptr for the rest.
 const Inst* jump_target(const Inst* inst);
 // Is it a jump to an earlier instruction.

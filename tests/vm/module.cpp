@@ -124,7 +124,7 @@ std::string function_name(_PyInterpreterFrame* frame) {
 
 HookResult trace_record(ThreadView& view) {
   std::string line = function_name(view.frame) + " " + std::string(op_name(opcode(view.ip))) + " " + std::to_string(oparg(view.ip));
-  if (kwnames(view.ip) != nullptr) line += " kw" + std::to_string(PyTuple_GET_SIZE(kwnames(view.ip)));
+  if (PyObject* names = kwnames(FrameView::code(view.frame), view.ip)) line += " kw" + std::to_string(PyTuple_GET_SIZE(names));
   if (jump_target(view.ip) != nullptr) {
     line += " ->" + std::to_string(unit_of(FrameView::code(view.frame), jump_target(view.ip)));
   }
@@ -188,9 +188,10 @@ PyObject* decode_(PyObject*, PyObject* arguments) {
   for (int i = 0; list != nullptr && i < inst_count(code); ++i) {
     const Inst* inst = first + i;
     const Inst* target = jump_target(inst);
+    PyObject* names = kwnames(code, inst);
     PyObject* row = Py_BuildValue("(isiiiOO)", unit_of(code, inst), op_name(opcode(inst)).data(), oparg(inst), lasti_of(code, inst),
                                   target != nullptr ? unit_of(code, target) : -1,
-                                  kwnames(inst) != nullptr ? kwnames(inst) : Py_None,
+                                  names != nullptr ? names : Py_None,
                                   inst == inst_at(code, unit_of(code, inst), plain != 0) && index_of(code, inst) == i &&
                                           as_fast(code, as_plain(code, inst)) == as_fast(code, inst)
                                       ? Py_True

@@ -47,6 +47,20 @@ class Native(unittest.TestCase):
         self.assertGreaterEqual(runs, 1)
         self.assertEqual(printed, ["25"])
 
+    def test_lists_and_tuples_in_turn_are_unpacked(self):
+        runs, given_up, printed = self.stats("""
+            def f(rows):
+                s = 0
+                for _ in range(40):
+                    for row in rows:
+                        a, b, c, d, e = row
+                        s += a - b + c + d + e
+                return s
+            print(f([(1, 2, 3, 4, 5), [5, 4, 3, 2, 1]]))
+            """)
+        self.assertGreaterEqual(runs, 1)
+        self.assertEqual((given_up, printed), (0, ["720"]))
+
     def test_the_share_of_all_calls_decides(self):
         runs, _, printed = self.stats("""
             vm.uninstall()

@@ -462,7 +462,7 @@ void Emitter::drop_reg(const Gp& reg, Known known) {
   a_.jz(dead);
   a_.bind(done);
   const uint32_t gps = model_.gps, xmms = model_.xmms;
-  cold_.push_back([this, dead, done, reg, known, gps, xmms, position = inst(index_).position] {
+  cold_.push_back([this, dead, done, reg, known, gps, xmms, position = position(index_)] {
     a_.bind(dead);
     destroy_here(reg, known, gps, xmms, position);
     a_.jmp(done);
@@ -516,7 +516,7 @@ void Emitter::owned(const Gp& to, const Value& value) {
   switch (value.where) {
     case Where::kFloat:
     case Where::kInt:
-      box(value, model_.gps, model_.xmms, inst(index_).position);
+      box(value, model_.gps, model_.xmms, position(index_));
       a_.test(rax, rax);
       a_.jz(fail());
       a_.mov(to, rax);
@@ -553,7 +553,7 @@ void Emitter::put(size_t place, const Label& no_memory) {
     case Where::kReg: a_.mov(slot(depth), gpq(value.reg)); break;
     case Where::kFloat:
     case Where::kInt: {
-      box(value, model_.gps, model_.xmms, inst(index_).position);
+      box(value, model_.gps, model_.xmms, position(index_));
       a_.test(rax, rax);
       if (no_memory.isValid()) {
         a_.jz(no_memory);

@@ -185,10 +185,10 @@ class Emitter {
   Next contains(int index);
   Next store_subscript(int index);
   Next unpack(int index);
-  Next unpack_to_slots(const Value& sequence, int count, bool is_list);
+  void items_of(const Value& sequence);
   Next load_attr(int index);
   Next load_method(int index);
-  Next load_method_by(const void* function, const Value& owner, int site, bool bound);
+  Next load_method_by(const void* function, const Value& owner, int index, bool bound);
   Next store_attr(int index);
   Next store_deref(int index);
   Next call_len(int index);
@@ -202,7 +202,7 @@ class Emitter {
   void replace(const Mem& place, const Value& value, Known before);
   void values_of(const Gp& object, bool write);
   bool check_version(const Value& owner, uint32_t version);
-  bool ask(const void* function, const Value& owner, int site);
+  bool ask(const void* function, const Value& owner, int index);
   static bool is_unboxed(const Value& value) { return value.where == Where::kInt || value.where == Where::kFloat; }
   static bool is_object(const Value& value) {  // neither unboxed nor NULL
     return !is_unboxed(value) && (value.where != Where::kConst || value.object != nullptr);
@@ -210,9 +210,10 @@ class Emitter {
   static bool may_be(const Value& value, Known known);  // as far as the model says
   const Inst& inst(int index) const { return code_->fast[index]; }
   Form form(int index) const { return forms_[static_cast<size_t>(index)].form; }
+  uint16_t* position(int index) const { return cpython::code_units(code_->code) + inst(index).unit; }
   Op op(int index) const { return static_cast<Op>(code_->fast[index].op); }
   HotCounter* counter_of(int jump) const { return reinterpret_cast<HotCounter*>(code_->fast[jump].cache[1]); }  // nullptr: forward
-  int target(int index) const { return static_cast<int>(reinterpret_cast<const Inst*>(code_->fast[index].cache[0]) - code_->fast); }
+  int target(int index) const { return static_cast<int>(target_of(&code_->fast[index]) - code_->fast); }
 
   Code* code_;
   PyObject *globals_, *builtins_;

@@ -716,12 +716,12 @@ Emitter::Next Emitter::for_sequence(int index) {
 // The C function of an iterator's type may run anything.
 Emitter::Next Emitter::for_slot(int index) {
   const Inst settled = inst(forms_[static_cast<size_t>(index)].site);
-  if (!check_version(top(1), static_cast<uint32_t>(settled.cache[2]))) return Next::kLeave;
+  if (!check_version(top(1), static_cast<uint32_t>(settled.cache[0] >> 32))) return Next::kLeave;
   code_may_run();
   object(rax, top(1));
   call(reinterpret_cast<const void*>(&next_item), model_.gps, model_.xmms, [&](int context) {
     a_.mov(rcx, rax);
-    pointer(rsi, inst(index).position);
+    pointer(rsi, position(index));
     a_.mov(rdx, qword_ptr(rsp, context));
     a_.mov(r8, settled.cache[1]);
   });

@@ -12,33 +12,38 @@ namespace layout = cpython::layout;
 
 namespace {
 
-// ---- forms that look further than a few loads: the object and the instruction; new reference, nullptr: a miss
+// ---- forms that look further than a few loads: the object and the access; new reference, nullptr: a miss
 
-PyObject* name_of_site(const Inst* inst) { return reinterpret_cast<PyObject*>(inst->cache[2]); }
-uint32_t low_of(const Inst* inst) { return static_cast<uint32_t>(inst->cache[0]); }
-uint32_t high_of(const Inst* inst) { return static_cast<uint32_t>(inst->cache[0] >> 32); }
+uint32_t low_of(const uint64_t* cache) { return static_cast<uint32_t>(cache[0]); }
+uint32_t high_of(const uint64_t* cache) { return static_cast<uint32_t>(cache[0] >> 32); }
 
-PyObject* load_values(PyObject* owner, const Inst* inst) { return Py_XNewRef(value_of_types(owner, name_of_site(inst))); }
-PyObject* load_hint(PyObject* owner, const Inst* inst) {
-  if (Py_TYPE(owner)->tp_version_tag != low_of(inst)) return nullptr;
-  return Py_XNewRef(hinted_value(owner, name_of_site(inst), static_cast<Py_ssize_t>(inst->cache[1]), high_of(inst)));
+struct Access {
+  PyObject* name;
+  uint64_t cache[2];
+};
+PyObject* load_values(PyObject* owner, const Access* access) { return Py_XNewRef(value_of_types(owner, access->name)); }
+PyObject* load_hint(PyObject* owner, const Access* access) {
+  if (Py_TYPE(owner)->tp_version_tag != low_of(access->cache)) return nullptr;
+  return Py_XNewRef(hinted_value(owner, access->name, high_of(access->cache)));
 }
-PyObject* load_class_value(PyObject* owner, const Inst* inst) {
+PyObject* load_class_value(PyObject* owner, const Access* access) {
   PyTypeObject* type = Py_TYPE(owner);
-  if (type->tp_version_tag != low_of(inst) || !hides_nothing(owner, type, name_of_site(inst), high_of(inst))) return nullptr;
-  return Py_NewRef(reinterpret_cast<PyObject*>(inst->cache[1]));
+  if (type->tp_version_tag != low_of(access->cache) || !hides_nothing(owner, type, access->name, high_of(access->cache))) return nullptr;
+  return Py_NewRef(reinterpret_cast<PyObject*>(access->cache[1]));
 }
-PyObject* load_of_module(PyObject* owner, const Inst* inst) { return Py_XNewRef(value_of_module(owner, low_of(inst), inst->cache[1])); }
-PyObject* load_of_type(PyObject* owner, const Inst* inst) {
+PyObject* load_of_module(PyObject* owner, const Access* access) {
+  return Py_XNewRef(value_of_module(owner, low_of(access->cache), access->cache[1]));
+}
+PyObject* load_of_type(PyObject* owner, const Access* access) {
   if (!PyType_Check(owner)) return nullptr;
-  const TypeAttr* entry = find_type_attr(reinterpret_cast<PyTypeObject*>(owner), name_of_site(inst));
+  const TypeAttr* entry = find_type_attr(reinterpret_cast<PyTypeObject*>(owner), access->name);
   return entry != nullptr && !entry->class_method ? Py_XNewRef(entry->value) : nullptr;
 }
-PyObject* load_method_types(PyObject* owner, const Inst* inst) { return Py_XNewRef(method_of_types(owner, name_of_site(inst))); }
+PyObject* load_method_types(PyObject* owner, const Access* access) { return Py_XNewRef(method_of_types(owner, access->name)); }
 // Where the value of an attribute is stored; it has one.
-PyObject** stored_place(PyObject* owner, const Inst* inst) {
+PyObject** stored_place(PyObject* owner, const Access* access) {
   uint32_t index;
-  PyDictValues* values = stored_values(owner, name_of_site(inst), &index);
+  PyDictValues* values = stored_values(owner, access->name, &index);
   return values != nullptr && values->values[index] != nullptr ? &values->values[index] : nullptr;
 }
 // A value of a dict of strings only, whose look-up runs nothing. The arguments are container and key; nullptr: a miss.
@@ -169,7 +174,7 @@ void Emitter::replace(const Mem& place, const Value& value, Known before) {
     reuse_box(value, before, slow);
     a_.bind(done);
     cold_.push_back([this, slow, done, no_memory = fail(), place, value, before, gps = model_.gps, xmms = model_.xmms,
-                     position = inst(index_).position] {
+                     position = position(index_)] {
       a_.bind(slow);
       box(value, gps, xmms, position);
       a_.test(rax, rax);
@@ -217,48 +222,61 @@ Emitter::Next Emitter::store_subscript(int) {
   return Next::kGoOn;
 }
 
+// rdx: the items of the exact tuple or list in rax. Clobbers rcx.
+void Emitter::items_of(const Value& sequence) {
+  Known known = sequence.known;
+  if (sequence.where == Where::kLocal && known != Known::kTuple) known = model_.locals[static_cast<size_t>(sequence.index)];
+  if (known == Known::kList) {
+    a_.mov(rdx, qword_ptr(rax, layout::kListItems));
+    return;
+  }
+  a_.lea(rdx, ptr(rax, layout::kTupleItems));
+  if (known == Known::kTuple) return;
+  Label other = a_.newLabel(), done = a_.newLabel();
+  check_exact(rax, &PyTuple_Type, other);
+  a_.bind(done);
+  cold_.push_back([this, other, done, miss = fail()] {
+    a_.bind(other);
+    check_exact(rax, &PyList_Type, miss);
+    a_.mov(rdx, qword_ptr(rax, layout::kListItems));
+    a_.jmp(done);
+  });
+}
+
 Emitter::Next Emitter::unpack(int index) {
   const int count = inst(index).arg;
-  const bool is_list = form(index) == Form::kUnpackList;
-  const Value sequence = pop();
-  if (!may_be(sequence, is_list ? Known::kList : Known::kTuple)) return Next::kLeave;
+  Value sequence = pop();
+  if (!may_be(sequence, Known::kList)) return Next::kLeave;
   object(rax, sequence);
-  check_type(rax, sequence, is_list ? Known::kList : Known::kTuple, is_list ? &PyList_Type : &PyTuple_Type, fail());
+  items_of(sequence);
   a_.cmp(qword_ptr(rax, layout::kSize), count);
   a_.jne(fail());
-  if (count > 3) return unpack_to_slots(sequence, count, is_list);
-  if (is_list) a_.mov(rdx, qword_ptr(rax, layout::kListItems));
+  if (count > 3) {
+    if (sequence.where == Where::kSlot) {  // its slot is written to
+      const Gp held = gp();
+      a_.mov(held, rax);
+      sequence.where = Where::kReg;
+      sequence.reg = static_cast<uint8_t>(held.id());
+    }
+    for (int i = count - 1; i >= 0; --i) {
+      a_.mov(rcx, qword_ptr(rdx, i * 8));
+      take_reference(rcx);
+      a_.mov(slot(model_.depth), rcx);
+      Value item;
+      item.index = model_.depth;
+      push(item);
+    }
+    drop(sequence);
+    return Next::kGoOn;
+  }
   std::vector<Gp> items;
   for (int i = 0; i < count; ++i) {
     items.push_back(gp());
-    a_.mov(items.back(), is_list ? qword_ptr(rdx, i * 8) : qword_ptr(rax, layout::kTupleItems + i * 8));
+    a_.mov(items.back(), qword_ptr(rdx, i * 8));
     take_reference(items.back());
   }
   drop(sequence);
   for (int i = count - 1; i >= 0; --i) push_reg(items[static_cast<size_t>(i)]);
-  return Next::kGoOn;
-}
-
-// rax is the sequence, whose guards are done.
-Emitter::Next Emitter::unpack_to_slots(const Value& sequence, int count, bool is_list) {
-  if (sequence.where == Where::kSlot) {  // its slot is written to
-    const Gp held = gp();
-    a_.mov(held, rax);
-    Value moved = sequence;
-    moved.where = Where::kReg;
-    moved.reg = static_cast<uint8_t>(held.id());
-    return unpack_to_slots(moved, count, is_list);
-  }
-  if (is_list) a_.mov(rdx, qword_ptr(rax, layout::kListItems));
-  for (int i = count - 1; i >= 0; --i) {
-    a_.mov(rcx, is_list ? qword_ptr(rdx, i * 8) : qword_ptr(rax, layout::kTupleItems + i * 8));
-    take_reference(rcx);
-    a_.mov(slot(model_.depth), rcx);
-    Value item;
-    item.index = model_.depth;
-    push(item);
-  }
-  drop(sequence);
   return Next::kGoOn;
 }
 
@@ -299,15 +317,16 @@ bool Emitter::check_version(const Value& owner, uint32_t version) {
   return true;
 }
 
-// rax: what a function of an object and an instruction gives; NULL is a miss. The function gets a copy of the instruction as it is now:
-// the interpreter may give it another form, with another cache, while the run goes on with this one.
-bool Emitter::ask(const void* function, const Value& owner, int site) {
+// rax: what a function of an object and the access `index` gives; NULL is a miss. The function gets a copy of the cache as it is now:
+// the interpreter may give the instruction another form, with another cache, while the run goes on with this one.
+bool Emitter::ask(const void* function, const Value& owner, int index) {
   if (!is_object(owner)) return false;
   Label copy = a_.newLabel();
-  cold_.push_back([this, copy, settled = inst(site)] {
-    a_.align(AlignMode::kData, alignof(Inst));
+  const Inst& site = inst(forms_[static_cast<size_t>(index)].site);
+  cold_.push_back([this, copy, access = Access{PyTuple_GET_ITEM(code_->code->co_names, inst(index).arg), {site.cache[0], site.cache[1]}}] {
+    a_.align(AlignMode::kData, alignof(Access));
     a_.bind(copy);
-    a_.embed(&settled, sizeof settled);
+    a_.embed(&access, sizeof access);
   });
   object(rax, owner);
   call(function, model_.gps, model_.xmms, [&](int) {
@@ -322,7 +341,7 @@ bool Emitter::ask(const void* function, const Value& owner, int site) {
 Emitter::Next Emitter::load_attr(int index) {
   const Settled& settled = forms_[static_cast<size_t>(index)];
   const Inst& site = inst(settled.site);
-  const uint32_t low = low_of(&site), high = high_of(&site);
+  const uint32_t low = low_of(site.cache), high = high_of(site.cache);
   const Value owner = pop();
   const void* function = nullptr;
   switch (settled.form) {
@@ -352,7 +371,7 @@ Emitter::Next Emitter::load_attr(int index) {
     case Form::kLoadAttrModule: function = reinterpret_cast<const void*>(&load_of_module); break;
     default: return Next::kLeave;
   }
-  if (!ask(function, owner, settled.site)) return Next::kLeave;
+  if (!ask(function, owner, index)) return Next::kLeave;
   const Gp result = gp();
   a_.mov(result, rax);
   drop(owner);
@@ -363,7 +382,7 @@ Emitter::Next Emitter::load_attr(int index) {
 Emitter::Next Emitter::load_method(int index) {
   const Settled& settled = forms_[static_cast<size_t>(index)];
   const Inst& site = inst(settled.site);
-  const uint32_t low = low_of(&site), high = high_of(&site);
+  const uint32_t low = low_of(site.cache), high = high_of(site.cache);
   const Value owner = pop();
   Gp method;
   switch (settled.form) {
@@ -380,10 +399,10 @@ Emitter::Next Emitter::load_method(int index) {
       pointer(method, reinterpret_cast<const void*>(site.cache[1]));
       take_reference(method);
       break;
-    case Form::kLoadMethodTypes: return load_method_by(reinterpret_cast<const void*>(&load_method_types), owner, settled.site, true);
-    case Form::kLoadMethodProbe: return load_method_by(reinterpret_cast<const void*>(&load_class_value), owner, settled.site, true);
-    case Form::kLoadMethodModule: return load_method_by(reinterpret_cast<const void*>(&load_of_module), owner, settled.site, false);
-    case Form::kLoadMethodOfType: return load_method_by(reinterpret_cast<const void*>(&load_of_type), owner, settled.site, false);
+    case Form::kLoadMethodTypes: return load_method_by(reinterpret_cast<const void*>(&load_method_types), owner, index, true);
+    case Form::kLoadMethodProbe: return load_method_by(reinterpret_cast<const void*>(&load_class_value), owner, index, true);
+    case Form::kLoadMethodModule: return load_method_by(reinterpret_cast<const void*>(&load_of_module), owner, index, false);
+    case Form::kLoadMethodOfType: return load_method_by(reinterpret_cast<const void*>(&load_of_type), owner, index, false);
     case Form::kLoadMethodInstance: {
       if (!check_version(owner, low)) return Next::kLeave;
       values_of(rax, false);
@@ -402,8 +421,8 @@ Emitter::Next Emitter::load_method(int index) {
   return Next::kGoOn;
 }
 
-Emitter::Next Emitter::load_method_by(const void* function, const Value& owner, int site, bool bound) {
-  if (!ask(function, owner, site)) return Next::kLeave;
+Emitter::Next Emitter::load_method_by(const void* function, const Value& owner, int index, bool bound) {
+  if (!ask(function, owner, index)) return Next::kLeave;
   const Gp found = gp();
   a_.mov(found, rax);
   if (bound) {
@@ -438,7 +457,7 @@ void Emitter::push_method(const Gp& method, const Value& owner) {
 Emitter::Next Emitter::store_attr(int index) {
   const Settled& settled = forms_[static_cast<size_t>(index)];
   const Inst& site = inst(settled.site);
-  const uint32_t low = low_of(&site), high = high_of(&site);
+  const uint32_t low = low_of(site.cache), high = high_of(site.cache);
   const Value owner = pop(), value = pop();
   const Gp base = gp();
   int offset = static_cast<int>(high);
@@ -454,7 +473,7 @@ Emitter::Next Emitter::store_attr(int index) {
       a_.mov(base, rax);
       break;
     case Form::kStoreAttrValues:
-      if (!ask(reinterpret_cast<const void*>(&stored_place), owner, settled.site)) return Next::kLeave;
+      if (!ask(reinterpret_cast<const void*>(&stored_place), owner, index)) return Next::kLeave;
       a_.mov(base, rax);
       offset = 0;
       break;

@@ -12,6 +12,7 @@ namespace dynvm::vm::native {
 
 NativeSettings g_settings;
 const Inst* g_stopped = nullptr;
+const Entry* const* g_entries = nullptr;
 
 namespace {
 
@@ -22,6 +23,21 @@ constexpr int kMostInstructions = 20000;  // of a code object that is looked at
 
 
 size_t g_bytes = 0;  // of all runs that there are
+
+std::vector<const Entry*> g_table(kRefused + 1);  // g_entries; the first ones are no entries
+std::vector<uint32_t> g_free_numbers;
+
+uint32_t number_of(const Entry* entry) {
+  if (g_free_numbers.empty()) {
+    g_free_numbers.push_back(static_cast<uint32_t>(g_table.size()));
+    g_table.push_back(nullptr);
+    g_entries = g_table.data();
+  }
+  const uint32_t number = g_free_numbers.back();
+  g_free_numbers.pop_back();
+  g_table[number] = entry;
+  return number;
+}
 
 asmjit::JitRuntime& runtime() {
   static auto* runtime = new asmjit::JitRuntime;  // outlives all code
@@ -98,7 +114,7 @@ struct Run {
 // What a Code has.
 struct Owned {
   std::vector<std::unique_ptr<Run>> runs;  // all that were made
-  std::vector<Inst*> insts;                // with the entries installed now
+  std::vector<std::pair<Inst*, uint32_t>> installed;  // and their entries' numbers
   std::vector<std::pair<Inst*, Form>> refused;  // and the form that failed there
   std::vector<Form> forms;   // at the last compilation
   int64_t patience = 1;      // times the usual heat that it has been looked at for
@@ -111,7 +127,7 @@ const void* native_label() { return g_labels[static_cast<int>(Form::kNative)]; }
 
 // Of the instruction without a run.
 const void* handler_of(const Inst& inst) {
-  return inst.handler == native_label() ? static_cast<const Entry*>(inst.native)->handler : inst.handler;
+  return inst.handler == native_label() ? g_table[inst.extra]->handler : inst.handler;
 }
 
 std::vector<Settled> settle(const Code& code) {
@@ -179,12 +195,12 @@ void reheat(Code* code, double times) {
 }
 
 void uninstall(Owned* owned) {
-  for (Inst* inst : owned->insts) {
-    if (inst->handler != native_label()) continue;
-    inst->handler = static_cast<const Entry*>(inst->native)->handler;
-    inst->native = nullptr;
+  for (auto [inst, number] : owned->installed) {
+    if (inst->handler == native_label()) inst->handler = g_table[number]->handler;
+    inst->extra = 0;
+    g_free_numbers.push_back(number);
   }
-  owned->insts.clear();
+  owned->installed.clear();
 }
 
 // One line for each instruction: what it has become, > where a run starts, ! where it is left to the interpreter for good.
@@ -217,7 +233,7 @@ void compile(Code* code, const cpython::Frame* frame) {
   const std::vector<Settled> settled = settle(*code);
   std::erase_if(owned->refused, [&](const auto& refusal) {  // what has become something else may be tried again
     const bool changed = settled[static_cast<size_t>(refusal.first - code->fast)].form != refusal.second;
-    if (changed) refusal.first->native = nullptr;
+    if (changed) refusal.first->extra = 0;
     return changed;
   });
   // Forms settle at different times: later the code is looked at once more, and compiled where more of it can be.
@@ -245,13 +261,13 @@ void compile(Code* code, const cpython::Frame* frame) {
     Emitter emitter(code, settled, joins, frame->f_globals, frame->f_builtins);
     if (!emitter.run(at, runtime(), &run->misses, &run->entry.function, &run->size, &entries)) continue;
     room -= emitter.length();
-    inst->native = &run->entry;
+    inst->extra = number_of(&run->entry);
     inst->handler = native_label();
     ++g_stats.native_runs;
     g_stats.native_bytes += run->size;
     g_bytes += run->size;
     owned->runs.push_back(std::move(run));
-    owned->insts.push_back(inst);
+    owned->installed.push_back({inst, inst->extra});
   }
   if (g_settings.show != nullptr) show(*code, settled);
 }
@@ -267,7 +283,7 @@ void retire(Code* code, const Inst* at) {
   }
   Inst* failed = code->fast + (at - code->fast);
   if (!refused(failed)) {
-    failed->native = &kRefusedMark;
+    failed->extra = kRefused;
     const auto index = static_cast<size_t>(failed - code->fast);
     owned->refused.push_back({failed, owned->forms.empty() ? static_cast<Form>(failed->op) : owned->forms[index]});
   }
@@ -278,6 +294,7 @@ void retire(Code* code, const Inst* at) {
 void release(Code* code) {
   auto* owned = static_cast<Owned*>(code->native);
   if (owned == nullptr) return;
+  uninstall(owned);
   for (const auto& run : owned->runs) {
     runtime().release(run->entry.function);
     g_bytes -= run->size;

@@ -3,7 +3,7 @@
 // Purpose: the dispatch, the pushes and pops, the boxes and the reference counts between two simple instructions cost more than the
 //   instructions. A run is compiled from the specialised forms that the interpreter has settled on; it starts at one instruction (its
 //   entry), follows jumps and loops, and ends at each instruction that it cannot do, with the frame as the interpreter would have it.
-// Inputs: a Code that has become hot. Outputs: entries: the handler of their Inst is kNative and Inst::native the Entry.
+// Inputs: a Code that has become hot. Outputs: entries: the handler of their Inst is kNative and Inst::extra the number of the Entry.
 // Invariants
 //   - A run executes an instruction wholly or not at all: each guard stands before the first effect, and failing it ends the run in
 //     front of that instruction, which the interpreter then executes. Nothing in a run raises but the C
@@ -47,6 +47,9 @@ struct Entry {
   const void* handler;  // of the instruction without the run
 };
 
+// The entries that are installed, by their instruction's Inst::extra.
+extern const Entry* const* g_entries;
+
 // Where a run ends that the interpreter does not simply go on behind; Context says more.
 extern const Inst* g_stopped;
 
@@ -61,8 +64,8 @@ void retire(Code* code, const Inst* at);
 void release(Code* code);
 
 // Left to the interpreter.
-inline constexpr char kRefusedMark = 0;
-inline bool refused(const Inst* inst) { return inst->native == &kRefusedMark; }
+inline constexpr uint32_t kRefused = 1;
+inline bool refused(const Inst* inst) { return inst->extra == kRefused; }
 
 // Learns the labels of the evaluator.
 void prepare(const void* const* labels);

@@ -115,10 +115,10 @@ def unpacks(rows):
     return s
 
 
-print(unpacks([(1, 2, 3)] * 40), unpacks([[1.5, 2, 3]] * 40), unpacks([(i, i, i) for i in range(40)]))
-for bad in ((1, 2), (1, 2, 3, 4), 5, "abc"):
+print(unpacks([(1, 2, 3)] * 40), unpacks([[1.5, 2, 3]] * 40), unpacks([(i, i, i) for i in range(40)]), unpacks([(1, 2, 3), [4, 5, 6]] * 40))
+for bad in ((1, 2), (1, 2, 3, 4), [1, 2], [], 5, "abc"):
     try:
-        print(unpacks([(1, 2, 3)] * 20 + [bad]))
+        print(unpacks([(1, 2, 3), [3, 2, 1]] * 20 + [bad]))
     except (ValueError, TypeError) as e:
         print(e)
 
