@@ -111,6 +111,12 @@ struct MethodHolder {
   PyObject *callable, *dict;
 };
 
+// Asked without an instance, these give themselves.
+bool is_own_value_on_class(PyTypeObject* descriptor) {
+  return descriptor == &PyFunction_Type || descriptor == &PyMethodDescr_Type || descriptor == &PyWrapperDescr_Type ||
+         descriptor == &PyMemberDescr_Type || descriptor == &PyGetSetDescr_Type || descriptor == &PyProperty_Type;
+}
+
 TypeAttr* fill_of_type(TypeAttr* entry, PyTypeObject* type, PyObject* name) {
   PyTypeObject* meta = Py_TYPE(type);
   if (meta->tp_getattro != cpython::g_slots.type_getattr) return nullptr;
@@ -126,7 +132,7 @@ TypeAttr* fill_of_type(TypeAttr* entry, PyTypeObject* type, PyObject* name) {
   *entry = TypeAttr{name, 0, meta_version, 0, false, nullptr};
   if (found != nullptr && !data) {
     PyTypeObject* found_type = Py_TYPE(found);
-    if (found_type == &PyFunction_Type || found_type->tp_descr_get == nullptr) {
+    if (is_own_value_on_class(found_type) || found_type->tp_descr_get == nullptr) {
       entry->value = found;
       if (!_PyType_HasFeature(found_type, Py_TPFLAGS_IMMUTABLETYPE)) {
         entry->value_version = cpython::type_version(found_type, name);

@@ -192,8 +192,8 @@ inline PyObject* value_of_module(PyObject* object, uint32_t version, uint64_t in
   return DK_UNICODE_ENTRIES(dict->ma_keys)[index].me_value;
 }
 
-// What type.__getattribute__ finds for a name on a class, where that is simple: a value that has no __get__, a function, what a
-// static or class method holds.
+// What type.__getattribute__ finds for a name on a class, where that is simple: a value that has no __get__ or whose __get__ gives itself
+// when asked without an instance (functions, slots, properties), what a static or class method holds.
 struct TypeAttr {
   PyObject* name;
   uint32_t version, meta_version;  // of the class and of its class

@@ -453,38 +453,33 @@ generic_StoreAttr : {
   if (unlikely(status != 0)) goto error;
   NEXT_CHECKED();
 }
+#define STORE_INLINE(owner, values_, index)               \
+  do {                                                    \
+    PyObject* old = (values_)->values[index];             \
+    (values_)->values[index] = SECOND;                    \
+    sp -= 2;                                              \
+    if (old == nullptr) {                                 \
+      _PyDictValues_AddToInsertionOrder(values_, index);  \
+    } else {                                              \
+      DROP(old);                                          \
+    }                                                     \
+    DROP(owner);                                          \
+    NEXT();                                               \
+  } while (0)
 INST(StoreAttrValue) {
   PyObject* owner = TOP;
   if (unlikely(Py_TYPE(owner)->tp_version_tag != LOW(ip->cache[0]))) MISS(StoreAttr);
   PyDictValues* values = cpython::writable_values(owner);
   if (unlikely(values == nullptr)) MISS(StoreAttr);
   const uint32_t index = HIGH(ip->cache[0]);
-  PyObject* old = values->values[index];
-  values->values[index] = SECOND;
-  sp -= 2;
-  if (old == nullptr) {
-    _PyDictValues_AddToInsertionOrder(values, index);
-  } else {
-    DROP(old);
-  }
-  DROP(owner);
-  NEXT();
+  STORE_INLINE(owner, values, index);
 }
 INST(StoreAttrValues) {
   PyObject* owner = TOP;
   uint32_t index;
   PyDictValues* values = stored_values(owner, CACHED_NAME, &index);
   if (unlikely(values == nullptr)) MISS(StoreAttr);
-  PyObject* old = values->values[index];
-  values->values[index] = SECOND;
-  sp -= 2;
-  if (old == nullptr) {
-    _PyDictValues_AddToInsertionOrder(values, index);
-  } else {
-    DROP(old);
-  }
-  DROP(owner);
-  NEXT();
+  STORE_INLINE(owner, values, index);
 }
 INST(StoreAttrSlot) {
   PyObject* owner = TOP;
@@ -549,20 +544,23 @@ generic_BinarySubscr : {
   DROP(key);
   NEXT_CHECKED();
 }
-INST(SubscrListInt) {
-  PyObject *list = SECOND, *key = TOP;
-  if (unlikely(!PyList_CheckExact(list) || !PyLong_CheckExact(key) || !cpython::is_compact_int(key))) MISS(BinarySubscr);
-  Py_ssize_t index = cpython::compact_int(key);
-  if (index < 0) index += PyList_GET_SIZE(list);
-  if (unlikely(static_cast<size_t>(index) >= static_cast<size_t>(PyList_GET_SIZE(list)))) goto generic_BinarySubscr;
-  PyObject* value = PyList_GET_ITEM(list, index);
-  Py_INCREF(value);
-  --sp;
-  TOP = value;
-  DROP(key);
-  DROP(list);
-  NEXT();
-}
+#define SUBSCR_INT(Name, is_exact, items)                                                                                 \
+  INST(Name) {                                                                                                            \
+    PyObject *container = SECOND, *key = TOP;                                                                             \
+    if (unlikely(!is_exact(container) || !PyLong_CheckExact(key) || !cpython::is_compact_int(key))) MISS(BinarySubscr);   \
+    Py_ssize_t index = cpython::compact_int(key);                                                                         \
+    if (index < 0) index += Py_SIZE(container);                                                                           \
+    if (unlikely(static_cast<size_t>(index) >= static_cast<size_t>(Py_SIZE(container)))) goto generic_BinarySubscr;       \
+    PyObject* value = items(container, index);                                                                            \
+    Py_INCREF(value);                                                                                                     \
+    --sp;                                                                                                                 \
+    TOP = value;                                                                                                          \
+    DROP(key);                                                                                                            \
+    DROP(container);                                                                                                      \
+    NEXT();                                                                                                               \
+  }
+SUBSCR_INT(SubscrListInt, PyList_CheckExact, PyList_GET_ITEM)
+SUBSCR_INT(SubscrTupleInt, PyTuple_CheckExact, PyTuple_GET_ITEM)
 INST(SubscrStrInt) {
   PyObject *str = SECOND, *key = TOP;
   if (unlikely(!PyUnicode_CheckExact(str) || !PyLong_CheckExact(key) || !cpython::is_compact_int(key))) MISS(BinarySubscr);
@@ -595,20 +593,6 @@ CHOOSE_LOCALS(SubscrLL, RIGHT_LOCAL, specialise_subscr_locals(ip, left, right, f
 CHOOSE_LOCALS(SubscrLC, RIGHT_CONST, specialise_subscr_locals(ip, left, right, true))
 SUBSCR_LOCAL(SubscrLLInt, RIGHT_LOCAL)
 SUBSCR_LOCAL(SubscrLCInt, RIGHT_CONST)
-INST(SubscrTupleInt) {
-  PyObject *tuple = SECOND, *key = TOP;
-  if (unlikely(!PyTuple_CheckExact(tuple) || !PyLong_CheckExact(key) || !cpython::is_compact_int(key))) MISS(BinarySubscr);
-  Py_ssize_t index = cpython::compact_int(key);
-  if (index < 0) index += PyTuple_GET_SIZE(tuple);
-  if (unlikely(static_cast<size_t>(index) >= static_cast<size_t>(PyTuple_GET_SIZE(tuple)))) goto generic_BinarySubscr;
-  PyObject* value = PyTuple_GET_ITEM(tuple, index);
-  Py_INCREF(value);
-  --sp;
-  TOP = value;
-  DROP(key);
-  DROP(tuple);
-  NEXT();
-}
 INST(SubscrSlot) {
   PyObject *container = SECOND, *key = TOP;
   if (unlikely(Py_TYPE(container)->tp_version_tag != ip->cache[0])) MISS(BinarySubscr);
