@@ -7,6 +7,7 @@
 
 #include "vm/attr_cache.h"
 #include "vm/objects.h"
+#include "vm/operations.h"
 
 namespace dynvm::vm {
 
@@ -372,7 +373,8 @@ void specialise_contains(Inst* inst, PyObject* container) {
       type->tp_as_sequence->sq_contains == cpython::g_slots.contains) {
     return give_up(inst);
   }
-  inst->cache[1] = reinterpret_cast<uint64_t>(type->tp_as_sequence->sq_contains);
+  const bool is_plain = type == &PyList_Type || type == &PyTuple_Type;
+  inst->cache[1] = reinterpret_cast<uint64_t>(is_plain ? items_contain : type->tp_as_sequence->sq_contains);
   choose(inst, Form::kContainsSlot);
 }
 
