@@ -127,6 +127,7 @@ bool __attribute__((noinline)) recover_slot(PyInterpreterState* interp) {
     link_->ip = ip;                                                          \
     link_->sp = sp;                                                          \
     link_->continuation = continuation = (next_);                            \
+    link_->local_count = started_->local_count;                              \
     entered->previous = frame;                                               \
     act.cpython_entry.link(tstate, frame = entered);                         \
     sp = frame->localsplus + started_->local_count;                          \
@@ -402,10 +403,11 @@ enter_frame: {
   Link* link = reinterpret_cast<Link*>(entered) - 1;
   link->ip = ip;
   link->sp = sp;
+  Code* target = find_code(cpython::code_of(entered));
   link->continuation = continuation;
+  link->local_count = target->local_count;
   entered->previous = frame;
   act.cpython_entry.link(tstate, frame = entered);
-  Code* target = find_code(cpython::code_of(frame));
   sp = frame->localsplus + target->local_count;
   ++g_stats.inlined_frames;
   ip = target->fast;
@@ -439,20 +441,19 @@ leave_frame: {
   }
   const Link* link = link_of_current(tstate, frame);
   Frame* leaving = frame;
-  const int local_count = cpython::code_of(leaving)->co_nlocalsplus;
   continuation = link->continuation;
   if (unlikely(act.recording)) send_event(act, ip, sp, Event::kFrameReturned, continuation, frame, result);
-  SYNC();  // its frame object may live on
+  if (unlikely(leaving->frame_obj != nullptr)) SYNC();  // it may live on
   act.cpython_entry.link(tstate, frame = leaving->previous);
   ip = const_cast<Inst*>(link->ip);
   sp = link->sp;
   if (likely(!is_inlined_generator(leaving))) {
-    drop_inlined_frame(tstate, leaving, local_count);
+    drop_inlined_frame(tstate, leaving, link->local_count);
   } else {
     cpython::generator_of(leaving)->gi_frame_state = FRAME_COMPLETED;
     cpython::pop_words(tstate, tstate->datastack_top - kLinkWords);
     cpython::leave_recursion(tstate);
-    cpython::finish_generator(tstate, leaving, local_count, false);
+    cpython::finish_generator(tstate, leaving, cpython::code_of(leaving)->co_nlocalsplus, false);
   }
   if (likely(continuation == Continuation::kPush)) {
     PUSH(result);

@@ -19,6 +19,7 @@ struct Link {
   const Inst* ip;
   PyObject** sp;
   Continuation continuation;
+  int32_t local_count;  // of the frame, unless it is a generator's
 };
 inline constexpr size_t kLinkWords = sizeof(Link) / sizeof(PyObject*);
 static_assert(sizeof(Link) == 3 * sizeof(PyObject*));
@@ -54,16 +55,21 @@ inline bool runs_its_code(const PyFunctionObject* function) {
   return function->vectorcall == cpython::g_slots.function_call || function->vectorcall == call_function;
 }
 
-// Memory for a frame of `code` with its Link in front (an entry frame has none), header set, locals unset; takes a new reference to
-// `function`. nullptr with MemoryError.
-inline cpython::Frame* allocate_frame(PyThreadState* tstate, PyFunctionObject* function, const Code* code, size_t link_words = kLinkWords) {
+// Memory for a frame of `code` with its Link in front (an entry frame has none), header set, locals unset; takes the reference to
+// `function` over. nullptr with MemoryError.
+inline cpython::Frame* take_frame(PyThreadState* tstate, PyFunctionObject* function, const Code* code, size_t link_words = kLinkWords) {
   PyObject** words = cpython::push_words(tstate, static_cast<size_t>(code->frame_words) + link_words);
   if (words == nullptr) [[unlikely]] return nullptr;
   auto* frame = reinterpret_cast<cpython::Frame*>(words + link_words);
   PyCodeObject* object = code->code;
-  Py_INCREF(function);
   Py_INCREF(object);
   cpython::init_frame(frame, function, object);
+  return frame;
+}
+// The same with a new reference.
+inline cpython::Frame* allocate_frame(PyThreadState* tstate, PyFunctionObject* function, const Code* code, size_t link_words = kLinkWords) {
+  cpython::Frame* frame = take_frame(tstate, function, code, link_words);
+  if (frame != nullptr) [[likely]] Py_INCREF(function);
   return frame;
 }
 

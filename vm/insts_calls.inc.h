@@ -165,9 +165,8 @@ INST(CallPythonExact) {
   auto* function = reinterpret_cast<PyFunctionObject*>(callable);
   if (!IS_FUNCTION_OF(callable, target) || unlikely(target->argcount != sp - callee.arguments)) MISS(Call);
   SYNC();
-  entered = allocate_frame(tstate, function, target);
+  entered = take_frame(tstate, function, target);
   if (unlikely(entered == nullptr)) goto error;
-  cpython::drop_shared(callable);  // the frame took a reference
   PyObject** locals = entered->localsplus;
   const int count = target->argcount;
   int i = 0;
@@ -188,9 +187,8 @@ INST(CallPythonAny) {
   const int missing = target->argcount - given;
   if (unlikely(missing < 0 || (missing > 0 && !HAS_DEFAULTS(function, missing)))) MISS(Call);
   SYNC();
-  entered = allocate_frame(tstate, function, target);
+  entered = take_frame(tstate, function, target);
   if (unlikely(entered == nullptr)) goto error;
-  cpython::drop_shared(callable);
   FILL_LOCALS(function, target, 0, callee.arguments, given);
   sp = base;
   START_FRAME(target, Continuation::kPush);
@@ -226,7 +224,7 @@ INST(CallPythonKeywords) {
   const auto* map = reinterpret_cast<const uint8_t*>(&ip->cache[1]);
   if (!IS_FUNCTION_OF(callable, target) || unlikely(positional != map[kMostMapped])) MISS(Call);
   SYNC();
-  entered = allocate_frame(tstate, function, target);
+  entered = take_frame(tstate, function, target);
   if (unlikely(entered == nullptr)) goto error;
   PyObject** locals = entered->localsplus;
   int at = 0;
@@ -234,7 +232,6 @@ INST(CallPythonKeywords) {
   for (; at < target->local_count; ++at) locals[at] = nullptr;
   for (int i = 0; i < keywords; ++i) locals[map[i]] = callee.arguments[positional + i];
   if (unlikely(!fill_defaults(function, target, locals, positional))) {
-    cpython::drop_shared(callable);  // the frame's reference
     Py_DECREF(target->code);
     release_frame(tstate, entered);
     if (unlikely(cpython::exception_is_set(tstate))) goto error;
@@ -242,7 +239,6 @@ INST(CallPythonKeywords) {
     ip->state = kAfterGivingUp;
     goto generic_Call;
   }
-  cpython::drop_shared(callable);
   sp = base;
   START_FRAME(target, Continuation::kPush);
 }
@@ -607,7 +603,11 @@ INST(ReturnValue) {
 INST(LoadFastReturn) {
   result = LOCAL(ip->arg);
   if (unlikely(result == nullptr)) goto generic_LoadFast;  // raises
-  Py_INCREF(result);
+  if (likely(frame->frame_obj == nullptr)) {
+    LOCAL(ip->arg) = nullptr;  // nobody can look any more
+  } else {
+    Py_INCREF(result);
+  }
   ++ip;
   goto leave_frame;
 }

@@ -114,6 +114,7 @@ _PyInterpreterFrame* push_frame(ThreadView& view, PyFunctionObject* function, Co
   link->ip = view.ip;
   link->sp = view.sp;
   link->continuation = continuation;
+  link->local_count = code->local_count;
   cpython::runs_at(view.frame, position_of(view.frame, view.ip));
   frame->previous = view.frame;
   activation.cpython_entry.link(tstate, frame);
@@ -136,7 +137,7 @@ _PyInterpreterFrame* resume_generator(ThreadView& view, PyObject* object, Contin
     cpython::leave_recursion(tstate);
     return nullptr;
   }
-  *reinterpret_cast<Link*>(words) = Link{view.ip, view.sp, continuation};
+  *reinterpret_cast<Link*>(words) = Link{view.ip, view.sp, continuation, 0};
   cpython::runs_at(view.frame, position_of(view.frame, view.ip));
   cpython::enter_generator(tstate, generator);
   frame->previous = view.frame;

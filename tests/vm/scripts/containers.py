@@ -29,3 +29,17 @@ def app2(l):
     return l
 print(app2([]), app2(L2()), app2([]))
 x = [1, 2]; y = x; x += [3]; print(y); t = (1,); u = t; t += (2,); print(u)
+class Same(str):
+    def __eq__(self, other): return True
+    __hash__ = str.__hash__
+class Loud:
+    def __eq__(self, other): raise ValueError("compared")
+def among(items):
+    found = []
+    for needle in ("abc", "a" + "bc"[:2], "é", "𝄞", "", 5, -3, 10**6, 2**70, True, 1.0, 0, None, Same("q"), b"abc"):
+        try: found.append((needle in items, needle not in items))
+        except ValueError as error: found.append(str(error))
+    return found
+for _ in range(8): results = [among(items) for items in (
+    (), ("abc", 5, None), ["é", "𝄞", -3, 1.5, 2**70], [10**6, "x", True], (1,), [1.0, "abc"], ("zz", Same("other")), [0, Loud()], [(), "abc"], (None, 2.5, ""))]
+for row in results: print(row)
