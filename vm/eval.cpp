@@ -16,6 +16,7 @@
 // Compiled twice: with DYNVM_COUNTING it is count_run, which reports each dispatch (counting.h).
 #include "vm/eval.h"
 
+#include "vm/arrays.h"
 #include "vm/attr_cache.h"
 #include "vm/counting.h"
 #include "vm/frames.h"

@@ -593,6 +593,20 @@ CHOOSE_LOCALS(SubscrLL, RIGHT_LOCAL, specialise_subscr_locals(ip, left, right, f
 CHOOSE_LOCALS(SubscrLC, RIGHT_CONST, specialise_subscr_locals(ip, left, right, true))
 SUBSCR_LOCAL(SubscrLLInt, RIGHT_LOCAL)
 SUBSCR_LOCAL(SubscrLCInt, RIGHT_CONST)
+INST(SubscrArrayInt) {
+  PyObject *array = SECOND, *key = TOP;
+  if (unlikely(!is_array(array) || !PyLong_CheckExact(key) || !cpython::is_compact_int(key))) MISS(BinarySubscr);
+  Py_ssize_t index = cpython::compact_int(key);
+  if (unlikely(!index_in_array(array, &index))) goto generic_BinarySubscr;
+  SYNC();
+  PyObject* value = array_item(array, index);
+  if (unlikely(value == nullptr)) goto error;
+  --sp;
+  TOP = value;
+  DROP(key);
+  DROP(array);
+  NEXT();
+}
 INST(SubscrSlot) {
   PyObject *container = SECOND, *key = TOP;
   if (unlikely(Py_TYPE(container)->tp_version_tag != ip->cache[0])) MISS(BinarySubscr);
@@ -687,6 +701,20 @@ INST(StoreSubscrDict) {
   DROP(dict);
   if (unlikely(status != 0)) goto error;
   NEXT();
+}
+INST(StoreSubscrArrayInt) {
+  PyObject *key = TOP, *array = SECOND, *value = sp[-3];
+  if (unlikely(!is_array(array) || !PyLong_CheckExact(key) || !cpython::is_compact_int(key))) MISS(StoreSubscr);
+  Py_ssize_t index = cpython::compact_int(key);
+  if (unlikely(!index_in_array(array, &index))) goto generic_StoreSubscr;
+  SYNC();
+  sp -= 3;
+  const int status = set_array_item(array, index, value);
+  DROP(value);
+  DROP(array);
+  DROP(key);
+  if (unlikely(status != 0)) goto error;
+  NEXT_CHECKED();
 }
 INST(StoreSubscrSlot) {
   PyObject *key = TOP, *container = SECOND, *value = sp[-3];

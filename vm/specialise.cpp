@@ -5,6 +5,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "vm/arrays.h"
 #include "vm/attr_cache.h"
 #include "vm/objects.h"
 #include "vm/operations.h"
@@ -341,6 +342,10 @@ void specialise_subscr(Inst* inst, PyObject* container, PyObject* key) {
     if (PyList_CheckExact(container)) return choose(inst, Form::kSubscrListInt);
     if (PyTuple_CheckExact(container)) return choose(inst, Form::kSubscrTupleInt);
     if (PyUnicode_CheckExact(container)) return choose(inst, Form::kSubscrStrInt);
+    if (recognise_array(container)) {
+      inst->cache[1] = static_cast<unsigned char>(array_description(container)->typecode);  // for native runs
+      return choose(inst, Form::kSubscrArrayInt);
+    }
   }
   PyTypeObject* type = Py_TYPE(container);
   inst->cache[0] = type_version(type);
@@ -356,6 +361,10 @@ void specialise_subscr(Inst* inst, PyObject* container, PyObject* key) {
 void specialise_store_subscr(Inst* inst, PyObject* container, PyObject* key) {
   if (PyDict_CheckExact(container)) return choose(inst, Form::kStoreSubscrDict);
   if (PyList_CheckExact(container) && PyLong_CheckExact(key)) return choose(inst, Form::kStoreSubscrListInt);
+  if (PyLong_CheckExact(key) && recognise_array(container)) {
+    inst->cache[1] = static_cast<unsigned char>(array_description(container)->typecode);
+    return choose(inst, Form::kStoreSubscrArrayInt);
+  }
   PyTypeObject* type = Py_TYPE(container);
   inst->cache[0] = type_version(type);
   if (inst->cache[0] == 0 || type->tp_as_mapping == nullptr || type->tp_as_mapping->mp_ass_subscript == nullptr ||

@@ -182,6 +182,9 @@ class Emitter {
   Next subscript(int index);
   Next subscript_dict(int index);
   Next subscript_str(int index);
+  Next subscript_array(int index);
+  Next store_array(int index);
+  void array_of(const Value& container, const Gp& number, char typecode);
   Next contains(int index);
   Next store_subscript(int index);
   Next unpack(int index);

@@ -1,4 +1,7 @@
 // What native runs do for sequences, attributes and builtins; see emitter.h and forms.cpp.
+#include <cstring>
+
+#include "vm/arrays.h"
 #include "vm/attr_cache.h"
 #include "vm/native/emitter.h"
 #include "vm/operations.h"
@@ -130,6 +133,71 @@ Emitter::Next Emitter::subscript_str(int) {
   used(key, number);
   drop(container);
   push_reg(result, Known::kBound);
+  return Next::kGoOn;
+}
+
+// rdx: the items of an array of that kind, rcx: the index within it.
+void Emitter::array_of(const Value& container, const Gp& number, char typecode) {
+  object(rax, container);
+  check_exact(rax, g_array_type, fail());
+  a_.mov(rdx, qword_ptr(rax, offsetof(ArrayObject, description)));
+  a_.cmp(byte_ptr(rdx, offsetof(ArrayDescription, typecode)), typecode);
+  a_.jne(fail());
+  index_within(number, leave());
+  a_.mov(rdx, qword_ptr(rax, offsetof(ArrayObject, items)));
+}
+
+Emitter::Next Emitter::subscript_array(int index) {
+  const auto typecode = static_cast<char>(inst(forms_[static_cast<size_t>(index)].site).cache[1]);
+  Value key = pop(), container = pop();
+  if (!may_be(key, Known::kInt) || !is_object(container) || std::strchr("bBhHiIlqdf", typecode) == nullptr) return Next::kLeave;
+  const Gp number = int_of(key);
+  array_of(container, number, typecode);
+  const bool is_float = typecode == 'd' || typecode == 'f';
+  const Gp whole = is_float ? Gp() : gp();
+  const Xmm real = is_float ? xmm() : Xmm();
+  switch (typecode) {
+    case 'd': a_.movsd(real, qword_ptr(rdx, rcx, 3)); break;
+    case 'f': a_.xorps(real, real), a_.cvtss2sd(real, dword_ptr(rdx, rcx, 2)); break;
+    case 'b': a_.movsx(whole, byte_ptr(rdx, rcx)); break;
+    case 'B': a_.movzx(whole, byte_ptr(rdx, rcx)); break;
+    case 'h': a_.movsx(whole, word_ptr(rdx, rcx, 1)); break;
+    case 'H': a_.movzx(whole, word_ptr(rdx, rcx, 1)); break;
+    case 'i': a_.movsxd(whole, dword_ptr(rdx, rcx, 2)); break;
+    case 'I': a_.mov(whole.r32(), dword_ptr(rdx, rcx, 2)); break;
+    default: a_.mov(whole, qword_ptr(rdx, rcx, 3));
+  }
+  used(key, number);
+  drop(container);
+  if (is_float) {
+    push_float(real);
+  } else {
+    push_int(whole);
+  }
+  return Next::kGoOn;
+}
+
+// Of doubles and of 64 bits: others may not hold the value.
+Emitter::Next Emitter::store_array(int index) {
+  const auto typecode = static_cast<char>(inst(forms_[static_cast<size_t>(index)].site).cache[1]);
+  Value key = pop(), container = pop(), value = pop();
+  const bool is_float = typecode == 'd';
+  if (!is_float && typecode != 'l' && typecode != 'q') return Next::kLeave;
+  if (!may_be(key, Known::kInt) || !is_object(container) || !may_be(value, is_float ? Known::kFloat : Known::kInt)) return Next::kLeave;
+  const Gp number = int_of(key);
+  if (is_float) {
+    const Xmm real = float_of(value);
+    array_of(container, number, typecode);
+    a_.movsd(qword_ptr(rdx, rcx, 3), real);
+    used(value, real);
+  } else {
+    const Gp whole = int_of(value);
+    array_of(container, number, typecode);
+    a_.mov(qword_ptr(rdx, rcx, 3), whole);
+    used(value, whole);
+  }
+  used(key, number);
+  drop(container);
   return Next::kGoOn;
 }
 
