@@ -430,10 +430,8 @@ INST(CallIsInstance) {
   PyObject** base = sp - ip->arg - 2;
   if (unlikely(!IS_LONE(base, g_isinstance) || ip->arg != 2)) MISS(Call);
   PyObject *object = SECOND, *cls = TOP;
-  int is_instance;
-  if (reinterpret_cast<PyObject*>(Py_TYPE(object)) == cls) {
-    is_instance = 1;
-  } else {
+  int is_instance = is_instance_quietly(object, cls);
+  if (unlikely(is_instance < 0)) {
     SYNC();
     is_instance = PyObject_IsInstance(object, cls);
     if (unlikely(is_instance < 0)) goto error;

@@ -377,6 +377,25 @@ int search_quietly(PyObject* const* items, Py_ssize_t count, PyObject* item) {
 
 }  // namespace
 
+int is_instance_quietly(PyObject* object, PyObject* cls) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (reinterpret_cast<PyObject*>(type) == cls) return 1;
+  if (PyTuple_CheckExact(cls)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(cls); ++i) {
+      PyObject* each = PyTuple_GET_ITEM(cls, i);
+      const int found = PyTuple_Check(each) ? -1 : is_instance_quietly(object, each);
+      if (found != 0) return found;
+    }
+    return 0;
+  }
+  if (!PyType_CheckExact(cls)) return -1;
+  if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(cls)) != 0) return 1;
+  // The object may say that its class is another one.
+  static PyObject* const said = _PyType_Lookup(&PyBaseObject_Type, g_names.n_class);
+  const AttrEntry* entry = find_attr(type, g_names.n_class);
+  return entry != nullptr && entry->access == AttrAccess::kGeneric && entry->descriptor == said ? 0 : -1;
+}
+
 int items_contain(PyObject* sequence, PyObject* item) {
   const bool is_list = PyList_CheckExact(sequence);
   PyObject* const* items = is_list ? reinterpret_cast<PyListObject*>(sequence)->ob_item : reinterpret_cast<PyTupleObject*>(sequence)->ob_item;

@@ -44,6 +44,8 @@ inline bool is_quiet_lookup(PyObject* dict, PyObject* key) {
 }
 // `item in container` where that runs no Python code and cannot fail: 1 or 0, else -1 without an exception.
 int contains_quietly(PyObject* container, PyObject* item);
+// The same for isinstance(); cls: a class, or a tuple of classes.
+int is_instance_quietly(PyObject* object, PyObject* cls);
 // What sq_contains of exact lists and tuples gives.
 int items_contain(PyObject* sequence, PyObject* item);
 

@@ -34,6 +34,15 @@ inline constexpr int kKeysVersion = offsetof(PyDictKeysObject, dk_version);
 inline constexpr int kFrameLocals = offsetof(Frame, localsplus);
 inline constexpr int kFrameGlobals = offsetof(Frame, f_globals);
 inline constexpr int kFrameBuiltins = offsetof(Frame, f_builtins);
+// The order in which inline values were given, one byte each, from the first value: how many, and where they stand (behind the last value that
+// there is room for, or downwards from their number).
+inline constexpr bool kOrderGrowsDown = kMinor < 13;
+#if PY_MINOR_VERSION >= 13
+inline constexpr int kOrderCount = static_cast<int>(offsetof(PyDictValues, size)) - static_cast<int>(offsetof(PyDictValues, values));
+inline constexpr int kOrderCapacity = static_cast<int>(offsetof(PyDictValues, capacity)) - static_cast<int>(offsetof(PyDictValues, values));
+#else
+inline constexpr int kOrderCount = -2, kOrderCapacity = 0;
+#endif
 #if PY_MINOR_VERSION >= 13
 inline constexpr int kFirstValue = sizeof(PyObject) + offsetof(PyDictValues, values);  // from the object
 inline constexpr int kValuesAreValid = sizeof(PyObject) + offsetof(PyDictValues, valid);

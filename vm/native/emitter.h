@@ -194,7 +194,9 @@ class Emitter {
   Next load_method_by(const void* function, const Value& owner, int index, bool bound);
   Next store_attr(int index);
   Next store_deref(int index);
+  Label new_value(const Gp& values, uint32_t attribute, const Value& value, const Label& done);
   Next call_len(int index);
+  Next call_isinstance(int index);
   Next call_list_append(int index);
   Next list_append(int index);
   void append(const Gp& list, const Gp& value, const Value& argument);

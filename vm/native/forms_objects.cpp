@@ -547,15 +547,51 @@ Emitter::Next Emitter::store_attr(int index) {
       break;
     default: return Next::kLeave;
   }
-  if (settled.form != Form::kStoreAttrValues) {
-    a_.cmp(qword_ptr(base, offset), 0);
-    a_.je(leave());  // a new value: the order of the values changes
-  }
+  const Mem place = qword_ptr(base, offset);
   code_may_run();
-  replace(qword_ptr(base, offset), value, Known::kBound);
+  const Label done = a_.newLabel();
+  if (settled.form == Form::kStoreAttrValue) {
+    a_.cmp(place, 0);
+    a_.je(new_value(base, high, value, done));
+  }
+  replace(place, value, settled.form == Form::kStoreAttrSlot ? Known::kNothing : Known::kBound);
+  a_.bind(done);
   give_back(base);
   drop(owner);
   return Next::kGoOn;
+}
+
+// Cold code that gives an instance its first value of an attribute and jumps to `done`. `values`: its first inline value.
+Label Emitter::new_value(const Gp& values, uint32_t attribute, const Value& value, const Label& done) {
+  const Label label = a_.newLabel();
+  const Label no_memory = is_unboxed(value) ? fail() : Label();
+  cold_.push_back([this, label, no_memory, values, attribute, value, done, gps = model_.gps, xmms = model_.xmms, position = position(index_)] {
+    a_.bind(label);
+    if (is_unboxed(value)) {
+      box(value, gps, xmms, position);
+      a_.test(rax, rax);
+      a_.jz(no_memory);
+    } else {
+      object(rax, value);
+      if (value.where == Where::kLocal || value.where == Where::kConst) take_reference(rax);
+    }
+    a_.mov(qword_ptr(values, static_cast<int>(attribute) * 8), rax);
+    a_.movzx(ecx, byte_ptr(values, layout::kOrderCount));
+    if constexpr (layout::kOrderGrowsDown) {
+      a_.inc(ecx);
+      a_.mov(byte_ptr(values, layout::kOrderCount), cl);
+      a_.neg(rcx);
+      a_.mov(byte_ptr(values, rcx, 0, layout::kOrderCount), attribute);
+    } else {
+      a_.movzx(edx, byte_ptr(values, layout::kOrderCapacity));
+      a_.lea(rdx, ptr(values, rdx, 3));
+      a_.mov(byte_ptr(rdx, rcx), attribute);
+      a_.inc(ecx);
+      a_.mov(byte_ptr(values, layout::kOrderCount), cl);
+    }
+    a_.jmp(done);
+  });
+  return label;
 }
 
 Emitter::Next Emitter::store_deref(int index) {
@@ -570,7 +606,7 @@ Emitter::Next Emitter::store_deref(int index) {
   return Next::kGoOn;
 }
 
-// ---- builtins that run nothing: len of builtin containers, append to a list with room
+// ---- builtins that run nothing: len of builtin containers, isinstance of classes, append to a list with room
 
 Emitter::Next Emitter::call_len(int index) {
   if (inst(index).arg != 1) return Next::kLeave;
@@ -590,6 +626,29 @@ Emitter::Next Emitter::call_len(int index) {
   drop(callable);
   drop(argument);
   push_int(length);
+  return Next::kGoOn;
+}
+
+Emitter::Next Emitter::call_isinstance(int index) {
+  if (inst(index).arg != 2 || !check_decided(index)) return Next::kLeave;
+  const Value cls = pop(), argument = pop(), upper = pop(), lower = pop();
+  const Value &callable = cpython::kLoneCallable == 1 ? upper : lower, &null = cpython::kLoneCallable == 1 ? lower : upper;
+  if (null.where != Where::kConst || null.object != nullptr || !is_object(callable) || !is_object(argument) || !is_object(cls)) return Next::kLeave;
+  object(rax, callable);
+  pointer(rcx, g_isinstance);
+  a_.cmp(rax, rcx);
+  a_.jne(fail());
+  call_with(reinterpret_cast<const void*>(&is_instance_quietly), argument, cls);
+  const Gp answer = gp();
+  a_.mov(answer.r32(), eax);
+  a_.test(eax, eax);
+  a_.js(fail());
+  drop(callable);
+  drop(argument);
+  drop(cls);
+  a_.test(answer.r32(), answer.r32());
+  give_back(answer);
+  decide(CondCode::kNZ);
   return Next::kGoOn;
 }
 

@@ -174,3 +174,74 @@ def replaced(n):
 
 
 print(replaced(40)[25:35])
+
+
+class Ordered:
+    def __init__(self, kind):
+        if kind == 0:
+            self.a = kind
+            self.b = kind + 0.5
+            self.c = "c"
+        elif kind == 1:
+            self.c = 1.5 * kind
+            self.a = None
+            self.b = kind * 3
+        else:
+            self.b = self
+            self.c = kind + 1
+            del self.b
+            self.b = 2.5
+            self.a = kind
+
+
+for i in range(60):
+    seen = [{name: value for name, value in vars(Ordered(kind)).items()} for kind in range(3)]
+print(seen, [sys.getrefcount(Ordered(0).c) >= 2, list(Ordered(2).__dict__)])
+
+
+class Liar:
+    @property
+    def __class__(self): return int
+
+
+class Asked:
+    def __getattribute__(self, name):
+        print("asked for", name)
+        return object.__getattribute__(self, name)
+
+
+class Meta(type):
+    def __instancecheck__(cls, instance): return isinstance(instance, float)
+
+
+class Checks(metaclass=Meta):
+    pass
+
+
+class Plain(Ordered):
+    pass
+
+
+def sorts(objects, cls):
+    counts = [0, 0]
+    for each in objects:
+        if isinstance(each, cls):
+            counts[1] += 1
+        else:
+            counts[0] += 1
+        if not isinstance(each, (int, str)):
+            counts[0] += 10
+    return counts
+
+
+objects = [1, True, 2.5, "a", None, Ordered(0), Plain(1), int, Ordered, [], Liar()]
+for cls in (int, str, (int, float), (str, (int, list)), Ordered, object, type, Checks, Liar, (), type(None)):
+    for _ in range(4):
+        counts = sorts(objects * 12, cls)
+    print(cls if isinstance(cls, tuple) else cls.__name__, counts)
+print(sorts([Asked()], int))
+for bad in (5, "a", (int, 5), None):
+    try:
+        print(sorts([1.5] * 40, bad))
+    except TypeError as e:
+        print(e)
