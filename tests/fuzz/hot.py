@@ -340,6 +340,8 @@ LITERALS = ("0", "1", "2", "3", "-1", "7", "255", "256", "257", "1000", "1 << 29
 ATTRIBUTES = ("a", "b", "c")
 LOCALS = ("x", "y", "z", "u", "r")
 CLASSES = ("P0", "P1", "P2", "P3", "P4")
+# What takes the place of a list's items does not die in turn: an item that is being stored when the old one dies is held by CPython until
+# after that, or not, as it has specialised the store.
 DEATHS = """
 log('died', self.a)
 log('line', sys._getframe(1).f_lineno)
@@ -349,7 +351,7 @@ log('locals', [cut(value) for value in sys._getframe(1).f_locals.values() if typ
 3* sys._getframe(1).f_locals[{local}] = {value}
 lists[0].append(self.a)
 del lists[0][2:]
-lists[0][:] = [{value}, {value}, {value}]
+lists[0][:] = [7, 1.5, 1 << 53]
 objects[0].a = {value}
 {cls}.m = lambda self, x: x
 {cls}.{a} = {value}
