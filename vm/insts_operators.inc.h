@@ -122,7 +122,8 @@ SMALL_OP(OrInt, a >= 0 && b >= 0 && (value = a | b, true))
 SMALL_OP(XorInt, a >= 0 && b >= 0 && (value = a ^ b, true))
 SMALL_OP(LshiftInt, a >= 0 && b >= 0 && b < 32 && a < (1l << 30) && (value = a << b, true))
 SMALL_OP(RshiftInt, a >= 0 && b >= 0 && (value = b < 63 ? a >> b : 0, true))
-SMALL_OP(ModInt, a >= 0 && b > 0 && (value = a % b, true))
+// The remainder of a number of fewer digits than the divisor is that number itself, the same object.
+SMALL_OP(ModInt, a >= 0 && b > 0 && ((b >> PyLong_SHIFT) == 0 || a >= b) && (value = a % b, true))
 SMALL_OP(FloorDivInt, a >= 0 && b > 0 && (value = a / b, true))
 
 INST(BinaryNumber) {

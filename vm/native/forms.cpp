@@ -441,10 +441,10 @@ Emitter::Next Emitter::binary_int(int index) {
       a_.mov(result, a);
       a_.sar(result, cl);
       break;
-    default: {  // quotient or remainder of what fits half a register
+    default: {  // quotient or remainder of what has one digit
       a_.mov(rax, a);
       a_.or_(rax, b);
-      a_.shr(rax, 31);
+      a_.shr(rax, PyLong_SHIFT);
       a_.jnz(fail());
       a_.test(b, b);
       a_.jz(leave());

@@ -26,3 +26,15 @@ def s(l):
     return t
 for i in range(5): r = s(big)
 print(r, s([2**61] * 3), s([-2**60] * 3), s([2**63 - 1, 1]))
+
+
+def remainders(numbers, divisors):
+    return [[n % d is n for d in divisors] for n in numbers]
+
+
+numbers = [0, 5, 300, 10**6, (1 << 30) - 1, 1 << 30, (1 << 31) + 5, (1 << 60) - 1, 1 << 61, -300, 1 << 80]
+divisors = [7, 256, 301, 10**6 + 1, (1 << 30) - 1, 1 << 30, 1 << 31, (1 << 31) + 9, (1 << 60) - 1, 1 << 62, 1 << 90, -(1 << 31)]
+for _ in range(30):
+    table = remainders(numbers, divisors)
+for number, row in zip(numbers, table):
+    print(number, row)
