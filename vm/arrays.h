@@ -33,12 +33,7 @@ inline bool is_array(PyObject* object) { return Py_TYPE(object) == g_array_type;
 bool recognise_array(PyObject* object);
 
 inline const ArrayDescription* array_description(PyObject* array) { return reinterpret_cast<ArrayObject*>(array)->description; }
-// Counts the index from the end where it is negative; false: it is outside.
-inline bool index_in_array(PyObject* array, Py_ssize_t* index) {
-  if (*index < 0) *index += Py_SIZE(array);
-  return static_cast<size_t>(*index) < static_cast<size_t>(Py_SIZE(array));
-}
-// New reference, or nullptr with an exception.
+// `index` is within the array. New reference, or nullptr with an exception.
 inline PyObject* array_item(PyObject* array, Py_ssize_t index) {
   return array_description(array)->getitem(reinterpret_cast<ArrayObject*>(array), index);
 }

@@ -549,8 +549,7 @@ generic_BinarySubscr : {
     PyObject *container = SECOND, *key = TOP;                                                                             \
     if (unlikely(!is_exact(container) || !PyLong_CheckExact(key) || !cpython::is_compact_int(key))) MISS(BinarySubscr);   \
     Py_ssize_t index = cpython::compact_int(key);                                                                         \
-    if (index < 0) index += Py_SIZE(container);                                                                           \
-    if (unlikely(static_cast<size_t>(index) >= static_cast<size_t>(Py_SIZE(container)))) goto generic_BinarySubscr;       \
+    if (unlikely(!index_within(container, &index))) goto generic_BinarySubscr;                                            \
     PyObject* value = items(container, index);                                                                            \
     Py_INCREF(value);                                                                                                     \
     --sp;                                                                                                                 \
@@ -582,8 +581,7 @@ INST(SubscrStrInt) {
       MISS_FUSED(LoadFast);                                                                                           \
     }                                                                                                                 \
     Py_ssize_t index = cpython::compact_int(key);                                                                     \
-    if (index < 0) index += Py_SIZE(container);                                                                       \
-    if (unlikely(static_cast<size_t>(index) >= static_cast<size_t>(Py_SIZE(container)))) goto generic_LoadFast;       \
+    if (unlikely(!index_within(container, &index))) goto generic_LoadFast;                                            \
     PyObject* value = is_list ? PyList_GET_ITEM(container, index) : PyTuple_GET_ITEM(container, index);               \
     Py_INCREF(value);                                                                                                 \
     PUSH(value);                                                                                                      \
@@ -597,7 +595,7 @@ INST(SubscrArrayInt) {
   PyObject *array = SECOND, *key = TOP;
   if (unlikely(!is_array(array) || !PyLong_CheckExact(key) || !cpython::is_compact_int(key))) MISS(BinarySubscr);
   Py_ssize_t index = cpython::compact_int(key);
-  if (unlikely(!index_in_array(array, &index))) goto generic_BinarySubscr;
+  if (unlikely(!index_within(array, &index))) goto generic_BinarySubscr;
   SYNC();
   PyObject* value = array_item(array, index);
   if (unlikely(value == nullptr)) goto error;
@@ -706,7 +704,7 @@ INST(StoreSubscrArrayInt) {
   PyObject *key = TOP, *array = SECOND, *value = sp[-3];
   if (unlikely(!is_array(array) || !PyLong_CheckExact(key) || !cpython::is_compact_int(key))) MISS(StoreSubscr);
   Py_ssize_t index = cpython::compact_int(key);
-  if (unlikely(!index_in_array(array, &index))) goto generic_StoreSubscr;
+  if (unlikely(!index_within(array, &index))) goto generic_StoreSubscr;
   SYNC();
   sp -= 3;
   const int status = set_array_item(array, index, value);

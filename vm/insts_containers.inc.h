@@ -244,9 +244,8 @@ INST(UnpackTwoTuple) {
 INST(UnpackItems) {
   PyObject* sequence = TOP;
   int i = ip->arg;
-  const bool is_tuple = PyTuple_CheckExact(sequence);
-  if (unlikely((!is_tuple && !PyList_CheckExact(sequence)) || Py_SIZE(sequence) != i)) MISS(UnpackSequence);
-  PyObject** items = is_tuple ? reinterpret_cast<PyTupleObject*>(sequence)->ob_item : reinterpret_cast<PyListObject*>(sequence)->ob_item;
+  if (unlikely((!PyTuple_CheckExact(sequence) && !PyList_CheckExact(sequence)) || Py_SIZE(sequence) != i)) MISS(UnpackSequence);
+  PyObject** items = PySequence_Fast_ITEMS(sequence);
   --sp;
   while (i-- > 0) PUSH(Py_NewRef(items[i]));
   DROP(sequence);

@@ -294,7 +294,7 @@ INST(CompareFloat) {
 INST(CompareStr) {
   PyObject *left = SECOND, *right = TOP;
   if (unlikely(!PyUnicode_CheckExact(left) || !PyUnicode_CheckExact(right))) MISS(CompareOp);
-  const bool equal = left == right || _PyUnicode_Equal(left, right) > 0;
+  const bool equal = equal_strings(left, right);
   --sp;
   TOP = Py_NewRef(equal == (ip->arg == Py_EQ) ? Py_True : Py_False);
   DROP(left);
@@ -342,7 +342,7 @@ INST(CompareJumpFloat) {
 INST(CompareJumpStr) {
   PyObject *left = SECOND, *right = TOP;
   if (unlikely(!PyUnicode_CheckExact(left) || !PyUnicode_CheckExact(right))) MISS(CompareJump);
-  const bool equal = left == right || _PyUnicode_Equal(left, right) > 0;
+  const bool equal = equal_strings(left, right);
   sp -= 2;
   DROP(left);
   DROP(right);

@@ -5,6 +5,8 @@
 // Tests: tests/vm/scripts/.
 #pragma once
 
+#include <cstring>
+
 #include "vm/cpython/cpython.h"
 
 namespace dynvm::vm {
@@ -41,6 +43,20 @@ inline bool slice_of(PyObject* start, PyObject* stop, Py_ssize_t size, Py_ssize_
   if (!bound(start, 0, from) || !bound(stop, size, to)) return false;
   if (*to < *from) *to = *from;
   return true;
+}
+
+// Are they the same text; both exact str.
+inline bool equal_strings(PyObject* left, PyObject* right) {
+  if (left == right) return true;
+  const Py_ssize_t length = PyUnicode_GET_LENGTH(left);
+  if (length != PyUnicode_GET_LENGTH(right) || PyUnicode_KIND(left) != PyUnicode_KIND(right)) return false;
+  return std::memcmp(PyUnicode_DATA(left), PyUnicode_DATA(right), static_cast<size_t>(length * PyUnicode_KIND(left))) == 0;
+}
+
+// Counts the index from the end where it is negative; false: it is outside.
+inline bool index_within(PyObject* sequence, Py_ssize_t* index) {
+  if (*index < 0) *index += Py_SIZE(sequence);
+  return static_cast<size_t>(*index) < static_cast<size_t>(Py_SIZE(sequence));
 }
 
 // Truth without a call: 1, 0, or -1 where a method must be asked.

@@ -3,9 +3,8 @@
 // Purpose, inputs, outputs, invariants, tests: operations.h.
 #include "vm/operations.h"
 
-#include <cstring>
-
 #include "vm/attr_cache.h"
+#include "vm/operands.h"
 
 namespace dynvm::vm {
 
@@ -350,18 +349,13 @@ PyObject* str_item(PyObject* str, Py_ssize_t index) {
 
 namespace {
 
-bool equal_strings(PyObject* left, PyObject* right) {  // exact and ready
-  const Py_ssize_t length = PyUnicode_GET_LENGTH(left);
-  if (length != PyUnicode_GET_LENGTH(right) || PyUnicode_KIND(left) != PyUnicode_KIND(right)) return false;
-  return std::memcmp(PyUnicode_DATA(left), PyUnicode_DATA(right), static_cast<size_t>(length * PyUnicode_KIND(left))) == 0;
-}
-
-// The same for a sequence's items. Strings and numbers are compared here; None, and for a string a number, are not equal to it.
-int search_quietly(PyObject* const* items, Py_ssize_t count, PyObject* item) {
+// The same for an exact list or tuple. Strings and numbers are compared here; None, and for a string a number, are not equal to it.
+int search_quietly(PyObject* sequence, PyObject* item) {
+  PyObject* const* items = PySequence_Fast_ITEMS(sequence);
   const bool is_str = PyUnicode_CheckExact(item);
   long value = 0, other;
   if (is_str ? !PyUnicode_IS_READY(item) : !PyLong_CheckExact(item) || !cpython::short_int(item, &value)) return -1;
-  for (Py_ssize_t i = 0; i < count; ++i) {
+  for (Py_ssize_t i = 0; i < Py_SIZE(sequence); ++i) {
     PyObject* each = items[i];
     if (each == item) return 1;
     if (is_str && PyUnicode_CheckExact(each) && PyUnicode_IS_READY(each)) {
@@ -397,15 +391,12 @@ int is_instance_quietly(PyObject* object, PyObject* cls) {
 }
 
 int items_contain(PyObject* sequence, PyObject* item) {
-  const bool is_list = PyList_CheckExact(sequence);
-  PyObject* const* items = is_list ? reinterpret_cast<PyListObject*>(sequence)->ob_item : reinterpret_cast<PyTupleObject*>(sequence)->ob_item;
-  const int found = search_quietly(items, Py_SIZE(sequence), item);
-  return found >= 0 ? found : (is_list ? PyList_Type : PyTuple_Type).tp_as_sequence->sq_contains(sequence, item);
+  const int found = search_quietly(sequence, item);
+  return found >= 0 ? found : Py_TYPE(sequence)->tp_as_sequence->sq_contains(sequence, item);
 }
 
 int contains_quietly(PyObject* container, PyObject* item) {
-  if (PyList_CheckExact(container)) return search_quietly(reinterpret_cast<PyListObject*>(container)->ob_item, Py_SIZE(container), item);
-  if (PyTuple_CheckExact(container)) return search_quietly(reinterpret_cast<PyTupleObject*>(container)->ob_item, Py_SIZE(container), item);
+  if (PyList_CheckExact(container) || PyTuple_CheckExact(container)) return search_quietly(container, item);
   if (!PyUnicode_CheckExact(item)) return -1;
   if (PyUnicode_CheckExact(container)) {
     const int found = PyUnicode_Contains(container, item);

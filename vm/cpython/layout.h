@@ -40,12 +40,10 @@ inline constexpr bool kOrderGrowsDown = kMinor < 13;
 #if PY_MINOR_VERSION >= 13
 inline constexpr int kOrderCount = static_cast<int>(offsetof(PyDictValues, size)) - static_cast<int>(offsetof(PyDictValues, values));
 inline constexpr int kOrderCapacity = static_cast<int>(offsetof(PyDictValues, capacity)) - static_cast<int>(offsetof(PyDictValues, values));
-#else
-inline constexpr int kOrderCount = -2, kOrderCapacity = 0;
-#endif
-#if PY_MINOR_VERSION >= 13
 inline constexpr int kFirstValue = sizeof(PyObject) + offsetof(PyDictValues, values);  // from the object
 inline constexpr int kValuesAreValid = sizeof(PyObject) + offsetof(PyDictValues, valid);
+#else
+inline constexpr int kOrderCount = -2, kOrderCapacity = 0;
 #endif
 inline constexpr int kManagedDict = kMinor == 11 ? -4 * 8 : -3 * 8;  // of the pointer to the values or the dict before the object
 

@@ -185,6 +185,8 @@ class Emitter {
   Next subscript_array(int index);
   Next store_array(int index);
   void array_of(const Value& container, const Gp& number, char typecode);
+  Gp answer_of(const void* function, const Value& first, const Value& second);
+  void decide_by(const Gp& answer, asmjit::x86::CondCode code);
   Next contains(int index);
   Next store_subscript(int index);
   Next unpack(int index);
@@ -195,6 +197,7 @@ class Emitter {
   Next store_attr(int index);
   Next store_deref(int index);
   Label new_value(const Gp& values, uint32_t attribute, const Value& value, const Label& done);
+  bool lone_builtin(PyObject* builtin, Value* callable);
   Next call_len(int index);
   Next call_isinstance(int index);
   Next call_list_append(int index);

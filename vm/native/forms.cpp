@@ -16,7 +16,6 @@ namespace layout = cpython::layout;
 
 namespace {
 
-bool equal_strings(PyObject* left, PyObject* right) { return left == right || _PyUnicode_Equal(left, right) > 0; }
 // -1: a method must be asked.
 int truth_of(PyObject* object) { return quick_truth(object); }
 

@@ -201,20 +201,30 @@ Emitter::Next Emitter::store_array(int index) {
   return Next::kGoOn;
 }
 
-Emitter::Next Emitter::contains(int index) {
-  if (!check_decided(index)) return Next::kLeave;
-  const Value container = pop(), item = pop();
-  if (!is_object(item) || !is_object(container)) return Next::kLeave;
-  call_with(reinterpret_cast<const void*>(&contains_quietly), container, item);
+// What a function of two objects says: 1 or 0; -1 is a miss.
+Gp Emitter::answer_of(const void* function, const Value& first, const Value& second) {
+  call_with(function, first, second);
   const Gp answer = gp();
   a_.mov(answer.r32(), eax);
   a_.test(eax, eax);
   a_.js(fail());
-  drop(item);
-  drop(container);
+  return answer;
+}
+// The answer is given back.
+void Emitter::decide_by(const Gp& answer, CondCode code) {
   a_.test(answer.r32(), answer.r32());
   give_back(answer);
-  decide(inst(index).arg != 0 ? CondCode::kZ : CondCode::kNZ);
+  decide(code);
+}
+
+Emitter::Next Emitter::contains(int index) {
+  if (!check_decided(index)) return Next::kLeave;
+  const Value container = pop(), item = pop();
+  if (!is_object(item) || !is_object(container)) return Next::kLeave;
+  const Gp answer = answer_of(reinterpret_cast<const void*>(&contains_quietly), container, item);
+  drop(item);
+  drop(container);
+  decide_by(answer, inst(index).arg != 0 ? CondCode::kZ : CondCode::kNZ);
   return Next::kGoOn;
 }
 
@@ -608,15 +618,24 @@ Emitter::Next Emitter::store_deref(int index) {
 
 // ---- builtins that run nothing: len of builtin containers, isinstance of classes, append to a list with room
 
-Emitter::Next Emitter::call_len(int index) {
-  if (inst(index).arg != 1) return Next::kLeave;
-  const Value argument = pop(), upper = pop(), lower = pop();
-  const Value &callable = cpython::kLoneCallable == 1 ? upper : lower, &null = cpython::kLoneCallable == 1 ? lower : upper;
-  if (null.where != Where::kConst || null.object != nullptr || !is_object(callable) || !is_object(argument)) return Next::kLeave;
-  object(rax, callable);
-  pointer(rcx, g_len);
+// Pops a callable without self, which is checked to be `builtin`; false: it cannot be.
+bool Emitter::lone_builtin(PyObject* builtin, Value* callable) {
+  const Value upper = pop(), lower = pop();
+  *callable = cpython::kLoneCallable == 1 ? upper : lower;
+  const Value& null = cpython::kLoneCallable == 1 ? lower : upper;
+  if (null.where != Where::kConst || null.object != nullptr || !is_object(*callable)) return false;
+  object(rax, *callable);
+  pointer(rcx, builtin);
   a_.cmp(rax, rcx);
   a_.jne(fail());
+  return true;
+}
+
+Emitter::Next Emitter::call_len(int index) {
+  if (inst(index).arg != 1) return Next::kLeave;
+  const Value argument = pop();
+  Value callable;
+  if (!is_object(argument) || !lone_builtin(g_len, &callable)) return Next::kLeave;
   object(rax, argument);
   call(reinterpret_cast<const void*>(&length_of), model_.gps, model_.xmms, [&](int) { a_.mov(rdi, rax); });
   a_.test(rax, rax);
@@ -631,24 +650,14 @@ Emitter::Next Emitter::call_len(int index) {
 
 Emitter::Next Emitter::call_isinstance(int index) {
   if (inst(index).arg != 2 || !check_decided(index)) return Next::kLeave;
-  const Value cls = pop(), argument = pop(), upper = pop(), lower = pop();
-  const Value &callable = cpython::kLoneCallable == 1 ? upper : lower, &null = cpython::kLoneCallable == 1 ? lower : upper;
-  if (null.where != Where::kConst || null.object != nullptr || !is_object(callable) || !is_object(argument) || !is_object(cls)) return Next::kLeave;
-  object(rax, callable);
-  pointer(rcx, g_isinstance);
-  a_.cmp(rax, rcx);
-  a_.jne(fail());
-  call_with(reinterpret_cast<const void*>(&is_instance_quietly), argument, cls);
-  const Gp answer = gp();
-  a_.mov(answer.r32(), eax);
-  a_.test(eax, eax);
-  a_.js(fail());
+  const Value cls = pop(), argument = pop();
+  Value callable;
+  if (!is_object(argument) || !is_object(cls) || !lone_builtin(g_isinstance, &callable)) return Next::kLeave;
+  const Gp answer = answer_of(reinterpret_cast<const void*>(&is_instance_quietly), argument, cls);
   drop(callable);
   drop(argument);
   drop(cls);
-  a_.test(answer.r32(), answer.r32());
-  give_back(answer);
-  decide(CondCode::kNZ);
+  decide_by(answer, CondCode::kNZ);
   return Next::kGoOn;
 }
 
