@@ -46,9 +46,11 @@ class Failed(Exception):
 class Runner:
     """Starts workers, each with this run's cache folders and thread count."""
 
-    def __init__(self, folder, arguments):
+    def __init__(self, folder, arguments, variables=None):
+        """folder: for this run's files. variables: more of the environment."""
         self.folder = folder
         self.arguments = arguments
+        self.variables = variables or {}
         self.count = 0
 
     def run(self, case, mode, compile_mode=None):
@@ -60,7 +62,7 @@ class Runner:
         threads = str(self.arguments.threads)
         environment = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads,
                        "TORCHINDUCTOR_CACHE_DIR": caches, "TRITON_CACHE_DIR": os.path.join(caches, "triton"),
-                       "XDG_CACHE_HOME": os.path.join(caches, "xdg")}
+                       "XDG_CACHE_HOME": os.path.join(caches, "xdg"), **self.variables}
         command = [DYNVM, "--report", report] if mode == "dynvm" else [PYTHON]
         command += [os.path.join(BENCH, "worker.py"), case, output, "--threads", threads,
                     "--seconds", str(0.4 if self.arguments.quick else 1.0),
@@ -136,7 +138,7 @@ def measure_case(runner, case, modes):
         if mode in rows:
             continue
         row = rows[mode] = summarise(rounds[mode], first.get(mode))
-        row["results"] = rounds[mode][0]["results"]
+        row["results"], row["warm"], row["totals"] = (rounds[mode][0][key] for key in ("results", "warm", "totals"))
         if mode == "compile":
             row["mode"] = compile_mode
         if mode == "dynvm":

@@ -16,6 +16,7 @@
 
 #include "main/install.h"
 #include "runtime/base/options.h"
+#include "runtime/base/report.h"
 
 #define DYNVM_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -111,6 +112,13 @@ DYNVM_EXPORT int dynvm_install(const char* options) {
   }
   dynvm::main::start_report();
   return dynvm::main::install() ? 0 : -1;
+}
+
+// The report as JSON, as it is now; the GIL is held. The text lives until the next call.
+DYNVM_EXPORT const char* dynvm_report() {
+  static std::string text;
+  text = base::report_now().json();
+  return text.c_str();
 }
 
 // The line that `dynvm --version` prints, without its newline.

@@ -93,6 +93,12 @@ bool report_wanted() { return !options().report.empty() || options().stats; }
 
 void on_report(std::function<void(Report&)> fill) { state().fillers.push_back(std::move(fill)); }
 
+const Report& report_now() {
+  State& all = state();
+  for (const auto& fill : all.fillers) fill(all.report);
+  return all.report;
+}
+
 TraceReport& Report::add_trace() {
   TraceReport& trace = traces.emplace_back();
   trace.id = static_cast<int>(traces.size());
@@ -179,7 +185,7 @@ void write_report() {
   State& all = state();
   if (all.owner == 0 || all.written == getpid()) return;
   all.written = getpid();
-  for (const auto& fill : all.fillers) fill(all.report);
+  report_now();
   bool child = all.owner != getpid();
   const Options& wanted = options();
   if (!wanted.report.empty()) {

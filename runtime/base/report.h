@@ -71,8 +71,12 @@ Report& report();
 // Whether Options ask for the report: what is measured for it alone is measured only then.
 bool report_wanted();
 
-// Calls `fill` just before the report is written, for counters that are kept elsewhere. It may not use Python.
+// Calls `fill` just before the report is written or asked for, for counters that are kept elsewhere: it sets them, and may be called again. It
+// may not use Python.
 void on_report(std::function<void(Report&)> fill);
+
+// report() with all counters as they are now. The GIL is held.
+const Report& report_now();
 
 // Arranges for what Options asks for to be written when the process ends. Call once, after the options are parsed.
 void write_report_at_exit();

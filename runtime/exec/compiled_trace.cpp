@@ -77,19 +77,18 @@ std::string residual_name(const ir::Trace& trace, const ir::Inst& inst) {
   return what.empty() ? name : name + " " + what;
 }
 
-// The traces whose residual operations are counted: the report gets the counts of those that are left when it is written, and of the others
-// when they are dropped.
+// The traces whose residual operations are counted: the report gets the counts of those that live and of those that were dropped.
 class CountedTraces {
  public:
   CountedTraces() : start_(Clock::now()), start_ticks_(__rdtsc()) {
-    base::on_report([this](base::Report&) {
-      for (CompiledTrace* trace : live_) report(trace);
-      live_.clear();
+    base::on_report([this](base::Report& report) {
+      report.residual_calls = dropped_;
+      for (const CompiledTrace* trace : live_) add_residuals(trace, report.residual_calls);
     });
   }
   void add(CompiledTrace* trace) { live_.insert(trace); }
   void drop(CompiledTrace* trace) {
-    if (live_.erase(trace) != 0) report(trace);
+    if (live_.erase(trace) != 0) add_residuals(trace, dropped_);
   }
   // The counter's rate, from what has passed of both clocks since the first trace was compiled.
   double ms_per_tick() const {
@@ -99,14 +98,15 @@ class CountedTraces {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static void report(const CompiledTrace* trace) {
+  using Residuals = std::map<std::string, base::ResidualReport>;
+  static void add_residuals(const CompiledTrace* trace, Residuals& to) {
     for (const auto& [name, residual] : trace->residuals()) {
-      base::ResidualReport& total = base::report().residual_calls[name];
-      total.calls += residual.calls;
-      total.ms += residual.ms;
+      to[name].calls += residual.calls;
+      to[name].ms += residual.ms;
     }
   }
   std::set<CompiledTrace*> live_;
+  Residuals dropped_;
   Clock::time_point start_;
   uint64_t start_ticks_;
 };

@@ -161,6 +161,12 @@ class Package(CompareCase):
         self.assertEqual((outcome.status, outcome.stdout), (0, "3\n"), outcome)
         self.assertIn("traces", outcome.stderr)
 
+    def test_stats(self):
+        self.assertEqual(run(self.python, ["-c", "import dynvm; print(dynvm.stats())"]).stdout, "{}\n")
+        text = "import dynvm; a = dynvm.stats(); [x for x in [3] * 9999]; b = dynvm.stats(); print(len(a), a.keys() == b.keys(), b['native']['runs'] > 0)"
+        outcome = run(os.path.join(ROOT, ".venv", "bin", "dynvm"), ["-c", f"def f():\n  {text}\nf()"])
+        self.assertRegex(outcome.stdout, r"^\d\d True (True|False)\n$", outcome)
+
     def test_install_with_a_bad_option(self):
         outcome = run(self.python, ["-c", "import dynvm; dynvm.install('--odd')"])
         self.assertIn("ValueError: --odd: no such option", outcome.stderr)

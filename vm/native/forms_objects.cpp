@@ -312,13 +312,11 @@ void Emitter::items_of(const Value& sequence) {
   if (known == Known::kTuple) return;
   Label other = a_.newLabel(), done = a_.newLabel();
   check_exact(rax, &PyTuple_Type, other);
+  a_.jmp(done);
+  a_.bind(other);  // here and not among the cold code: where it is seldom a tuple it mostly is a list
+  check_exact(rax, &PyList_Type, fail());
+  a_.mov(rdx, qword_ptr(rax, layout::kListItems));
   a_.bind(done);
-  cold_.push_back([this, other, done, miss = fail()] {
-    a_.bind(other);
-    check_exact(rax, &PyList_Type, miss);
-    a_.mov(rdx, qword_ptr(rax, layout::kListItems));
-    a_.jmp(done);
-  });
 }
 
 Emitter::Next Emitter::unpack(int index) {

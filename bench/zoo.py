@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Inference of small models of transformers and timm under eager, torch.compile and dynvm.
+
+Usage:   bench/zoo.py [--only A,B] [--modes eager,compile,dynvm] [--quick] [--rounds N] [--threads N] [--json FILE] [--markdown FILE]
+Inputs:  the rows of bench/zoo_models.py; transformers, timm and torchvision, fetched on first use into build/zoo-X.Y beside the environment's torch;
+         the interpreter and launcher of .venv, or DYNVM_TEST_PYTHON and DYNVM.
+Outputs: as bench/run.py, and below it the geometric means. Exit status 1 when a model failed, gave other results than eager, had less than
+         COMPILED_SHARE of its tensor operations in traces after warm-up, or an abort without a name; 77 when the packages cannot be fetched.
+Method:  that of bench/run.py. --quick: a few steps of dynvm and eager each, no timing: what ./check runs.
+"""
+
+import argparse
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import run
+
+PACKAGES = ("transformers==4.57.6", "timm==1.0.31")
+WITHOUT_DEPENDENCIES = ("torchvision",)  # asks for a torch of its own
+COMPILED_SHARE = 0.98
+RELATIVE = 1e-4  # of the largest value
+
+
+def packages_folder():
+    """The folder for PYTHONPATH with the packages, filled unless it is; None when it cannot be."""
+    version = subprocess.run([run.PYTHON, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], capture_output=True, text=True, check=True).stdout.strip()
+    folder = os.path.join(run.ROOT, "build", "zoo-" + version)
+    done = os.path.join(folder, ".complete")
+    if os.path.exists(done) and open(done).read() == str(PACKAGES):
+        return folder
+    shutil.rmtree(folder, ignore_errors=True)
+    print("fetching", *PACKAGES, file=sys.stderr)
+    pip = [run.PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", folder]
+    torch = subprocess.run([run.PYTHON, "-c", "import torch; print(torch.__version__.split('+')[0])"], capture_output=True, text=True, check=True).stdout.strip()
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
+        constraints.write(f"torch=={torch}\n")
+        constraints.flush()
+        for packages in ([*PACKAGES, "--no-deps"], [*WITHOUT_DEPENDENCIES, "--no-deps"],
+                         ["huggingface_hub<1.0", "tokenizers", "safetensors", "regex", "requests", "packaging", "pyyaml", "tqdm", "numpy", "pillow"]):
+            if subprocess.run([*pip, *packages]).returncode != 0:
+                return None
+    with open(done, "w") as file:
+        file.write(str(PACKAGES))
+    return folder
+
+
+def close(expected, got):
+    """Equal within RELATIVE of the largest expected value, as in float32; integers (tokens) exactly."""
+    if len(expected) != len(got):
+        return False
+    if all(isinstance(value, int) for value in expected):
+        return expected == got
+    scale = max((abs(value) for value in expected if not math.isnan(value)), default=0.0)
+    return all(abs(a - b) <= RELATIVE * scale or (math.isnan(a) and math.isnan(b)) for a, b in zip(expected, got))
+
+
+def warm_share(row):
+    """The share of tensor operations in compiled traces since the worker was warm; None when there were none."""
+    total, compiled = (row["totals"][key] - row["warm"][key] for key in ("tensor_ops_total", "tensor_ops_compiled"))
+    return compiled / total if total else None
+
+
+def faults(rows):
+    """What is wrong with one model's rows, in words."""
+    found = [f"{mode}: {row['error'].strip().splitlines()[-1]}" for mode, row in rows.items() if "error" in row]
+    expected = rows.get("eager", {}).get("results")
+    for mode, row in rows.items():
+        if expected is not None and "results" in row and not close(expected, row["results"]):
+            found.append(f"{mode}: results differ")
+    mine = rows.get("dynvm", {})
+    if "report" in mine:
+        share = warm_share(mine)
+        if share is None or share < COMPILED_SHARE:
+            aborts = ", ".join(f"{name} {count}" for name, count in mine["report"]["aborts"].items())
+            found.append(f"compiled {'nothing' if share is None else f'{100 * share:.1f} %'} ({aborts})")
+    return found
+
+
+COLUMNS = ("model", "eager ms", "compile ms", "dynvm ms", "dynvm : eager", "dynvm : compile", "compiled when warm", "record+compile ms", "faults")
+
+
+def ratio(rows, slow, fast):
+    """How many times as fast as another a mode is; None where one is missing."""
+    return rows[slow]["min_us"] / rows[fast]["min_us"] if all("min_us" in rows.get(mode, {}) for mode in (slow, fast)) else None
+
+
+def cells(name, rows, wrong):
+    mine = rows.get("dynvm", {})
+    share = warm_share(mine) if "report" in mine else None
+    times = [f"{rows[mode]['min_us'] / 1e3:.2f}" if "min_us" in rows.get(mode, {}) else "-" for mode in run.MODES]
+    ratios = ["-" if r is None else f"{r:.2f}x" for r in (ratio(rows, "eager", "dynvm"), ratio(rows, "compile", "dynvm"))]
+    return (name, *times, *ratios, "-" if share is None else f"{100 * share:.1f} %",
+            f"{mine['record_ms'] + mine['compile_ms']:.0f}" if "record_ms" in mine else "-", "; ".join(wrong) or "none")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", help="rows of bench/zoo_models.py, separated by commas")
+    parser.add_argument("--modes", default=",".join(run.MODES), help="comma separated, of %(default)s")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--quick", action="store_true", help="short, torch.compile's default mode only")
+    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--markdown", metavar="FILE")
+    arguments = parser.parse_args()
+    packages = packages_folder()
+    if packages is None:
+        print("the packages cannot be fetched", file=sys.stderr)
+        return 77
+    listed = subprocess.run([run.PYTHON, "-c", "import zoo_models; print(*zoo_models.names())"], cwd=run.BENCH, capture_output=True, text=True, check=True)
+    names = arguments.only.split(",") if arguments.only else listed.stdout.split()
+    all_rows, lines, failed = {}, [COLUMNS], False
+    folder = tempfile.mkdtemp(prefix="dynvm-zoo-")
+    try:
+        runner = run.Runner(folder, arguments, {"PYTHONPATH": packages, "HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"})
+        for name in names:
+            rows = all_rows[name] = run.measure_case(runner, "zoo/" + name, arguments.modes.split(","))
+            wrong = faults(rows)
+            failed = failed or bool(wrong)
+            lines.append(cells(name, rows, wrong))
+            print("  ".join(lines[-1]), flush=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    for slow in ("eager", "compile"):
+        ratios = [r for r in (ratio(rows, slow, "dynvm") for rows in all_rows.values()) if r is not None]
+        if ratios:
+            print(f"{len(ratios)} models: dynvm {math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f} times as fast as {slow}")
+    if arguments.json:
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump(all_rows, file, indent=1)
+    if arguments.markdown:
+        run.write_markdown(arguments.markdown, lines, arguments)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
