@@ -21,7 +21,7 @@ import tempfile
 import run
 
 PACKAGES = ("transformers==4.57.6", "timm==1.0.31")
-WITHOUT_DEPENDENCIES = ("torchvision",)  # asks for a torch of its own
+REQUIREMENTS = ("huggingface_hub<1.0", "tokenizers>=0.22,<=0.23.0", "safetensors", "regex", "requests", "packaging", "pyyaml", "tqdm", "pillow")
 COMPILED_SHARE = 0.98
 RELATIVE = 1e-4  # of the largest value
 
@@ -36,14 +36,11 @@ def packages_folder():
     shutil.rmtree(folder, ignore_errors=True)
     print("fetching", *PACKAGES, file=sys.stderr)
     pip = [run.PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", folder]
-    torch = subprocess.run([run.PYTHON, "-c", "import torch; print(torch.__version__.split('+')[0])"], capture_output=True, text=True, check=True).stdout.strip()
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
-        constraints.write(f"torch=={torch}\n")
-        constraints.flush()
-        for packages in ([*PACKAGES, "--no-deps"], [*WITHOUT_DEPENDENCIES, "--no-deps"],
-                         ["huggingface_hub<1.0", "tokenizers", "safetensors", "regex", "requests", "packaging", "pyyaml", "tqdm", "numpy", "pillow"]):
-            if subprocess.run([*pip, *packages]).returncode != 0:
-                return None
+    minor = subprocess.run([run.PYTHON, "-c", "import torch; print(torch.__version__.split('.')[1])"], capture_output=True, text=True, check=True).stdout
+    vision = f"torchvision==0.{int(minor) + 15}.*"  # its version for torch 2.minor; it asks for a torch of its own, as timm does
+    for packages in (["--no-deps", *PACKAGES, vision], REQUIREMENTS):
+        if subprocess.run([*pip, *packages]).returncode != 0:
+            return None
     with open(done, "w") as file:
         file.write(str(PACKAGES))
     return folder

@@ -118,9 +118,18 @@ def first_tensor(output):
     return output
 
 
+def allow_torchvision():
+    """torchvision from PyPI is made for CUDA's torch: elsewhere its operators are missing, and these are asked for at import."""
+    if not hasattr(torch.ops.torchvision, "nms"):
+        allow_torchvision.library = torch.library.Library("torchvision", "DEF")
+        for name in ("nms", "qnms"):
+            allow_torchvision.library.define(name + "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+
 def make(name):
     """(step, batches) of a row. step(**inputs) is wrapped to take the batch as one argument."""
     torch.manual_seed(0)
+    allow_torchvision()
     if name in TIMM:
         import timm
         model_name, settings, size = TIMM[name]

@@ -163,7 +163,7 @@ bool may_change(const Trace& trace, Ref write, Ref reader) {
     case Op::k_store_field: return r.op == Op::k_load_field && r.imm == w.imm && !other_object();
     case Op::k_dict_set:
     case Op::k_dict_merge:
-      return (r.op == Op::k_dict_get || r.op == Op::k_dict_len || r.op == Op::k_guard_dict_version || r.op == Op::k_guard_keys_version) &&
+      return (r.op == Op::k_dict_get || r.op == Op::k_dict_has_keys || r.op == Op::k_dict_len || r.op == Op::k_guard_dict_version || r.op == Op::k_guard_keys_version) &&
              !other_object();
     case Op::k_list_append:
     case Op::k_list_extend_list:

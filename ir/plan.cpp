@@ -30,6 +30,7 @@ class Planner {
     plan_.storages.resize(trace_.num_storages);
     for (const TensorMeta& meta : trace_.metas)
       plan_.storages[meta.storage].bytes = std::max(plan_.storages[meta.storage].bytes, bytes_of(meta));
+    looks_at_.assign(trace_.num_storages, -1);
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref) visit(ref);
     place();
     return std::move(plan_);
@@ -37,17 +38,35 @@ class Planner {
 
  private:
   void touch(int32_t storage, Ref ref) {
-    StoragePlan& plan = plan_.storages[storage];
-    if (plan.first == kNoRef) plan.first = ref;
-    plan.last = ref;
+    for (; storage >= 0; storage = looks_at_[storage]) {
+      StoragePlan& plan = plan_.storages[storage];
+      if (plan.first == kNoRef) plan.first = ref;
+      plan.last = ref;
+    }
+  }
+
+  // A view with a run-time index has a storage of its own, whose memory is that of another one: which is needed as long.
+  void note_moved_views(const Inst& inst) {
+    const AtenCall& call = trace_.calls[inst.imm];
+    for (size_t k = 0; k < call.results.size(); ++k) {
+      if (call.results[k] < 0 || call.result_alias[k] < 0) continue;
+      const int32_t view = trace_.metas[call.results[k]].storage;
+      const int32_t base = storage_of(trace_, trace_.arg(inst, call.args[call.result_alias[k]].operands[0]));
+      if (view != base) looks_at_[view] = base;
+    }
   }
 
   void visit(Ref ref) {
     const Inst& inst = trace_.insts[ref];
+    if (inst.op == Op::k_aten) note_moved_views(inst);
     TensorEffects effects = tensor_effects(trace_, ref);
     for (int32_t storage : effects.reads) touch(storage, ref);
     for (int32_t storage : effects.writes) touch(storage, ref);
-    if (inst.op == Op::k_unbox_tensor) plan_.storages[storage_of(trace_, ref)].kind = StoragePlan::kInput;
+    if (inst.op == Op::k_unbox_tensor) {
+      const int32_t storage = storage_of(trace_, ref);
+      if (plan_.storages[storage].first == kNoRef) plan_.storages[storage].kind = StoragePlan::kInput;
+      else touch(storage, ref);  // a view, made outside, of memory that the trace has handed out
+    }
     if (inst.op == Op::k_aten && !inst.sunk && !is_view_call(trace_, inst)) {
       const AtenCall& call = trace_.calls[inst.imm];
       if (!has_planned_form_(call))
@@ -149,6 +168,7 @@ class Planner {
   const Trace& trace_;
   const std::function<bool(const AtenCall&)>& has_planned_form_;
   Plan plan_;
+  std::vector<int32_t> looks_at_;  // by storage: the one whose memory it is, or -1
   std::map<Ref, std::vector<int32_t>> wrap_storages_;
 };
 

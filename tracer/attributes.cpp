@@ -18,8 +18,6 @@ using IrOp = ir::Op;
 
 namespace {
 
-PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
-
 // The `__getattribute__` that all ordinary classes have.
 PyObject* object_getattribute() {
   static PyObject* found = vm::own_attribute(&PyBaseObject_Type, "__getattribute__");
@@ -28,6 +26,17 @@ PyObject* object_getattribute() {
 PyObject* module_getattribute() {
   static PyObject* found = vm::own_attribute(&PyModule_Type, "__getattribute__");
   return found;
+}
+
+// A torch.nn.Module lives longer than an iteration, wherever it is found: in a list, a dict, an iterator.
+bool is_module(PyTypeObject* type) {
+  static auto* module = [] {
+    PyObject* torch = PyDict_GetItemString(PyImport_GetModuleDict(), "torch.nn.modules.module");
+    PyObject* found = torch != nullptr ? PyObject_GetAttrString(torch, "Module") : nullptr;
+    PyErr_Clear();
+    return reinterpret_cast<PyTypeObject*>(found);
+  }();
+  return module != nullptr && PyType_IsSubtype(type, module);
 }
 
 bool is_data_descriptor(PyObject* d) { return Py_TYPE(d)->tp_descr_set != nullptr; }
@@ -103,6 +112,7 @@ Recorder::Attribute Recorder::look_up(V v, PyObject* name) {
   PyTypeObject* type = Py_TYPE(o);
   if (PyType_Check(o)) return look_up_type(v, name);
   if (type == &PySuper_Type) return look_up_super(v, name);
+  if (is_module(type)) likely_same(v);
   if (at(v).kind == Value::kObject && at(v).stable) promote(v);
   if (at(v).kind == Value::kObject || is_const(v)) know_type(v);
   if (done_) {

@@ -609,7 +609,14 @@ bool Recorder::dict_view_items(V v, int which, std::vector<V>* items) {
     for (size_t i = 0; i < at(v).keys.size(); i++) pair(constant(at(v).keys[i]), at(v).items[i]);
     return true;
   }
-  if (!PyDict_CheckExact(o) || !promote(v) || !guard_dict_unchanged(o)) return false;
+  if (!PyDict_CheckExact(o)) return false;
+  if (!promote(v) || !guard_dict_unchanged(o)) {
+    std::vector<PyObject*> keys;
+    std::vector<V> values;
+    if (done_ || !known_dict(v, &keys, &values)) return false;
+    for (size_t i = 0; i < keys.size(); i++) pair(constant(keys[i]), values[i]);
+    return true;
+  }
   Py_ssize_t position = 0;
   PyObject *key, *value;
   while (PyDict_Next(o, &position, &key, &value)) pair(constant(key), constant(value));

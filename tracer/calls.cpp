@@ -18,11 +18,6 @@ using vm::HookResult;
 using vm::Op;
 using IrOp = ir::Op;
 
-namespace {
-
-PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
-}  // namespace
-
 bool Recorder::bind_arguments(V function, const std::vector<V>& args, PyObject* kwnames, std::vector<V>* locals) {
   auto* f = reinterpret_cast<PyFunctionObject*>(concrete(function));
   auto* code = reinterpret_cast<PyCodeObject*>(f->func_code);
@@ -498,9 +493,18 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
         give_up(Abort::k_opcode, "NotImplemented");
         return HookResult::kContinue;
       }
+      if (k == vm::Continuation::kContains) {
+        if (!PyBool_Check(concrete(result))) {
+          give_up(Abort::k_opcode, "__contains__ that gives no bool");
+          return HookResult::kContinue;
+        }
+        const vm::Inst* at_call = nullptr;
+        if (vm::caller_of(view, view.frame, &k, &at_call) && vm::oparg(at_call) != 0) result = negation(result);
+      }
       frames_.pop_back();
       switch (k) {
         case vm::Continuation::kPush:
+        case vm::Continuation::kContains:
         case vm::Continuation::kNext: shadow_push(result); break;
         case vm::Continuation::kDiscard:
         case vm::Continuation::kInit: break;

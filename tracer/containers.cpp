@@ -332,16 +332,33 @@ bool Recorder::known_dict(V v, std::vector<PyObject*>* keys, std::vector<V>* ite
     return true;
   }
   PyObject* dict = concrete(v);
-  if (!PyDict_CheckExact(dict) || !promote(v) || !guard_dict_unchanged(dict)) return false;
+  if (!PyDict_CheckExact(dict)) return false;
   Py_ssize_t position = 0;
   PyObject *key, *value;
   while (PyDict_Next(dict, &position, &key, &value)) {
     if (!PyUnicode_CheckExact(key)) return false;
     keys->push_back(key);
-    items->push_back(constant(value));
-    constant(key);
   }
-  return true;
+  const bool same_dict = promote(v);
+  if (done_) return false;
+  if (!same_dict && !know_type(v)) return false;
+  const bool same_items = same_dict && guard_dict_unchanged(dict);
+  if (!same_items) {  // its keys decide what is done, its values are loaded
+    PyObject* names = PyTuple_New(static_cast<Py_ssize_t>(keys->size()));
+    for (size_t i = 0; i < keys->size(); i++) PyTuple_SET_ITEM(names, i, Py_NewRef((*keys)[i]));
+    guard(IrOp::k_guard_true, {emit(IrOp::k_dict_has_keys, Type::kBool, {as_object(v), const_ref(names)})});
+    Py_DECREF(names);
+  }
+  for (PyObject* name : *keys) {
+    constant(name);
+    value = PyDict_GetItemWithError(dict, name);
+    if (same_dict) {
+      items->push_back(dict_item(dict, name));
+    } else {
+      items->push_back(object(emit(IrOp::k_dict_get, Type::kObject, {as_object(v), const_ref(name)}), value, false));
+    }
+  }
+  return !done_;
 }
 
 // len(v) for builtin containers; kNoValue otherwise.

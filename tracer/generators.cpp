@@ -107,6 +107,8 @@ void Recorder::suspend(vm::ThreadView& view) {
 
 bool Recorder::consume(vm::ThreadView& view, Consumer::Kind kind, V generator, int pops) {
   Consumer consumer;
+  consumer.place = {top().code, current_unit_};
+  if (lessons_.opaque_consumers.count(consumer.place) != 0) return false;
   consumer.kind = kind;
   consumer.pops = pops;
   consumer.snapshot = snapshot();

@@ -150,6 +150,9 @@ bridge::Bridge* bridge_now() {
   return torch_bridge;
 }
 
+// Is no mode of torch's active that traces do not support?
+bool torch_is_plain() { return torch_bridge == nullptr || torch_bridge->torch_state().clean; }
+
 void wait_longer(LoopState& loop) {
   loop.penalty = loop.penalty == 0 ? heuristics().penalty_start : std::min(loop.penalty * 2, heuristics().penalty_max);
   loop.waits = loop.penalty;
@@ -160,10 +163,10 @@ void note_abort(const LoopState& loop, Abort reason, const std::string& detail) 
   DYNVM_LOG(kAbort, "{}:{} {} {}", PyUnicode_AsUTF8(loop.code->co_filename), PyCode_Addr2Line(loop.code, loop.unit * 2), abort_name(reason), detail);
 }
 
-// A recording was given up: its loop or, with a side trace, its place waits. Changing dicts are a lesson, not a failure.
+// A recording was given up: its loop or, with a side trace, its place waits. What the next recording does otherwise is a lesson, not a failure.
 void penalise(LoopState& loop, SidePoint* side, Abort reason, const std::string& detail) {
   note_abort(loop, reason, detail);
-  bool lesson = reason == Abort::k_dict_changes;
+  bool lesson = reason == Abort::k_dict_changes || reason == Abort::k_generator_effect;
   if (side != nullptr) {
     if (!lesson) side->waits = heuristics().penalty_start << std::min(side->failures++, 8);
   } else if (lesson) {
@@ -269,7 +272,7 @@ HookResult on_skip(vm::ThreadView& view) {
       known_frame = true;
       if (skip.at == nullptr) skip.frames.resize(i + 1);
     }
-  bool ready = known_frame && skip.at == nullptr && !view.entered_handler && view.tstate->exc_info->exc_value == skip.handled;
+  bool ready = known_frame && skip.at == nullptr && !view.entered_handler && view.tstate->exc_info->exc_value == skip.handled && torch_is_plain();
   if (!ready) {
     skip.at = nullptr;
     if (++skip.steps <= heuristics().max_step_over) return HookResult::kContinue;

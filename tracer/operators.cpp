@@ -52,9 +52,11 @@ bool typing_form(PyObject* o) {
 }  // namespace
 
 // Typed arithmetic on numbers; kNoValue when this pair is not modelled.
+// Of numbers, and of constants of any immutable type.
 V Recorder::number_operator(int op, V left, V right) {
   PyObject *a = concrete(left), *b = concrete(right);
-  if (!is_number(a) || !is_number(b)) return kNoValue;
+  const bool constants = is_const(left) && is_const(right) && is_immutable(a) && is_immutable(b) && !PyType_Check(a) && !PyType_Check(b);
+  if (!constants && (!is_number(a) || !is_number(b))) return kNoValue;
   PyObject* result = apply_binary(op, a, b);
   if (result == nullptr) {
     PyErr_Clear();
@@ -93,7 +95,7 @@ V Recorder::number_operator(int op, V left, V right) {
 
 V Recorder::number_compare(int op, V left, V right) {
   PyObject *a = concrete(left), *b = concrete(right);
-  if (is_const(left) && is_const(right) && is_plain(a) && is_plain(b)) {
+  if (is_const(left) && is_const(right) && is_immutable(a) && is_immutable(b)) {
     PyObject* result = PyObject_RichCompare(a, b, op);
     if (result == nullptr) {
       PyErr_Clear();
@@ -116,6 +118,13 @@ V Recorder::number_compare(int op, V left, V right) {
   IrOp ints[] = {IrOp::k_lt_int, IrOp::k_le_int, IrOp::k_eq_int, IrOp::k_ne_int, IrOp::k_gt_int, IrOp::k_ge_int};
   IrOp reals[] = {IrOp::k_lt_float, IrOp::k_le_float, IrOp::k_eq_float, IrOp::k_ne_float, IrOp::k_gt_float, IrOp::k_ge_float};
   return scalar(Type::kBool, emit(floats ? reals[op] : ints[op], Type::kBool, {x, y}), truth ? Py_True : Py_False);
+}
+
+// Of a bool.
+V Recorder::negation(V truth) {
+  PyObject* inverse = concrete(truth) == Py_True ? Py_False : Py_True;
+  if (is_const(truth)) return constant(inverse);
+  return scalar(Type::kBool, emit(IrOp::k_not_bool, Type::kBool, {as_bool(truth)}), inverse);
 }
 
 HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
@@ -222,6 +231,16 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
       V value = peek(2), container = peek(1);
       V result = contains(container, value);
       if (done_) return HookResult::kContinue;
+      PyTypeObject* type = Py_TYPE(concrete(container));
+      PyObject* method = result == kNoValue ? _PyType_Lookup(type, interned("__contains__")) : nullptr;
+      if (method != nullptr && PyFunction_Check(method)) {
+        if (at(container).kind == Value::kObject || is_const(container)) know_type(container);
+        guard_type_unchanged(type);
+        if (done_) return HookResult::kContinue;
+        if (enter_function(view, constant(method), {container, value}, nullptr, 2, vm::Continuation::kContains)) return HookResult::kReload;
+        if (entered_error_) return HookResult::kError;
+        if (done_) return HookResult::kContinue;
+      }
       if (result == kNoValue && (is_tensor(concrete(value)) || is_tensor(concrete(container)))) {
         give_up(Abort::k_unsupported_operation, "in on tensors");
         return HookResult::kContinue;
@@ -231,14 +250,7 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
         result = run_residual(IrOp::k_contains, {container, value}, 0, &ok);
         if (!ok) return raised(view);
       }
-      if (arg) {
-        bool truth = at(result).concrete == Py_True;
-        if (is_const(result)) {
-          result = constant(truth ? Py_False : Py_True);
-        } else {
-          result = scalar(Type::kBool, emit(IrOp::k_not_bool, Type::kBool, {at(result).ref}), truth ? Py_False : Py_True);
-        }
-      }
+      if (arg) result = negation(result);
       pop(view, 2);
       push(view, result);
       return next(view);
@@ -247,9 +259,7 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
       V v = peek(1);
       V truth = kNoValue;
       if (!truth_value(view, v, &truth)) return done_ ? HookResult::kContinue : raised(view);
-      bool was = at(truth).concrete == Py_True;
-      V result = is_const(truth) ? constant(was ? Py_False : Py_True)
-                                 : scalar(Type::kBool, emit(IrOp::k_not_bool, Type::kBool, {as_bool(truth)}), was ? Py_False : Py_True);
+      V result = negation(truth);
       pop(view, 1);
       push(view, result);
       return next(view);
@@ -494,6 +504,16 @@ V Recorder::item_of(V container, V key) {
     if (PyUnicode_CheckExact(k) && PyDict_CheckExact(c)) return dict_item(c, k);
     if (guard_dict_unchanged(c)) return constant(value);
     return kNoValue;
+  }
+  if (is_const(container) && is_immutable(c) && !PyType_Check(c) && (PySlice_Check(k) ? known_slice() : is_number(k) && promote(key))) {  // torch.Size too
+    PyObject* item = PyObject_GetItem(c, k);
+    if (item == nullptr) {
+      PyErr_Clear();
+      return kNoValue;
+    }
+    V v = constant(item);
+    Py_DECREF(item);
+    return v;
   }
   if (PyTuple_CheckExact(c) && is_const(container) && PyLong_CheckExact(k) && promote(key)) {
     Py_ssize_t index = PyLong_AsSsize_t(k);

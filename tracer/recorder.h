@@ -55,6 +55,7 @@ struct Lessons {
   std::set<std::pair<PyCodeObject*, int>> changing_slots;   // root slots whose object changes
   std::set<PyObject*> changing_lists;
   std::set<std::pair<PyCodeObject*, int>> changing_values;  // (code, unit): a promotion there failed
+  std::set<std::pair<PyCodeObject*, int>> opaque_consumers; // (code, unit): a generator that a builtin consumes there has effects
 };
 
 // Where a promotion came from, so that a failing identity guard can teach.
@@ -90,6 +91,8 @@ struct Recording {
 };
 
 struct LiveFrame;
+
+inline PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
 
 // Does a recorded argument hold this number?
 bool holds_number(const ir::AtenArg& arg, PyObject* number);
@@ -229,10 +232,12 @@ class Recorder {
   // the state of its frame while it is suspended (see Value::kGenerator). Exits make a generator in that state, or resume it.
   //
   // A C function that takes all that a generator yields (tuple, list, all, any) is followed through the generator's body, whose yields are
-  // intercepted here. All guards in it re-execute the whole call, so nothing in it may have an effect.
+  // intercepted here. All guards in it re-execute the whole call, so nothing in it may have an effect. Where one has, the loop is recorded
+  // again with that call as a residual one.
   struct Consumer {
     enum Kind : uint8_t { kTuple, kList, kAll, kAny, kSum } kind;
     _PyInterpreterFrame* frame;
+    std::pair<PyCodeObject*, int> place;  // of the call
     int pops;                         // operands of the call, still on the caller's stack
     std::vector<V> items;
     std::vector<PyObject*> objects;   // owned; what was yielded, also when recording has been given up in the middle
@@ -274,6 +279,7 @@ class Recorder {
   V number_compare(int op, V left, V right);
   V identity(V left, V right);
   V contains(V container, V value);
+  V negation(V truth);
   V item_of(V container, V key);
   Handler store_item(vm::ThreadView& view, V container, V key, V value);
   static bool is_immutable(PyObject* object);

@@ -131,6 +131,10 @@ int32_t Recorder::meta_of(int32_t id) {
 Ref Recorder::as_tensor(V v) {
   PyObject* o = concrete(v);
   int32_t id = aten_->tensor_id(o);
+  if (id < 0) {
+    give_up(Abort::k_tensor_subclass, "a tensor that is no plain one, as functorch's are");
+    return kNoRef;
+  }
   auto found = tensors_.find(id);
   V first = leaf_objects_.emplace(o, v).first->second;
   bool identified = at(v).kind != Value::kObject || !identified_.insert(v).second;
@@ -152,13 +156,16 @@ Ref Recorder::as_tensor(V v) {
     return kNoRef;
   }
   if (at(v).kind == Value::kObject && at(v).stable && object.is_leaf && object.requires_grad) promote(v);
+  // A residual call may have made it a view of memory that the trace itself made: no input then, but checked to be that memory.
+  auto made = storages_.find(aten_->meta(id).storage);
+  const bool of_own_memory = made != storages_.end() && input_storages_.count(made->second) == 0;
   int32_t meta = meta_of(id);
   if (found == tensors_.end()) {
     trace_.metas[meta].requires_grad = object.requires_grad;
     trace_.metas[meta].is_leaf = object.is_leaf;
     trace_.metas[meta].is_parameter = strcmp(Py_TYPE(o)->tp_name, "Parameter") == 0;
   }
-  input_storages_.insert(trace_.metas[meta].storage);
+  if (!of_own_memory) input_storages_.insert(trace_.metas[meta].storage);
   Ref ref = emit(IrOp::k_unbox_tensor, Type::kTensor, {as_object(v)}, meta, true);
   trace_.insts[ref].meta = meta;
   return tensors_.emplace(id, ref).first->second;  // another tensor on the same memory: what that holds now
@@ -375,7 +382,7 @@ std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObj
   std::function<bool(PyObject*)> explained = [&](PyObject* o) {
     if (is_tensor(o)) {
       int32_t id = aten_->tensor_id(o);
-      return made.count(id) != 0 || tensors_.count(id) != 0;
+      return id >= 0 && (made.count(id) != 0 || tensors_.count(id) != 0);
     }
     if (PyTuple_Check(o) || PyList_CheckExact(o)) {
       for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++)
@@ -558,9 +565,7 @@ V Recorder::tensor_result(PyObject* result, const std::vector<V>& inputs, const 
       return known_object->second;
     }
     int32_t id = aten_->tensor_id(result);
-    if (!tensors_.count(id)) {
-      PyObject* constant_tensor = aten_->constant(id);
-      if (constant_tensor != nullptr) Py_DECREF(constant_tensor);
+    if (id < 0 || !tensors_.count(id)) {
       *ok = false;
       return kNoValue;
     }

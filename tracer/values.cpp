@@ -235,7 +235,10 @@ Ref Recorder::as_snapshot(V v) {
 
 int32_t Recorder::snapshot() {
   if (!consumers_.empty()) {
-    if (consumers_.front().effect) give_up(Abort::k_generator_effect, std::string(consumers_.front().effect_by));
+    if (consumers_.front().effect) {
+      lessons_.opaque_consumers.insert(consumers_.front().place);
+      give_up(Abort::k_generator_effect, std::string(consumers_.front().effect_by));
+    }
     return consumers_.front().snapshot;
   }
   if (current_snapshot_ >= 0) return current_snapshot_;

@@ -27,7 +27,7 @@
 
 namespace dynvm::bridge {
 
-inline constexpr int kBridgeVersion = 1;
+inline constexpr int kBridgeVersion = 2;
 
 // Conventions of AtenCall here and in CallSpec, beyond those of ir/trace.h:
 //  - results of a list type stand one by one; a result that is no tensor stands as -1.
@@ -94,6 +94,7 @@ struct CallSpec {
   ir::AtenCall call;                  // args[..].operands index into `operands`
   std::vector<int32_t> operands;      // for tensor positions: tensor index; for scalar positions: index into the scalars array given to `call`
   std::vector<int32_t> results;       // tensor index of each result, -1 when undefined or unused
+  std::vector<ir::DType> result_types;  // of each result, also of those that are unused
 };
 
 // How a wrap is made. A storage of kind kArena can be wrapped too, but then a copy escapes. With a live graph (requires_grad, not a leaf, not

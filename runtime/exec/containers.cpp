@@ -84,6 +84,17 @@ PyObject* iter_at(PyObject* list, PyObject* index) {
   return iterator;
 }
 
+int dict_has_keys(PyObject* dict, PyObject* keys) {
+  if (PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(keys)) return 0;
+  Py_ssize_t position = 0, k = 0;
+  PyObject* key = nullptr;
+  while (PyDict_Next(dict, &position, &key, nullptr)) {
+    PyObject* wanted = PyTuple_GET_ITEM(keys, k++);
+    if (key != wanted && (!PyUnicode_CheckExact(key) || PyUnicode_Compare(key, wanted) != 0)) return 0;
+  }
+  return 1;
+}
+
 PyObject* dict_get(PyObject* dict, PyObject* key) {
   PyObject* value = PyDict_GetItemWithError(dict, key);  // a str key raises nothing
   return Py_XNewRef(value);

@@ -93,6 +93,7 @@ class Builder {
     }
     spec.results.assign(spec.call.results.size(), -1);
     for (size_t k = 0; k < results_[ref].size(); ++k) spec.results[k] = results_[ref][k];
+    for (int32_t meta : spec.call.results) spec.result_types.push_back(meta >= 0 ? trace_.metas[meta].dtype : ir::DType::kF32);
     out_.spec.calls.push_back(std::move(spec));
     return call_of_[ref] = static_cast<int32_t>(out_.spec.calls.size()) - 1;
   }

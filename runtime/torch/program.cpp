@@ -246,7 +246,8 @@ void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
   CallPlan plan(*handle);
   plan.call = spec.call;
   plan.results = spec.results;
-  if (plan.call.results.size() != plan.results.size() || plan.call.result_alias.size() != plan.results.size()) {
+  for (ir::DType type : spec.result_types) plan.result_types.push_back(to_scalar_type(type));
+  if (plan.call.results.size() != plan.results.size() || plan.call.result_alias.size() != plan.results.size() || plan.result_types.size() != plan.results.size()) {
     fail("results of " + full_name(spec.call) + " do not match");
   }
   for (size_t i = 0; i < spec.call.args.size(); ++i) {

@@ -51,6 +51,7 @@ struct CallPlan {
   std::vector<TensorPlace> tensors;
   std::vector<ScalarPlace> scalars;
   std::vector<int32_t> results;           // tensor index or -1
+  std::vector<c10::ScalarType> result_types;  // of each, also where nothing uses it
   std::vector<int32_t> allocates;         // result storages that a planned form needs allocated first
   std::vector<int32_t> snapshots;         // input storages that it writes and a wrap may need as they were before
   bool small = false;                     // runs on the calling thread: its tensors are CPU tensors of few elements (small_work.h)

@@ -95,7 +95,8 @@ SessionImpl::SessionImpl(ProgramImpl& program) : program_(program) {
         if (result >= 0) {
           state.results.push_back(shadows_[static_cast<size_t>(result)]);
         } else {
-          state.results.push_back(at::empty({0}, at::TensorOptions().device(program.tensors.empty() ? c10::Device(c10::kCPU) : shadows_[0].device())));
+          const c10::Device device = program.tensors.empty() ? c10::Device(c10::kCPU) : shadows_[0].device();
+          state.results.push_back(at::empty({0}, at::TensorOptions().device(device).dtype(plan.result_types[i])));
         }
       }
     }
@@ -162,7 +163,7 @@ const char* SessionImpl::refusal_of_input(int32_t number, PyObject* object) {
   StorageSlot& slot = storages_[s];
   const c10::Storage& storage = impl->unsafe_storage();
   c10::StorageImpl* real = storage.unsafeGetStorageImpl();
-  if (storage_plan.spec.kind != Kind::kInput) return "not an input storage";
+  if (storage_plan.spec.kind != Kind::kInput && !slot.in_use) return "not an input storage";
   const int64_t shift = (impl->storage_offset() - plan.meta.offset) * ir::dtype_size(plan.meta.dtype);
   if (slot.in_use) {
     if (slot.real.unsafeGetStorageImpl() != real || slot.shift != shift) return "inputs that shared memory no longer do in the same way";

@@ -193,6 +193,9 @@ class Loads(TraceCase):
         self.assertIs(self.apply("%i:i = const_int #1\n%r:o = list_item %s0, %i", l), l[1])
         self.assertIs(self.apply('%k:o = const_obj @0 "\'key\'"\n%r:o = dict_get %s0, %k', d), d["key"])
         self.assertIs(self.apply('%k:o = const_obj @0 "\'other\'"\n%r:o = dict_get %s0, %k', d), NULL)
+        for keys, same in ((("a", "b"), True), (("b", "a"), False), (("a",), False), (("a", "c"), False)):
+            text = f"%k:o = const_obj @0 \"{keys!r}\"\n%x:b = dict_has_keys %s0, %k\n%r:o = box_bool %x"
+            self.assertIs(self.apply(text, {"".join("a"): 1, "b": 2}), same)
         self.assertEqual(self.apply("%n:i = tuple_len %s0\n%r:o = box_int %n", t), 2)
         self.assertEqual(self.apply("%n:i = list_len %s0\n%r:o = box_int %n", l), 2)
         self.assertEqual(self.apply("%n:i = dict_len %s0\n%r:o = box_int %n", d), 1)

@@ -64,6 +64,34 @@ TEST(Plan, SharesMemoryOfDeadStorages) {
   EXPECT_EQ(plan.arena_bytes, 2 * 448);
 }
 
+// A view with a run-time index has a storage of its own in the trace, but the memory of its base.
+TEST(Plan, KeepsWhatAMovedViewLooksAt) {
+  Trace trace = parsed(R"ir(
+trace 1 "t" storages 6
+%0:o = slot #0
+%1:o = slot #1
+%x:t = unbox_tensor %0 !snap0 -> f32[4,100]{100,1} s0
+%n:i = unbox_int %1 !snap0
+%c1 = aten "aten::exp" (%x) -> (f32[4,100]{100,1} s1) !snap0
+%a:t = result %c1 #0 -> f32[4,100]{100,1} s1
+%c2 = aten "aten::select.int" (%a, 0, $%n) -> (f32[100]{1} s2 alias 0) !snap0
+%b:t = result %c2 #0 -> f32[100]{1} s2
+%c3 = aten "aten::exp" (%x) -> (f32[4,100]{100,1} s3) !snap0
+%c:t = result %c3 #0 -> f32[4,100]{100,1} s3
+%c4 = aten "aten::add.Tensor" (%b, %c, 1) -> (f32[4,100]{100,1} s4) !snap0
+%d:t = result %c4 #0 -> f32[4,100]{100,1} s4
+%c5 = aten "aten::exp" (%d) -> (f32[4,100]{100,1} s5) !snap0
+%e:t = result %c5 #0 -> f32[4,100]{100,1} s5
+%out:o = wrap %e
+loop !snap1
+snap0: root unit 0 [=, =]
+snap1: root unit 0 [%out, =]
+)ir");
+  Plan plan = make_plan(trace, [](const AtenCall&) { return true; });
+  EXPECT_NE(plan.storages[1].offset, plan.storages[3].offset);
+  EXPECT_NE(plan.storages[1].offset, plan.storages[4].offset);
+}
+
 // Random chains: storages alive together never overlap, and the arena is no larger than all of them.
 TEST(Plan, NeverOverlapsTheLiving) {
   uint64_t state = 12345;

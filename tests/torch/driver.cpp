@@ -252,6 +252,7 @@ PyObject* build(PyObject*, PyObject* args) {
     call.call = op.call;
     call.operands = op.tensors;
     call.results = op.call.results;
+    for (int32_t id : call.results) call.result_types.push_back(id >= 0 ? spec.tensors[static_cast<size_t>(id)].dtype : ir::DType::kF32);
     bool has_scalars = false;
     for (size_t s = 0; s < places.size(); ++s) {
       if (places[s].op != static_cast<int>(i)) continue;
