@@ -473,6 +473,19 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
       }
       if (done_) return HookResult::kContinue;
       bool ok = true;
+      if (!PyTuple_CheckExact(concrete(tuple)) && Py_TYPE(concrete(tuple))->tp_iter != nullptr) {  // a tuple is made of it first
+        const int depth = with_dict ? 2 : 1;
+        if (at(tuple).kind == Value::kGenerator) {
+          if (consume(view, Consumer::kTuple, tuple, 0, depth)) return HookResult::kReload;
+          if (entered_error_) return HookResult::kError;
+          if (done_) return HookResult::kContinue;
+        }
+        V made = run_residual(IrOp::k_call, {constant(reinterpret_cast<PyObject*>(&PyTuple_Type)), tuple}, -1, &ok);
+        if (!ok) return raised(view);
+        replace_operand(view, depth, made);
+        begin_step();  // the call is an instruction by itself now
+        return record_calls(view, op, arg);
+      }
       if (!PyTuple_CheckExact(concrete(tuple)) || (with_dict && !PyDict_CheckExact(concrete(dict)))) {
         give_up(Abort::k_opcode, "CallFunctionEx with other iterables");
         return HookResult::kContinue;

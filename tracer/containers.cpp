@@ -216,6 +216,11 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
     }
     case Op::kMapAdd: {
       V dict = peek(arg + 2), key = peek(2), value = peek(1);
+      if (put_item(dict, key, value)) {
+        pop(view, 2);
+        return next(view);
+      }
+      if (done_) return HookResult::kContinue;
       devirtualise(dict);
       bool ok = true;
       run_residual(IrOp::k_set_item, {dict, key, value}, 0, &ok);
@@ -237,26 +242,23 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
             give_up(Abort::k_exception, "duplicate keyword argument");
             return HookResult::kContinue;
           }
-          for (size_t i = 0; i < keys.size(); i++) {
-            PyDict_SetItem(concrete(dict), keys[i], concrete(items[i]));
-            Value& target = at(dict);
-            size_t k = 0;
-            while (k < target.keys.size() && PyUnicode_Compare(target.keys[k], keys[i]) != 0) k++;
-            if (k == target.keys.size()) {
-              target.keys.push_back(keys[i]);
-              target.items.push_back(items[i]);
-            } else {
-              target.items[k] = items[i];
-            }
-          }
-          at(dict).snap = kNoRef;
+          for (size_t i = 0; i < keys.size(); i++) put_item(dict, constant(keys[i]), items[i]);
           pop(view, 1);
           return next(view);
         }
         if (done_) return HookResult::kContinue;
       }
+      const bool empty = at(dict).kind == Value::kDict && at(dict).keys.empty();
       devirtualise(dict);
-      // A residual merge of keyword arguments would not notice duplicates.
+      // A residual merge of keyword arguments would not notice duplicates: there are none where the first mapping is merged.
+      if (op == Op::kDictMerge && empty && PyObject_HasAttrString(concrete(source), "keys")) {
+        static PyObject* update = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyDict_Type), "update");
+        bool ok = true;
+        run_residual(IrOp::k_call, {constant(update), dict, source}, -1, &ok);
+        if (!ok) return raised(view);
+        pop(view, 1);
+        return next(view);
+      }
       if (op == Op::kDictMerge || !PyDict_CheckExact(concrete(source)) || !know_type(source)) {
         give_up(Abort::k_opcode, "DictMerge from another mapping");
         return HookResult::kContinue;

@@ -105,12 +105,13 @@ void Recorder::suspend(vm::ThreadView& view) {
   shadow_push(value);
 }
 
-bool Recorder::consume(vm::ThreadView& view, Consumer::Kind kind, V generator, int pops) {
+bool Recorder::consume(vm::ThreadView& view, Consumer::Kind kind, V generator, int pops, int depth) {
   Consumer consumer;
   consumer.place = {top().code, current_unit_};
   if (lessons_.opaque_consumers.count(consumer.place) != 0) return false;
   consumer.kind = kind;
   consumer.pops = pops;
+  consumer.depth = depth;
   consumer.snapshot = snapshot();
   if (done_ || !resume(view, generator, vm::Continuation::kPush)) return false;
   consumer.frame = view.frame;
@@ -172,7 +173,13 @@ HookResult Recorder::consumer_end(vm::ThreadView& view, bool early, bool truth) 
     if (consumer.kind == Consumer::kList) PyList_SET_ITEM(made, i, Py_NewRef(consumer.objects[i]));
   }
   vm::drop_frame(view);
+  const int consumer_depth = consumer.depth;
   if (done_) {
+    if (consumer.depth > 0) {
+      drop_consumer();
+      Py_SETREF(view.sp[-consumer_depth], made);
+      return HookResult::kReload;
+    }
     for (int i = 0; i < consumer.pops; i++) Py_XDECREF(*--view.sp);
     if (consumer.kind == Consumer::kSum) Py_SETREF(made, PyObject_CallOneArg(sum_function(), made));
     drop_consumer();
@@ -188,6 +195,13 @@ HookResult Recorder::consumer_end(vm::ThreadView& view, bool early, bool truth) 
     int pops = consumer.pops;
     drop_consumer();
     return sum_items(view, std::move(items), made, pops);
+  }
+  if (consumer_depth > 0) {
+    V arguments = virtual_object(Value::kTuple, std::move(consumer.items), made);
+    Py_DECREF(made);
+    drop_consumer();
+    replace_operand(view, consumer_depth, arguments);
+    return HookResult::kReload;  // the call itself is still to come
   }
   pop(view, consumer.pops);
   V result;

@@ -567,40 +567,35 @@ ir::Ref Recorder::list_guard(V v) {
   return const_ref(list);
 }
 
+// dict[key] = value in a virtual dict; false: it is none, or the key is no constant string.
+bool Recorder::put_item(V container, V key, V value) {
+  PyObject* k = concrete(key);
+  if (at(container).kind != Value::kDict || at(container).object != kNoRef || !PyUnicode_CheckExact(k) || !promote(key)) return false;
+  if (PyDict_SetItem(concrete(container), k, concrete(value)) < 0) {
+    PyErr_Clear();
+    return false;
+  }
+  Value& dict = at(container);
+  size_t i = 0;
+  while (i < dict.keys.size() && PyUnicode_Compare(dict.keys[i], k) != 0) i++;
+  if (i == dict.keys.size()) {
+    owned_.push_back(Py_NewRef(k));
+    dict.keys.push_back(k);
+    dict.items.push_back(value);
+  } else {
+    dict.items[i] = value;
+  }
+  dict.snap = kNoRef;
+  return true;
+}
+
 HookResult Recorder::store_item(vm::ThreadView& view, V container, V key, V value) {
   PyObject *c = concrete(container), *k = concrete(key);
-  if (at(container).kind == Value::kDict && at(container).object == kNoRef && PyUnicode_CheckExact(k) && promote(key)) {
-    if (PyDict_SetItem(c, k, concrete(value)) < 0) return raised(view);
-    Value& dict = at(container);
-    size_t i = 0;
-    while (i < dict.keys.size() && PyUnicode_Compare(dict.keys[i], k) != 0) i++;
-    if (i == dict.keys.size()) {
-      owned_.push_back(Py_NewRef(k));
-      dict.keys.push_back(k);
-      dict.items.push_back(value);
-    } else {
-      dict.items[i] = value;
-    }
-    dict.snap = kNoRef;
+  if (put_item(container, key, value)) {
     pop(view, 3);
     return next(view);
   }
-  if (at(container).kind == Value::kDict) {
-    as_object(container);
-    Value& dict = at(container);
-    dict.kind = Value::kObject;
-    dict.ref = dict.object;
-    dict.items_known = false;
-    dict.is_result = dict.type_known = true;
-  }
-  if (at(container).kind == Value::kList) {
-    as_object(container);
-    Value& list = at(container);
-    list.kind = Value::kObject;
-    list.ref = list.object;
-    list.items_known = false;
-    list.is_result = list.type_known = true;
-  }
+  devirtualise(container);
   if (PyDict_CheckExact(c) && PyUnicode_CheckExact(k)) {
     if (at(container).kind == Value::kObject && at(container).stable) promote(container);
     know_type(container);

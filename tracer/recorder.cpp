@@ -334,6 +334,13 @@ void Recorder::push(vm::ThreadView& view, V v) {
   shadow_push(v);
 }
 
+// The operand at this depth becomes another value.
+void Recorder::replace_operand(vm::ThreadView& view, int depth, V v) {
+  Py_XSETREF(view.sp[-depth], Py_XNewRef(concrete(v)));
+  auto& slots = top().slots;
+  slots[slots.size() - static_cast<size_t>(depth)] = v;
+}
+
 void Recorder::push_callable(vm::ThreadView& view, V v, bool alone) {
   if (alone && !vm::kLoneCallableFirst) push(view, null_);
   push(view, v);
@@ -419,13 +426,17 @@ void Recorder::finish() {
   done_ = true;
 }
 
-HookResult Recorder::step(vm::ThreadView& view) {
-  if (done_) return drain(view);
+void Recorder::begin_step() {
   current_snapshot_ = -1;
   effect_done_ = false;
   step_begin_ = trace_.insts.size();
   step_depth_ = frames_.size();
   step_slots_ = top().slots.size();
+}
+
+HookResult Recorder::step(vm::ThreadView& view) {
+  if (done_) return drain(view);
+  begin_step();
   if (view.entered_handler) {
     give_up(Abort::k_exception);
     return HookResult::kContinue;

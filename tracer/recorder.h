@@ -175,6 +175,7 @@ class Recorder {
   bool known(uint64_t kind, const void* a, uint64_t b = 0);  // true when already guarded since the last barrier; notes it otherwise
 
   // --- stack
+  void begin_step();
   void follow(ShadowFrame frame);
   ShadowFrame& top() { return frames_.back(); }
   V peek(int depth) { auto& s = top().slots; return s[s.size() - depth]; }
@@ -238,7 +239,8 @@ class Recorder {
     enum Kind : uint8_t { kTuple, kList, kAll, kAny, kSum } kind;
     _PyInterpreterFrame* frame;
     std::pair<PyCodeObject*, int> place;  // of the call
-    int pops;                         // operands of the call, still on the caller's stack
+    int pops;                         // operands of the call, still on the caller's stack; 0: see `depth`
+    int depth = 0;                    // of the generator there, which the tuple takes the place of: f(*generator)
     std::vector<V> items;
     std::vector<PyObject*> objects;   // owned; what was yielded, also when recording has been given up in the middle
     bool effect = false;
@@ -248,7 +250,8 @@ class Recorder {
   V make_generator(V function, const std::vector<V>& args, PyObject* kwnames);
   bool resume(vm::ThreadView& view, V generator, vm::Continuation k);
   void suspend(vm::ThreadView& view);
-  bool consume(vm::ThreadView& view, Consumer::Kind kind, V generator, int pops);
+  bool consume(vm::ThreadView& view, Consumer::Kind kind, V generator, int pops, int depth = 0);
+  void replace_operand(vm::ThreadView& view, int depth, V v);
   Handler consumer_yield(vm::ThreadView& view);
   Handler consumer_end(vm::ThreadView& view, bool early, bool truth);
   bool in_consumer(const vm::ThreadView& view) const { return !consumers_.empty() && consumers_.back().frame == view.frame; }
@@ -282,6 +285,7 @@ class Recorder {
   V negation(V truth);
   V item_of(V container, V key);
   Handler store_item(vm::ThreadView& view, V container, V key, V value);
+  bool put_item(V container, V key, V value);
   static bool is_immutable(PyObject* object);
   bool hashes_natively(V v);
   V make_cell(V initial);
