@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "ir/effects.h"
 #include "ir/passes/rewrite.h"
@@ -30,30 +31,48 @@ class Planner {
     plan_.storages.resize(trace_.num_storages);
     for (const TensorMeta& meta : trace_.metas)
       plan_.storages[meta.storage].bytes = std::max(plan_.storages[meta.storage].bytes, bytes_of(meta));
-    looks_at_.assign(trace_.num_storages, -1);
+    same_memory_.resize(trace_.num_storages);
+    std::iota(same_memory_.begin(), same_memory_.end(), 0);
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref) visit(ref);
+    join_lifetimes();
     place();
     return std::move(plan_);
   }
 
  private:
   void touch(int32_t storage, Ref ref) {
-    for (; storage >= 0; storage = looks_at_[storage]) {
-      StoragePlan& plan = plan_.storages[storage];
-      if (plan.first == kNoRef) plan.first = ref;
-      plan.last = ref;
-    }
+    StoragePlan& plan = plan_.storages[storage];
+    if (plan.first == kNoRef) plan.first = ref;
+    plan.last = ref;
   }
 
-  // A view with a run-time index has a storage of its own, whose memory is that of another one: which is needed as long.
+  // A view with a run-time index has a storage of its own, whose memory is that of another one.
   void note_moved_views(const Inst& inst) {
     const AtenCall& call = trace_.calls[inst.imm];
     for (size_t k = 0; k < call.results.size(); ++k) {
       if (call.results[k] < 0 || call.result_alias[k] < 0) continue;
       const int32_t view = trace_.metas[call.results[k]].storage;
       const int32_t base = storage_of(trace_, trace_.arg(inst, call.args[call.result_alias[k]].operands[0]));
-      if (view != base) looks_at_[view] = base;
+      if (view != base) same_memory_[representative(view)] = representative(base);
     }
+  }
+
+  int32_t representative(int32_t storage) const {
+    while (same_memory_[storage] != storage) storage = same_memory_[storage];
+    return storage;
+  }
+
+  // All storages of one memory are needed as long as any of them.
+  void join_lifetimes() {
+    for (int round = 0; round < 2; ++round)
+      for (int32_t storage = 0; storage < trace_.num_storages; ++storage) {
+        const int32_t common = representative(storage);
+        if (common == storage) continue;
+        StoragePlan &from = plan_.storages[round == 0 ? storage : common], &to = plan_.storages[round == 0 ? common : storage];
+        if (from.first == kNoRef) continue;
+        to.first = to.first == kNoRef ? from.first : std::min(to.first, from.first);
+        to.last = to.last == kNoRef ? from.last : std::max(to.last, from.last);
+      }
   }
 
   void visit(Ref ref) {
@@ -168,7 +187,7 @@ class Planner {
   const Trace& trace_;
   const std::function<bool(const AtenCall&)>& has_planned_form_;
   Plan plan_;
-  std::vector<int32_t> looks_at_;  // by storage: the one whose memory it is, or -1
+  std::vector<int32_t> same_memory_;  // by storage: one of the same memory, itself at the end of the chain
   std::map<Ref, std::vector<int32_t>> wrap_storages_;
 };
 
