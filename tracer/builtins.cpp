@@ -103,6 +103,16 @@ std::string Recorder::callable_name(PyObject* o) {
   return Py_TYPE(o)->tp_name;
 }
 
+// Is it a Python function that is not followed?
+bool Recorder::is_opaque(PyObject* callee) {
+  std::string name = callable_name(callee);
+#define O(listed) \
+  if (name == "python:" listed) return true;
+#include "tracer/opaque_functions.def"
+#undef O
+  return false;
+}
+
 bool Recorder::looks_at_frames(PyObject* callee, const std::vector<V>& args) {
   static const std::unordered_set<std::string> names = {"sys._getframe", "builtins.locals", "builtins.eval", "builtins.exec", "builtins.vars",
                                                         "builtins.breakpoint", "_warnings.warn", "builtins.dir", "builtins.__build_class__",

@@ -298,6 +298,7 @@ class Recorder {
   Handler call(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops);
   Handler residual_call(vm::ThreadView& view, ir::Op op, V callee, const std::vector<V>& args, PyObject* kwnames, int pops);
   bool call_followed(vm::ThreadView& view, PyObject* callee, const std::vector<V>& args, PyObject* kwnames, int pops);
+  static bool is_opaque(PyObject* callee);
   bool looks_at_frames(PyObject* callee, const std::vector<V>& args);
   bool runs_no_python(PyObject* callee, const std::vector<V>& args);
   bool dict_view_items(V v, int which, std::vector<V>* items);
