@@ -4,9 +4,10 @@
 Usage:   bench/zoo.py [--only A,B] [--modes eager,compile,dynvm] [--quick] [--rounds N] [--threads N] [--json FILE] [--markdown FILE]
 Inputs:  the rows of bench/zoo_models.py; transformers, timm and torchvision, fetched on first use into build/zoo-X.Y beside the environment's torch;
          the interpreter and launcher of .venv, or DYNVM_TEST_PYTHON and DYNVM.
-Outputs: as bench/run.py, and below it the geometric means. Exit status 1 when a model failed, gave other results than eager, had less than
-         COMPILED_SHARE of its tensor operations in traces after warm-up, or an abort without a name; 77 when the packages cannot be fetched.
-Method:  that of bench/run.py. --quick: a few steps of dynvm and eager each, no timing: what ./check runs.
+Outputs: a line for each model, and below them the geometric means; the same as JSON and as Markdown. Exit status 1 when a model failed, gave
+         other results than eager (within RELATIVE; tokens exactly), or had less than COMPILED_SHARE of its tensor operations in traces after
+         warm-up; 77 when the packages cannot be fetched.
+Method:  that of bench/run.py.
 """
 
 import argparse

@@ -112,7 +112,7 @@ Recorder::Attribute Recorder::look_up(V v, PyObject* name) {
   PyTypeObject* type = Py_TYPE(o);
   if (PyType_Check(o)) return look_up_type(v, name);
   if (type == &PySuper_Type) return look_up_super(v, name);
-  if (is_module(type)) likely_same(v);
+  if (is_module(type) && !at(v).fresh) likely_same(v);
   if (at(v).kind == Value::kObject && at(v).stable) promote(v);
   if (at(v).kind == Value::kObject || is_const(v)) know_type(v);
   if (done_) {

@@ -365,7 +365,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
     case Builtin::kTuple:
     case Builtin::kList: {
       std::vector<V> items;
-      if (n > 1 || (n == 1 && !(PyTuple_Check(concrete(args[0])) || PyList_CheckExact(concrete(args[0])) || at(args[0]).kind == Value::kView))) return false;
+      if (n > 1 || (n == 1 && !(is_plain_tuple(concrete(args[0])) || PyList_CheckExact(concrete(args[0])) || at(args[0]).kind == Value::kView))) return false;
       if (n == 1 && !(at(args[0]).kind == Value::kView ? iteration_items(args[0], &items) : known_items(args[0], &items))) return false;
       if (done_) return false;
       PyObject* made = which == Builtin::kTuple ? PyTuple_New(static_cast<Py_ssize_t>(items.size())) : PyList_New(static_cast<Py_ssize_t>(items.size()));
@@ -516,7 +516,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
         return !done_;
       }
       std::vector<V> items;
-      if (!(PyList_CheckExact(o) || PyTuple_Check(o) || PyDict_CheckExact(o) || at(args[0]).kind == Value::kView) || !iteration_items(args[0], &items)) return false;
+      if (!(PyList_CheckExact(o) || is_plain_tuple(o) || PyDict_CheckExact(o) || at(args[0]).kind == Value::kView) || !iteration_items(args[0], &items)) return false;
       *result = take_iterator(PyObject_GetIter(o), std::move(items), PyList_CheckExact(o) ? args[0] : kNoValue);
       return true;
     }

@@ -16,13 +16,13 @@ using IrOp = ir::Op;
 // The items of a sequence value, as Values, when they are known under guards.
 bool Recorder::known_items(V v, std::vector<V>* items) {
   Value& value = at(v);
-  if (value.items_known && (value.kind == Value::kTuple || value.kind == Value::kList || (value.kind == Value::kObject && PyTuple_Check(value.concrete)))) {
+  if (value.items_known && (value.kind == Value::kTuple || value.kind == Value::kList || (value.kind == Value::kObject && is_plain_tuple(value.concrete)))) {
     *items = value.items;
     return true;
   }
   PyObject* o = value.concrete;
   if (o == nullptr) return false;
-  if (PyTuple_Check(o) && (is_const(v) || promote(v))) {
+  if (is_plain_tuple(o) && (is_const(v) || promote(v))) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++) items->push_back(constant(PyTuple_GET_ITEM(o, i)));
     return true;
   }
@@ -286,7 +286,7 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
         give_up(Abort::k_unsupported_operation, "unpacking a tensor");
         return HookResult::kContinue;
       }
-      bool exact = PyTuple_Check(s) ? PyTuple_GET_SIZE(s) == arg : PyList_CheckExact(s) && PyList_GET_SIZE(s) == arg;
+      bool exact = is_plain_tuple(s) ? PyTuple_GET_SIZE(s) == arg : PyList_CheckExact(s) && PyList_GET_SIZE(s) == arg;
       if (!exact || !known_items(sequence, &items)) {
         if (done_) return HookResult::kContinue;
         bool ok = true;
@@ -374,13 +374,13 @@ V Recorder::length_of(V v) {
   };
   if (at(v).kind == Value::kTuple || at(v).kind == Value::kList || at(v).kind == Value::kDict) return number(PyObject_Length(o));
   if (is_tensor(o)) return number(PyObject_Length(o));  // sizes are guarded where the tensor enters the trace
-  if (PyTuple_Check(o) || PyUnicode_CheckExact(o) || PyBytes_CheckExact(o)) {
+  if (is_plain_tuple(o) || PyUnicode_CheckExact(o) || PyBytes_CheckExact(o)) {
     if (promote(v)) return number(PyObject_Length(o));
   }
   if (PyDict_CheckExact(o) || Py_TYPE(o) == &PyODict_Type) {
     if (at(v).kind != Value::kNull && promote(v) && guard_dict_unchanged(o)) return number(PyDict_GET_SIZE(o));
   }
-  IrOp op = PyList_CheckExact(o) ? IrOp::k_list_len : PyTuple_Check(o) ? IrOp::k_tuple_len : PyDict_CheckExact(o) ? IrOp::k_dict_len : IrOp::kCount;
+  IrOp op = PyList_CheckExact(o) ? IrOp::k_list_len : is_plain_tuple(o) ? IrOp::k_tuple_len : PyDict_CheckExact(o) ? IrOp::k_dict_len : IrOp::kCount;
   if (op == IrOp::kCount || !know_type(v)) return kNoValue;
   PyObject* length = PyLong_FromSsize_t(PyObject_Length(o));
   V result = scalar(Type::kInt, emit(op, Type::kInt, {as_object(v)}), length);

@@ -235,7 +235,7 @@ HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
         know_type(v);
         return next(view);
       }
-      bool builtin = PyList_CheckExact(o) || PyTuple_Check(o) || PyDict_CheckExact(o) || PyRange_Check(o) || PyUnicode_CheckExact(o) ||
+      bool builtin = PyList_CheckExact(o) || is_plain_tuple(o) || PyDict_CheckExact(o) || PyRange_Check(o) || PyUnicode_CheckExact(o) ||
                      PyDictKeys_Check(o) || PyDictValues_Check(o) || PyDictItems_Check(o) || PySet_CheckExact(o);
       if (builtin && type->tp_iter != nullptr && (at(v).kind != Value::kObject || know_type(v))) {
         std::vector<V> items;
@@ -419,7 +419,7 @@ bool Recorder::iteration_items(V v, std::vector<V>* items) {
     }
     return true;
   }
-  if (PyTuple_Check(o) || PyList_CheckExact(o)) {
+  if (is_plain_tuple(o) || PyList_CheckExact(o)) {
     if (PyList_CheckExact(o) && at(v).kind == Value::kObject && !at(v).stable) return false;  // its length may differ next time
     return known_items(v, items);
   }

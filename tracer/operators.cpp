@@ -32,6 +32,17 @@ bool is_plain(PyObject* o) {
   return is_number(o) || o == Py_None || PyUnicode_CheckExact(o) || PyBytes_CheckExact(o) || o == Py_Ellipsis || PyType_CheckExact(o);
 }
 
+// An immutable value whose operators run no Python code: a builtin one, torch.Size and other tuples of C types, of such.
+bool computes_natively(PyObject* o) {
+  if (PyTuple_Check(o) && !PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_HEAPTYPE)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++)
+      if (!computes_natively(PyTuple_GET_ITEM(o, i))) return false;
+    return true;
+  }
+  const char* name = Py_TYPE(o)->tp_name;
+  return (is_plain(o) && !PyType_Check(o)) || strcmp(name, "torch.dtype") == 0 || strcmp(name, "torch.device") == 0 || strcmp(name, "torch.layout") == 0;
+}
+
 PyObject* apply_binary(int arg, PyObject* a, PyObject* b) {
   static binaryfunc table[] = {PyNumber_Add, PyNumber_And, PyNumber_FloorDivide, PyNumber_Lshift, PyNumber_MatrixMultiply,
                                PyNumber_Multiply, PyNumber_Remainder, PyNumber_Or, nullptr, PyNumber_Rshift, PyNumber_Subtract,
@@ -52,11 +63,9 @@ bool typing_form(PyObject* o) {
 }  // namespace
 
 // Typed arithmetic on numbers; kNoValue when this pair is not modelled.
-// Of numbers, and of constants of any immutable type.
 V Recorder::number_operator(int op, V left, V right) {
   PyObject *a = concrete(left), *b = concrete(right);
-  const bool constants = is_const(left) && is_const(right) && is_immutable(a) && is_immutable(b) && !PyType_Check(a) && !PyType_Check(b);
-  if (!constants && (!is_number(a) || !is_number(b))) return kNoValue;
+  if (!is_number(a) || !is_number(b)) return kNoValue;
   PyObject* result = apply_binary(op, a, b);
   if (result == nullptr) {
     PyErr_Clear();
@@ -95,7 +104,7 @@ V Recorder::number_operator(int op, V left, V right) {
 
 V Recorder::number_compare(int op, V left, V right) {
   PyObject *a = concrete(left), *b = concrete(right);
-  if (is_const(left) && is_const(right) && is_immutable(a) && is_immutable(b)) {
+  if (is_const(left) && is_const(right) && (is_plain(a) || computes_natively(a)) && (is_plain(b) || computes_natively(b))) {
     PyObject* result = PyObject_RichCompare(a, b, op);
     if (result == nullptr) {
       PyErr_Clear();
@@ -158,20 +167,14 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
         return torch_operator(view, IrOp::k_binary, {left, right}, arg, 2, "binary operator");
       }
       PyObject *a = concrete(left), *b = concrete(right);
-      if (result == kNoValue && is_const(left) && is_const(right) && PyUnicode_CheckExact(a) && PyUnicode_CheckExact(b) && nb == kAdd) {
-        PyObject* text = PyUnicode_Concat(a, b);
-        if (text == nullptr) return raised(view);
-        result = constant(text);
-        Py_DECREF(text);
-      }
       if (result == kNoValue && nb == kOr && is_const(left) && is_const(right) && typing_form(a) && typing_form(b)) {
         PyObject* form = PyNumber_Or(a, b);
         if (form == nullptr) return raised(view);
         result = constant(form);
         Py_DECREF(form);
       }
-      if (result == kNoValue && is_const(left) && is_const(right) && is_immutable(a) && is_immutable(b)) {
-        PyObject* folded = apply_binary(nb, a, b);  // (None,) * 3, "%s" % name
+      if (result == kNoValue && is_const(left) && is_const(right) && computes_natively(a) && computes_natively(b)) {
+        PyObject* folded = apply_binary(nb, a, b);  // (None,) * 3, "%s" % name, Size + tuple
         if (folded == nullptr) PyErr_Clear();
         else result = constant(folded);
         Py_XDECREF(folded);
@@ -433,7 +436,7 @@ V Recorder::contains(V container, V value) {
 V Recorder::item_of(V container, V key) {
   PyObject *c = concrete(container), *k = concrete(key);
   if ((at(container).kind == Value::kTuple || at(container).kind == Value::kList ||
-       (at(container).kind == Value::kObject && at(container).items_known && PyTuple_Check(c))) &&
+       (at(container).kind == Value::kObject && at(container).items_known && is_plain_tuple(c))) &&
       PyLong_CheckExact(k) && promote(key)) {
     Py_ssize_t index = PyLong_AsSsize_t(k);
     Py_ssize_t size = static_cast<Py_ssize_t>(at(container).items.size());
@@ -505,7 +508,7 @@ V Recorder::item_of(V container, V key) {
     if (guard_dict_unchanged(c)) return constant(value);
     return kNoValue;
   }
-  if (is_const(container) && is_immutable(c) && !PyType_Check(c) && (PySlice_Check(k) ? known_slice() : is_number(k) && promote(key))) {  // torch.Size too
+  if (is_const(container) && computes_natively(c) && (PySlice_Check(k) ? known_slice() : is_number(k) && promote(key))) {  // torch.Size too
     PyObject* item = PyObject_GetItem(c, k);
     if (item == nullptr) {
       PyErr_Clear();

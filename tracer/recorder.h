@@ -94,6 +94,14 @@ struct LiveFrame;
 
 inline PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
 
+// A tuple whose class leaves its items, length and iteration to tuple.
+inline bool is_plain_tuple(PyObject* o) {
+  const PyTypeObject *type = Py_TYPE(o), *tuple = &PyTuple_Type;
+  return PyTuple_Check(o) && (!PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_HEAPTYPE) ||
+                              (type->tp_iter == tuple->tp_iter && type->tp_as_mapping->mp_subscript == tuple->tp_as_mapping->mp_subscript &&
+                               type->tp_as_sequence->sq_length == tuple->tp_as_sequence->sq_length));
+}
+
 // Does a recorded argument hold this number?
 bool holds_number(const ir::AtenArg& arg, PyObject* number);
 // Did autograd record this operation?
