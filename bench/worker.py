@@ -3,15 +3,14 @@
 Usage:   python bench/worker.py CASE OUTPUT.json [--compile MODE] [--seconds S] [--groups N] [--threads N]
          dynvm bench/worker.py ... for dynvm: the script is the same.
 Inputs:  bench/cases/CASE.py, whose make() gives the step and a list of batches, the tuples of arguments that it takes in turn,
-         fixed by seed; for zoo/NAME a row of bench/zoo_models.py. Each step sees another batch than the one before and its result is kept for a round, in every mode: a
-         step is never the same work twice, and never work that nobody sees.
+         fixed by seed; for zoo/NAME a row of bench/zoo_models.py. Each step sees another batch than the one before and its result is kept
+         for a round, in every mode: a step is never the same work twice, and never work that nobody sees.
 Outputs: JSON with
            import_s   importing torch
            cold_us    time of each of the first COLD_STEPS steps, nothing run before
            groups_us  time per step of each group; a group is one plain loop over steps
            results    numbers that step COMPARED_STEP gave, MAX_RESULTS at most, for comparison between modes
            warm       dynvm's report when the warm-up was over; {} elsewhere
-           totals     the same at the end
          The timed loops are plain Python on purpose: they are what dynvm traces.
 Tests:   bench/run.py --quick
 """
@@ -113,7 +112,7 @@ def main():
 
     with open(arguments.output, "w", encoding="utf-8") as file:
         json.dump({"import_s": import_s, "cold_us": cold, "groups_us": groups, "steps_per_group": count,
-                   "results": results, "warm": warm, "totals": dynvm_stats(), "torch": torch.__version__, "time": time.time()}, file)
+                   "results": results, "warm": warm, "torch": torch.__version__, "time": time.time()}, file)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def close(expected, got):
 
 def warm_share(row):
     """The share of tensor operations in compiled traces since the worker was warm; None when there were none."""
-    total, compiled = (row["totals"][key] - row["warm"][key] for key in ("tensor_ops_total", "tensor_ops_compiled"))
+    total, compiled = (row["report"][key] - row["warm"][key] for key in ("tensor_ops_total", "tensor_ops_compiled"))
     return compiled / total if total else None
 
 

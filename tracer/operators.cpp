@@ -32,6 +32,12 @@ bool is_plain(PyObject* o) {
   return is_number(o) || o == Py_None || PyUnicode_CheckExact(o) || PyBytes_CheckExact(o) || o == Py_Ellipsis || PyType_CheckExact(o);
 }
 
+// Immutable objects of torch's.
+bool is_torch_constant(PyObject* o) {
+  const char* name = Py_TYPE(o)->tp_name;
+  return strcmp(name, "torch.dtype") == 0 || strcmp(name, "torch.device") == 0 || strcmp(name, "torch.layout") == 0;
+}
+
 // An immutable value whose operators run no Python code: a builtin one, torch.Size and other tuples of C types, of such.
 bool computes_natively(PyObject* o) {
   if (PyTuple_Check(o) && !PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_HEAPTYPE)) {
@@ -39,8 +45,7 @@ bool computes_natively(PyObject* o) {
       if (!computes_natively(PyTuple_GET_ITEM(o, i))) return false;
     return true;
   }
-  const char* name = Py_TYPE(o)->tp_name;
-  return (is_plain(o) && !PyType_Check(o)) || strcmp(name, "torch.dtype") == 0 || strcmp(name, "torch.device") == 0 || strcmp(name, "torch.layout") == 0;
+  return (is_plain(o) && !PyType_Check(o)) || is_torch_constant(o);
 }
 
 PyObject* apply_binary(int arg, PyObject* a, PyObject* b) {
@@ -63,6 +68,17 @@ bool typing_form(PyObject* o) {
 }  // namespace
 
 // Typed arithmetic on numbers; kNoValue when this pair is not modelled.
+// A new reference as a constant; kNoValue, and no exception, where it is null.
+V Recorder::taken(PyObject* made) {
+  if (made == nullptr) {
+    PyErr_Clear();
+    return kNoValue;
+  }
+  V v = constant(made);
+  Py_DECREF(made);
+  return v;
+}
+
 V Recorder::number_operator(int op, V left, V right) {
   PyObject *a = concrete(left), *b = concrete(right);
   if (!is_number(a) || !is_number(b)) return kNoValue;
@@ -105,14 +121,7 @@ V Recorder::number_operator(int op, V left, V right) {
 V Recorder::number_compare(int op, V left, V right) {
   PyObject *a = concrete(left), *b = concrete(right);
   if (is_const(left) && is_const(right) && (is_plain(a) || computes_natively(a)) && (is_plain(b) || computes_natively(b))) {
-    PyObject* result = PyObject_RichCompare(a, b, op);
-    if (result == nullptr) {
-      PyErr_Clear();
-      return kNoValue;
-    }
-    V v = constant(result);
-    Py_DECREF(result);
-    return v;
+    return taken(PyObject_RichCompare(a, b, op));
   }
   if (!is_number(a) || !is_number(b)) return kNoValue;
   int truth = PyObject_RichCompareBool(a, b, op);
@@ -174,10 +183,7 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
         Py_DECREF(form);
       }
       if (result == kNoValue && is_const(left) && is_const(right) && computes_natively(a) && computes_natively(b)) {
-        PyObject* folded = apply_binary(nb, a, b);  // (None,) * 3, "%s" % name, Size + tuple
-        if (folded == nullptr) PyErr_Clear();
-        else result = constant(folded);
-        Py_XDECREF(folded);
+        result = taken(apply_binary(nb, a, b));  // (None,) * 3, "%s" % name, Size + tuple
       }
       if (result == kNoValue && nb == kAdd && at(left).kind == Value::kTuple && at(right).kind == Value::kTuple) {
         std::vector<V> items = at(left).items;
@@ -338,8 +344,7 @@ bool Recorder::is_immutable(PyObject* o) {
       if (!is_immutable(PyTuple_GET_ITEM(o, i))) return false;
     return true;
   }
-  const char* name = Py_TYPE(o)->tp_name;
-  return strcmp(name, "torch.dtype") == 0 || strcmp(name, "torch.device") == 0 || strcmp(name, "torch.layout") == 0;
+  return is_torch_constant(o);
 }
 
 // Makes it a constant (guarded) whose hash and equality run no Python code: by identity, or a builtin value.
@@ -477,14 +482,7 @@ V Recorder::item_of(V container, V key) {
   }
   bool annotation = PyType_CheckExact(c) ? !(reinterpret_cast<PyTypeObject*>(c)->tp_flags & Py_TPFLAGS_HEAPTYPE) : typing_form(c) && !PyType_Check(c) && c != Py_None;
   if (annotation && promote(container) && (typing_form(k) || PyTuple_CheckExact(k) || PyUnicode_CheckExact(k)) && promote_deeply(key)) {
-    PyObject* alias = PyObject_GetItem(c, k);  // tuple[int], Optional[X]: new but immutable
-    if (alias == nullptr) {
-      PyErr_Clear();
-      return kNoValue;
-    }
-    V v = constant(alias);
-    Py_DECREF(alias);
-    return v;
+    return taken(PyObject_GetItem(c, k));  // tuple[int], Optional[X]: new but immutable
   }
   bool dict = PyDict_CheckExact(c) || Py_TYPE(c) == &PyODict_Type;
   bool hashes_plainly = PyUnicode_CheckExact(k) || PyLong_CheckExact(k) || PyType_CheckExact(k) || is_tensor(k);
@@ -509,14 +507,7 @@ V Recorder::item_of(V container, V key) {
     return kNoValue;
   }
   if (is_const(container) && computes_natively(c) && (PySlice_Check(k) ? known_slice() : is_number(k) && promote(key))) {  // torch.Size too
-    PyObject* item = PyObject_GetItem(c, k);
-    if (item == nullptr) {
-      PyErr_Clear();
-      return kNoValue;
-    }
-    V v = constant(item);
-    Py_DECREF(item);
-    return v;
+    return taken(PyObject_GetItem(c, k));
   }
   if (PyTuple_CheckExact(c) && is_const(container) && PyLong_CheckExact(k) && promote(key)) {
     Py_ssize_t index = PyLong_AsSsize_t(k);

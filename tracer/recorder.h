@@ -286,6 +286,7 @@ class Recorder {
   void devirtualise(V v);
 
   // --- operators.cpp
+  V taken(PyObject* made);
   V number_operator(int op, V left, V right);
   V number_compare(int op, V left, V right);
   V identity(V left, V right);
