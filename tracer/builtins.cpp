@@ -327,7 +327,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       Ref ref = as_float(args[0]);
       if (ref == kNoRef) return false;
       PyObject* value = PyFloat_FromDouble(std::sqrt(x));
-      *result = scalar(Type::kFloat, emit(IrOp::k_sqrt_float, Type::kFloat, {ref}, 0, true), value);
+      *result = number_of_sizes(scalar(Type::kFloat, emit(IrOp::k_sqrt_float, Type::kFloat, {ref}, 0, true), value), args[0], args[0]);
       Py_DECREF(value);
       return true;
     }
@@ -351,7 +351,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
         return true;
       }
       PyObject* value = PyNumber_Float(o);
-      *result = scalar(Type::kFloat, ref, value);
+      *result = number_of_sizes(scalar(Type::kFloat, ref, value), args[0], args[0]);
       Py_XDECREF(value);
       return true;
     }
@@ -564,6 +564,7 @@ V Recorder::regrouped(PyObject* object, const std::unordered_map<PyObject*, V>& 
 }
 
 bool Recorder::fold_torch(PyObject* callee, const std::vector<V>& args, PyObject* kwnames, const char* kind, V* result) {
+  if (sizes_are_numbers_ && strcmp(kind, "meta") == 0 && fold_size(callable_name(callee), args, kwnames, result)) return true;
   std::vector<PyObject*> objects;
   std::unordered_map<PyObject*, V> grouped;
   const bool group = strcmp(kind, "group") == 0;

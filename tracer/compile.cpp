@@ -22,6 +22,8 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   trace->cut = recording.cut != Abort::kNone;
   ir::Trace& ir = recording.trace;
   std::string name = ir.name;
+  for (const ir::Inst& inst : ir.insts)
+    if (inst.op == ir::Op::k_unbox_tensor) trace->inputs.push_back(inst.meta);
   ir::PassOptions pass_options;
   std::string before;
   if (base::dump_on(base::DumpStage::kIr)) {

@@ -12,6 +12,7 @@
 #include "runtime/bridge/bridge.h"
 #include "runtime/exec/compiled_trace.h"
 #include "tracer/recorder.h"
+#include "tracer/sizes.h"
 
 namespace dynvm::tracer {
 
@@ -21,6 +22,9 @@ struct LoopTrace {
   std::unique_ptr<runtime::CompiledTrace> compiled;
   std::vector<Site> sites;
   std::vector<int32_t> ops_before;     // by instruction: eager operations done before it in an iteration
+  std::vector<int32_t> inputs;         // metas of the recording's unbox_tensor instructions, in order
+  RefusedInput answers;                // made_for_sizes: what it was made for
+  bool made_for_sizes = false;         // not recorded: made by a GenericTrace
   bool cut = false;                    // ends before an instruction that a trace cannot hold
   int lessons = 0;
   int entry_failures = 0;

@@ -181,7 +181,7 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
       V list = peek(arg + 1), source = peek(1);
       std::vector<V> items;
       PyObject* s = concrete(source);
-      if (at(list).kind == Value::kList && at(list).object == kNoRef && (PyTuple_CheckExact(s) || PyList_CheckExact(s)) && known_items(source, &items)) {
+      if (at(list).kind == Value::kList && at(list).object == kNoRef && (is_plain_tuple(s) || PyList_CheckExact(s)) && known_items(source, &items)) {
         PyObject* none = _PyList_Extend(reinterpret_cast<PyListObject*>(concrete(list)), s);
         if (none == nullptr) return raised(view);
         Py_DECREF(none);
@@ -373,6 +373,8 @@ V Recorder::length_of(V v) {
     return result;
   };
   if (at(v).kind == Value::kTuple || at(v).kind == Value::kList || at(v).kind == Value::kDict) return number(PyObject_Length(o));
+  if (is_tensor(o) && sizes_change(v)) return PyObject_Length(o) >= 0 ? size_number(v, 0) : kNoValue;
+  if (done_) return kNoValue;
   if (is_tensor(o)) return number(PyObject_Length(o));  // sizes are guarded where the tensor enters the trace
   if (is_plain_tuple(o) || PyUnicode_CheckExact(o) || PyBytes_CheckExact(o)) {
     if (promote(v)) return number(PyObject_Length(o));

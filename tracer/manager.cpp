@@ -4,6 +4,8 @@
 //  - the outermost loop is preferred: while a calling frame is inside a loop too, an inner loop waits;
 //  - an abort makes the loop wait, twice as long each time; lessons (tracer/recorder.h) are kept, so the next recording does better;
 //  - an exit that teaches a lesson twice drops its trace; a place where traces were left often grows a side trace (side.h);
+//  - a loop whose tensors come in other sizes is recorded with sizes as numbers, and from then on compiled for further ones without recording
+//    (sizes.h);
 //  - a trace that was cut before an instruction leaves that one to the interpreter, with the tracer looking on (Skip); behind it a side
 //    trace begins.
 #include "tracer/manager.h"
@@ -32,6 +34,7 @@
 #include "tracer/heuristics.h"
 #include "tracer/recorder.h"
 #include "tracer/side.h"
+#include "tracer/sizes.h"
 #include "vm/objects.h"
 
 namespace dynvm::tracer {
@@ -51,6 +54,7 @@ struct LoopState {
   std::vector<std::shared_ptr<LoopTrace>> roots;  // shared: dropped while one runs, it lives until it is left
   std::map<Place, SidePoint> sides;
   int num_sides = 0;
+  SizeFamily sizes;                      // of its roots
   _PyInterpreterFrame* frame = nullptr;  // of the last arrival, to count iterations of one run of the loop
   int consecutive = 0;
   int waits = 0;                         // arrivals still to let pass after an abort
@@ -92,6 +96,7 @@ struct Skip {
   int steps = 0;
 };
 Skip skip;
+bool own_work = false;                       // Python code runs that the script did not ask for
 bridge::Bridge* torch_bridge = nullptr;
 bool bridge_failed = false;
 std::string bridge_file;
@@ -163,10 +168,12 @@ void note_abort(const LoopState& loop, Abort reason, const std::string& detail) 
   DYNVM_LOG(kAbort, "{}:{} {} {}", PyUnicode_AsUTF8(loop.code->co_filename), PyCode_Addr2Line(loop.code, loop.unit * 2), abort_name(reason), detail);
 }
 
+bool is_lesson(Abort reason) { return reason == Abort::k_dict_changes || reason == Abort::k_generator_effect; }
+
 // A recording was given up: its loop or, with a side trace, its place waits. What the next recording does otherwise is a lesson, not a failure.
 void penalise(LoopState& loop, SidePoint* side, Abort reason, const std::string& detail) {
   note_abort(loop, reason, detail);
-  bool lesson = reason == Abort::k_dict_changes || reason == Abort::k_generator_effect;
+  const bool lesson = is_lesson(reason);
   if (side != nullptr) {
     if (!lesson) side->waits = heuristics().penalty_start << std::min(side->failures++, 8);
   } else if (lesson) {
@@ -200,6 +207,46 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
   return false;
 }
 
+constexpr size_t kMaxSamples = 4, kMaxGenerics = 4;
+constexpr int kMaxSizeFailures = 4;
+
+void sizes_failed(SizeFamily& family, const std::string& why) {
+  report().sizes.refused[why]++;
+  if (++family.failures >= kMaxSizeFailures) family.as_numbers = false;
+}
+
+// A recording is a sample of its sizes; one whose sizes are numbers is compiled by way of a generic trace. False: *why.
+bool prepare_sizes(SizeFamily& family, Recording* recording, std::string* why) {
+  auto keep = [&](SizeSample sample) {
+    if (family.samples.size() == kMaxSamples) family.samples.erase(family.samples.begin());
+    family.samples.push_back(std::move(sample));
+  };
+  if (!recording->sizes_are_numbers) {
+    keep(sample_of(recording->trace));
+    return true;
+  }
+  auto generic = std::make_unique<GenericTrace>(std::move(*recording), torch_bridge);
+  *recording = {};
+  *why = generic->own_sizes(recording);
+  if (!why->empty()) {
+    sizes_failed(family, *why);
+    return false;
+  }
+  own_work = true;
+  const std::string refused = generic->learn(family.samples);
+  own_work = false;
+  keep(generic->sample());
+  if (refused.empty()) {
+    if (family.generics.size() == kMaxGenerics) family.generics.erase(family.generics.begin());
+    family.generics.push_back(std::move(generic));
+    report().sizes.generic++;
+  } else {
+    sizes_failed(family, refused);
+  }
+  DYNVM_LOG(kTrace, "sizes as numbers: {}", refused.empty() ? "they may change" : refused);
+  return true;
+}
+
 std::unique_ptr<Recorder> take_recorder() {
   recording_loop = nullptr;
   recording_side = nullptr;
@@ -211,7 +258,10 @@ bool finish_recording() {
   LoopState& loop = *recording_loop;
   SidePoint* side = recording_side;
   std::unique_ptr<Recorder> done = take_recorder();
+  const bool sizes = done->sizes_are_numbers();
+  SizeFamily& family = side ? side->sizes : loop.sizes;
   auto failed = [&](Abort reason, const std::string& detail) {
+    if (sizes && !is_lesson(reason)) sizes_failed(family, "recording was given up");
     penalise(loop, side, reason, detail);
     return false;
   };
@@ -223,8 +273,10 @@ bool finish_recording() {
   Recording recording = done->take();
   done.reset();
   report().record_ms += recording.ms;
+  report().recordings++;
   std::string error;
   Abort reason = Abort::kNone;
+  if (!prepare_sizes(family, &recording, &error)) return failed(Abort::k_compile_failed, error);
   std::shared_ptr<LoopTrace> trace = compile(std::move(recording), torch_bridge, loop.code, loop.unit, side ? "side" : "loop", &reason, &error);
   if (trace == nullptr) return failed(reason, error);
   if (side != nullptr) {
@@ -359,7 +411,8 @@ bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* 
   recording_loop = &loop;
   recording_side = side;
   recording_root = root;
-  recorder = new Recorder(frames, loop.unit, bridge_now(), loop.lessons, next_trace_id++);
+  const bool sizes_are_numbers = (side ? side->sizes : loop.sizes).as_numbers;
+  recorder = new Recorder(frames, loop.unit, bridge_now(), loop.lessons, next_trace_id++, sizes_are_numbers);
   recorder->has_trace = has_trace;
   PyCodeObject* code = vm::FrameView::code(view.frame);
   DYNVM_LOG(kTrace, "recording {}:{}{}", PyUnicode_AsUTF8(code->co_filename), PyCode_Addr2Line(code, vm::lasti_of(code, view.ip) * 2),
@@ -367,9 +420,14 @@ bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* 
   return true;
 }
 
+// How many of these have been recorded?
+int recorded(const std::vector<std::shared_ptr<LoopTrace>>& traces) {
+  return static_cast<int>(std::count_if(traces.begin(), traces.end(), [](const auto& trace) { return !trace->made_for_sizes; }));
+}
+
 // The state is the loop header's and no root trace could be entered: is another to be recorded?
 HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
-  if (static_cast<int>(loop.roots.size()) >= heuristics().max_roots) return HookResult::kContinue;
+  if (recorded(loop.roots) >= heuristics().max_roots) return HookResult::kContinue;
   if (loop.waits > 0) {
     loop.waits--;
     return HookResult::kContinue;
@@ -388,7 +446,7 @@ HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFr
   side.arrivals++;
   int hot = main_path ? 1 : options().hot > 0 ? std::min(threshold(), heuristics().hot_exit) : heuristics().hot_exit;
   if (side.arrivals < hot || side.failures > 4 || loop.num_sides >= heuristics().max_side) return HookResult::kContinue;
-  if (static_cast<int>(side.traces.size()) >= heuristics().max_variants) return HookResult::kContinue;
+  if (recorded(side.traces) >= heuristics().max_variants) return HookResult::kContinue;
   if (side.waits > 0) {
     side.waits--;
     return HookResult::kContinue;
@@ -396,16 +454,66 @@ HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFr
   return start_recorder(view, loop, root, &side) ? HookResult::kReload : HookResult::kContinue;
 }
 
+// A tensor had other sizes than a trace wants: another may be made for them, or the next recording takes sizes for numbers.
+void note_refusal(SizeFamily& family, const LoopTrace& trace, ir::Ref inst_ref) {
+  const ir::Trace& ir = trace.compiled->ir();
+  if (inst_ref >= ir.insts.size() || ir.insts[inst_ref].op != ir::Op::k_unbox_tensor) return;
+  if (ir.insts[ir.arg(inst_ref, 0)].op == ir::Op::k_const_obj) return;
+  RefusedInput refused;
+  if (!torch_bridge->refused_geometry(&refused.sizes, &refused.strides)) return;
+  auto input = std::find(trace.inputs.begin(), trace.inputs.end(), ir.insts[inst_ref].meta);
+  if (input == trace.inputs.end()) return;
+  refused.input = static_cast<size_t>(input - trace.inputs.begin());
+  family.refused = std::move(refused);
+  if (family.failures < kMaxSizeFailures) family.as_numbers = true;
+}
+
+// Makes a trace for sizes that these traces refused, where a generic one allows it; it is the first of them then.
+bool specialise(LoopState& loop, SizeFamily& family, std::vector<std::shared_ptr<LoopTrace>>& traces, const char* kind) {
+  if (family.generics.empty() || !family.refused || !family.answered.insert(*family.refused).second) return false;
+  Recording recording;
+  std::string why = "none";
+  own_work = true;  // some of torch's meta functions are in Python
+  for (size_t i = family.generics.size(); i-- > 0 && !why.empty();) why = family.generics[i]->specialise(*family.refused, &recording);
+  own_work = false;
+  Abort reason = Abort::kNone;
+  std::shared_ptr<LoopTrace> trace;
+  codegen::set_num_threads(torch_bridge->num_threads());
+  if (why.empty()) trace = compile(std::move(recording), torch_bridge, loop.code, loop.unit, kind, &reason, &why);
+  if (trace == nullptr) {
+    report().sizes.refused[why]++;
+    DYNVM_LOG(kTrace, "other sizes: {}", why);
+    return false;
+  }
+  trace->made_for_sizes = true;
+  trace->entry->interpreted_ms = loop.fastest_ms;
+  trace->answers = *family.refused;
+  report().sizes.made++;
+  traces.insert(traces.begin(), std::move(trace));
+  int made = 0;
+  for (size_t i = 0; i < traces.size(); i++) {
+    if (!traces[i]->made_for_sizes || ++made <= heuristics().max_sizes) continue;
+    family.answered.erase(traces[i]->answers);
+    traces.erase(traces.begin() + static_cast<ptrdiff_t>(i--));
+  }
+  return true;
+}
+
 enum class Entry { kNone, kMoved, kCut, kRaised };
 
-// Runs the first of these traces that can be entered here. kMoved: the state is another now (also the header's again, after iterations).
+// Runs the first of these traces that can be entered here, or else one made for the sizes that they refused. kMoved: the state is another now (also the header's again, after iterations).
 Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, std::vector<std::shared_ptr<LoopTrace>>& traces, SidePoint* side) {
+  SizeFamily& family = side ? side->sizes : loop.sizes;
+  family.refused.reset();
   for (size_t i = 0; i < traces.size(); i++) {
     std::shared_ptr<LoopTrace> trace = traces[i];
     LeaveResult left = run_and_leave(view, root, *trace);
+    // The trace that was used last is tried first.
+    if (i > 0 && left.kind != LeaveResult::kNotEntered) std::rotate(traces.begin(), traces.begin() + static_cast<ptrdiff_t>(i), traces.begin() + static_cast<ptrdiff_t>(i) + 1);
     auto drop_it = [&]() {
       drop(traces, trace);
-      if (side != nullptr) loop.num_sides--;
+      if (trace->made_for_sizes) family.answered.erase(trace->answers);
+      else if (side != nullptr) loop.num_sides--;
     };
     auto record_soon = [&]() {
       if (side != nullptr) side->arrivals = std::max(side->arrivals, heuristics().hot_exit);
@@ -413,6 +521,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, st
     };
     switch (left.kind) {
       case LeaveResult::kNotEntered:  // an entry guard failed; nothing has happened
+        note_refusal(family, *trace, left.inst);
         if (learn(loop, *trace, left.inst)) trace->lessons++;
         if (trace->lessons > 0 && ++trace->entry_failures >= 2) {
           DYNVM_LOG(kTrace, "trace {} dropped: an assumption changed", trace->id);
@@ -435,7 +544,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, st
       case LeaveResult::kRaised: return Entry::kRaised;
     }
   }
-  return Entry::kNone;
+  return specialise(loop, family, traces, side ? "side" : "loop") ? enter(view, loop, root, traces, side) : Entry::kNone;
 }
 
 // Runs the loop's traces, root and side, from view on until the interpreter has to go on. `cut`: the state is before an instruction that
@@ -522,6 +631,7 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
 }
 
 HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
+  if (own_work) return HookResult::kContinue;
   if (recorder != nullptr) {
     counter.count = 0;
     if (counter.client[0] != nullptr) static_cast<LoopState*>(counter.client[0])->timing = false;

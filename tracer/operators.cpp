@@ -79,7 +79,9 @@ V Recorder::taken(PyObject* made) {
   return v;
 }
 
-V Recorder::number_operator(int op, V left, V right) {
+V Recorder::number_operator(int op, V left, V right) { return number_of_sizes(plain_number_operator(op, left, right), left, right); }
+
+V Recorder::plain_number_operator(int op, V left, V right) {
   PyObject *a = concrete(left), *b = concrete(right);
   if (!is_number(a) || !is_number(b)) return kNoValue;
   PyObject* result = apply_binary(op, a, b);
@@ -138,6 +140,39 @@ V Recorder::number_compare(int op, V left, V right) {
   return scalar(Type::kBool, emit(floats ? reals[op] : ints[op], Type::kBool, {x, y}), truth ? Py_True : Py_False);
 }
 
+// The concatenation of two tuples of which one is virtual; kNoValue: the items of the other are not known.
+V Recorder::tuple_sum(V left, V right) {
+  std::vector<V> items, more;
+  if (!is_plain_tuple(concrete(left)) || !is_plain_tuple(concrete(right)) || !known_items(left, &items) || !known_items(right, &more)) return kNoValue;
+  items.insert(items.end(), more.begin(), more.end());
+  PyObject* sum = PySequence_Concat(concrete(left), concrete(right));
+  if (sum == nullptr) {
+    PyErr_Clear();
+    return kNoValue;
+  }
+  V result = virtual_object(Value::kTuple, std::move(items), sum);
+  Py_DECREF(sum);
+  return result;
+}
+
+// Equality of two tuples of numbers of which one is virtual: a guard for each pair of items.
+V Recorder::tuple_compare(int op, V left, V right) {
+  if (op != Py_EQ && op != Py_NE) return kNoValue;
+  if (!is_plain_tuple(concrete(left)) || !is_plain_tuple(concrete(right))) return kNoValue;
+  std::vector<V> x, y;
+  if (!known_items(left, &x) || !known_items(right, &y) || done_) return kNoValue;
+  bool equal = x.size() == y.size();
+  for (const std::vector<V>& items : {x, y})
+    for (V v : items)
+      if (concrete(v) == nullptr || !is_int(concrete(v))) return kNoValue;
+  for (size_t i = 0; equal && i < x.size(); i++) {
+    V same = number_compare(Py_EQ, x[i], y[i]);
+    if (same == kNoValue || !promote(same)) return kNoValue;
+    equal = concrete(same) == Py_True;
+  }
+  return constant(equal == (op == Py_EQ) ? Py_True : Py_False);
+}
+
 // Of a bool.
 V Recorder::negation(V truth) {
   PyObject* inverse = concrete(truth) == Py_True ? Py_False : Py_True;
@@ -185,14 +220,7 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
       if (result == kNoValue && is_const(left) && is_const(right) && computes_natively(a) && computes_natively(b)) {
         result = taken(apply_binary(nb, a, b));  // (None,) * 3, "%s" % name, Size + tuple
       }
-      if (result == kNoValue && nb == kAdd && at(left).kind == Value::kTuple && at(right).kind == Value::kTuple) {
-        std::vector<V> items = at(left).items;
-        items.insert(items.end(), at(right).items.begin(), at(right).items.end());
-        PyObject* sum = PySequence_Concat(a, b);
-        if (sum == nullptr) return raised(view);
-        result = virtual_object(Value::kTuple, std::move(items), sum);
-        Py_DECREF(sum);
-      }
+      if (result == kNoValue && nb == kAdd && (at(left).kind == Value::kTuple || at(right).kind == Value::kTuple)) result = tuple_sum(left, right);
       if (done_) return HookResult::kContinue;
       if (result == kNoValue) return residual(view, IrOp::k_binary, {left, right}, arg, 2);
       pop(view, 2);
@@ -202,6 +230,8 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
     case Op::kCompareOp: {
       V left = peek(2), right = peek(1);
       V result = number_compare(arg, left, right);
+      if (result == kNoValue && (at(left).kind == Value::kTuple || at(right).kind == Value::kTuple)) result = tuple_compare(arg, left, right);
+      if (done_) return HookResult::kContinue;
       if (result == kNoValue && (is_tensor(concrete(left)) || is_tensor(concrete(right))))
         return torch_operator(view, IrOp::k_compare, {left, right}, arg, 2, "comparison");
       if (result == kNoValue && (arg == Py_EQ || arg == Py_NE)) {
@@ -296,7 +326,7 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
         } else if (PyFloat_CheckExact(o)) {
           result = scalar(Type::kFloat, emit(IrOp::k_neg_float, Type::kFloat, {as_float(v)}), negated);
         } else if (Ref ref = as_int(v); ref != kNoRef) {
-          result = scalar(Type::kInt, emit(IrOp::k_neg_int, Type::kInt, {ref}, 0, true), negated);
+          result = number_of_sizes(scalar(Type::kInt, emit(IrOp::k_neg_int, Type::kInt, {ref}, 0, true), negated), v, v);
         }
         Py_DECREF(negated);
         if (result != kNoValue) {

@@ -29,8 +29,8 @@ const char* abort_name(Abort abort) {
   return "?";
 }
 
-Recorder::Recorder(const std::vector<LiveFrame>& live, int header_unit, bridge::Bridge* bridge, Lessons& lessons, int trace_id)
-    : bridge_(bridge), lessons_(lessons), start_(std::chrono::steady_clock::now()) {
+Recorder::Recorder(const std::vector<LiveFrame>& live, int header_unit, bridge::Bridge* bridge, Lessons& lessons, int trace_id, bool sizes_are_numbers)
+    : bridge_(bridge), lessons_(lessons), sizes_are_numbers_(sizes_are_numbers), start_(std::chrono::steady_clock::now()) {
   if (bridge_ != nullptr) aten_ = bridge_->recorder();
   trace_.id = trace_id;
   root_code_ = vm::FrameView::code(live[0].frame);
@@ -92,6 +92,8 @@ Recording Recorder::take() {
     for (const ir::Inst& inst : trace_.insts) tensor_ops_ += inst.op == IrOp::k_aten || inst.op == IrOp::k_read_scalar;
   }
   recording.trace = std::move(trace_);
+  recording.sizes_are_numbers = sizes_are_numbers_;
+  recording.sizes = std::move(sizes_);
   recording.sites = std::move(sites_);
   recording.owned = std::move(owned_);
   owned_.clear();

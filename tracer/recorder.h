@@ -81,8 +81,26 @@ struct ShadowFrame {
   std::map<int, Loop> loops;        // header unit -> times round with something recorded, instructions then
 };
 
+// What a recording whose sizes are numbers knows beside its trace: see sizes.h.
+struct SizeFacts {
+  // A call of torch's that became ATen operations: what numbers and tensors it was given.
+  struct TorchCall {
+    std::vector<ir::Ref> numbers, tensors;
+  };
+  // Something that was folded by the geometry of a tensor.
+  struct Fold {
+    enum Kind : uint8_t { kContiguous, kGeometry } kind;  // is_contiguous(); anything else
+    ir::Ref tensor;
+  };
+  std::vector<TorchCall> torch_calls;
+  std::vector<int32_t> torch_call_of;  // by index in trace.calls
+  std::vector<Fold> folds;
+};
+
 struct Recording {
   ir::Trace trace;
+  bool sizes_are_numbers = false;   // then it is compiled through sizes.h
+  SizeFacts sizes;
   std::vector<Site> sites;
   std::vector<PyObject*> owned;     // objects that trace.objects borrows: the compiled trace takes them over
   Abort cut = Abort::kNone;         // why the trace ends before the loop's header
@@ -113,7 +131,7 @@ inline constexpr int kGeneratorFlags = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GE
 class Recorder {
  public:
   // `frames`: from the loop's frame to the one to begin in. header_unit: of the loop.
-  Recorder(const std::vector<LiveFrame>& frames, int header_unit, bridge::Bridge* bridge, Lessons& lessons, int trace_id);
+  Recorder(const std::vector<LiveFrame>& frames, int header_unit, bridge::Bridge* bridge, Lessons& lessons, int trace_id, bool sizes_are_numbers = false);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -124,6 +142,7 @@ class Recorder {
   bool done() const { return done_ && consumers_.empty(); }
   Abort abort_reason() const { return abort_; }
   bool is_cut() const { return cut_at_ > 0; }
+  bool sizes_are_numbers() const { return sizes_are_numbers_; }
   const std::string& abort_detail() const { return detail_; }
   Recording take();
 
@@ -288,6 +307,9 @@ class Recorder {
   // --- operators.cpp
   V taken(PyObject* made);
   V number_operator(int op, V left, V right);
+  V plain_number_operator(int op, V left, V right);
+  V tuple_sum(V left, V right);
+  V tuple_compare(int op, V left, V right);
   V number_compare(int op, V left, V right);
   V identity(V left, V right);
   V contains(V container, V value);
@@ -343,6 +365,12 @@ class Recorder {
   V tensor_result(PyObject* result, const std::vector<V>& inputs, const std::vector<bridge::OpRecord>& records, bool* ok);
   V tensor_value(PyObject* object, int32_t id);
   void refresh(V v);
+  bool sizes_change(V tensor);
+  V size_number(V tensor, int64_t dim);
+  V size_object(V tensor);
+  bool fold_size(const std::string& name, const std::vector<V>& args, PyObject* kwnames, V* result);
+  void folded_by_geometry(const std::vector<V>& tensors, SizeFacts::Fold::Kind kind = SizeFacts::Fold::kGeometry);
+  V number_of_sizes(V result, V left, V right);
   bool fold_torch(PyObject* callee, const std::vector<V>& args, PyObject* kwnames, const char* kind, V* result);
   V regrouped(PyObject* object, const std::unordered_map<PyObject*, V>& tensors);
   V grad_of(V tensor);
@@ -392,6 +420,9 @@ class Recorder {
   std::set<PyObject*> guarded_dicts_;
   std::vector<V> root_initial_;
   bool side_ = false;
+  const bool sizes_are_numbers_;
+  SizeFacts sizes_;
+  std::map<std::pair<ir::Ref, int64_t>, V> size_numbers_;
   size_t step_begin_ = 0, step_depth_ = 0, step_slots_ = 0;  // of the current instruction: trace length, frames, slots of the innermost
   size_t snapshot_end_ = 0;                              // length of the trace when the last snapshot was taken
   size_t cut_at_ = 0;                                    // length of a trace that has been cut

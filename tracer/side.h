@@ -38,6 +38,7 @@ struct Position {
 using Place = std::vector<Position>;
 
 struct SidePoint {
+  SizeFamily sizes;
   std::vector<std::shared_ptr<LoopTrace>> traces;  // variants
   int arrivals = 0;                                // that no trace could be entered at
   int waits = 0;

@@ -400,8 +400,16 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
   // Which recorded argument is which changing number? Decided for all before anything is emitted: freezing one needs the state before.
   std::vector<BoundNumber> bound;
   std::vector<V> changing;
-  for (V v : numbers)
-    if (at(v).kind == Value::kScalar && std::find(changing.begin(), changing.end(), v) == changing.end()) changing.push_back(v);
+  SizeFacts::TorchCall facts;
+  for (V v : numbers) {
+    if (at(v).kind != Value::kScalar) continue;
+    if (at(v).of_sizes) facts.numbers.push_back(at(v).ref);
+    else if (std::find(changing.begin(), changing.end(), v) == changing.end()) changing.push_back(v);
+  }
+  if (sizes_are_numbers_) {
+    for (V v : tensors) facts.tensors.push_back(as_tensor(v));
+    sizes_.torch_calls.push_back(std::move(facts));
+  }
   for (V v : changing) {
     PyObject* number = concrete(v);
     bool same_constant = false;
@@ -513,6 +521,7 @@ bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size
         return false;
       }
   trace_.calls.push_back(call);
+  sizes_.torch_call_of.push_back(static_cast<int32_t>(sizes_.torch_calls.size()) - 1);
   tensor_ops_++;
   Ref ref = emit(IrOp::k_aten, Type::kVoid, compact, static_cast<int64_t>(trace_.calls.size()) - 1, true);
   for (size_t i = 0; i < ids.size(); i++) {
@@ -615,6 +624,11 @@ V Recorder::tensor_result(PyObject* result, const std::vector<V>& inputs, const 
     *ok = false;
     return kNoValue;
   }
+  if (sizes_are_numbers_ && result != Py_None && !PyUnicode_Check(result)) {
+    std::vector<V> tensors, numbers;
+    for (V v : inputs) collect(v, &tensors, &numbers);
+    folded_by_geometry(tensors);
+  }
   return constant(result);  // None, a shape, a dtype: decided by metadata
 }
 
@@ -654,12 +668,10 @@ Recorder::Attribute Recorder::look_up_tensor(V v, PyObject* name) {
       return result;
     }
     result.kind = Attribute::kValue;
-    if (Py_TYPE(value) == &PyBool_Type || value == Py_None) {
-      result.value = constant(value);
-    } else {
-      // torch.Size and the like: a constant whose items are constants
-      result.value = constant(value);
-    }
+    const bool sizes = sizes_are_numbers_ && (strcmp(text, "shape") == 0 || strcmp(text, "nbytes") == 0) && sizes_change(v);
+    if (sizes && strcmp(text, "nbytes") == 0) folded_by_geometry({v});
+    result.value = sizes && strcmp(text, "shape") == 0 ? size_object(v) : constant(value);
+    if (done_) result.kind = Attribute::kAborted;
     Py_DECREF(value);
     return result;
   }

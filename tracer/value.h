@@ -39,6 +39,7 @@ struct Value {
   bool escaped = false;       // handed to code outside the trace, or kept by an object that was
   bool fresh = false;         // an instance made by this trace: until it escapes, all its attributes are known
   bool type_known = false;    // kObject: its exact type has been guarded
+  bool of_sizes = false;      // kScalar: computed from sizes of tensors and constants alone
   bool is_result = false;     // made by this iteration (a call's result): never promoted
   int32_t site = -1;          // kObject: index of the promotion site, for learning from failed guards
   PyObject* concrete = nullptr;  // owned by the recorder

@@ -148,6 +148,10 @@ Ref Recorder::make(V v, bool for_snapshot) {
       return emit(IrOp::k_wrap, Type::kObject, {value.ref}, static_cast<int64_t>(trace_.wraps.size()) - 1);
     }
     case Value::kTuple:
+      if (!PyTuple_CheckExact(value.concrete)) {  // torch.Size
+        for (V x : value.items) refs.push_back(as_int(x));
+        return emit(IrOp::k_build_size, Type::kObject, refs);
+      }
       for (V x : value.items) refs.push_back(object_item(x));
       return emit(IrOp::k_build_tuple, Type::kObject, refs);
     case Value::kList:

@@ -11,9 +11,10 @@
 // Tests: tests/ir/passes/fold.
 #include <cmath>
 #include <cstring>
-#include <limits>
+#include <optional>
 
 #include "ir/effects.h"
+#include "ir/numbers.h"
 #include "ir/passes/pass.h"
 #include "ir/passes/rewrite.h"
 
@@ -62,11 +63,6 @@ class Fold {
   }
   void becomes_int(int64_t value) { constant(Op::k_const_int, value); }
   void becomes_bool(bool value) { constant(Op::k_const_bool, value); }
-  void becomes_float(double value) {
-    int64_t bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    constant(Op::k_const_float, bits);
-  }
   void becomes(Ref value) {
     to_.set(ref_, value);
     dead_[ref_] = true;
@@ -121,28 +117,11 @@ class Fold {
         if (answer != kUnknown) becomes_bool(answer == kYes);
         break;
       }
-      case Op::k_not_bool: {
-        bool value;
-        if (bool_at(0, &value)) {
-          becomes_bool(!value);
-        } else if (source(0).op == Op::k_not_bool) {
-          becomes(trace_.arg(arg(0), 0));
-        }
+      case Op::k_not_bool:
+        if (!computed(inst) && source(0).op == Op::k_not_bool) becomes(trace_.arg(arg(0), 0));
         break;
-      }
-      case Op::k_bool_to_int: {
-        bool value;
-        if (bool_at(0, &value)) becomes_int(value);
-        break;
-      }
-      case Op::k_int_to_float: {
-        int64_t value;
-        if (int_at(0, &value) && value > -(int64_t{1} << 53) && value < int64_t{1} << 53) becomes_float(static_cast<double>(value));
-        break;
-      }
       default:
-        if (inst.count == 1) number1(inst);
-        if (inst.count == 2) number2(inst);
+        if (!computed(inst) && inst.count == 2) number2(inst);
     }
   }
 
@@ -173,35 +152,31 @@ class Fold {
            wanted.requires_grad == how.requires_grad && wanted.is_leaf == how.is_leaf && !wanted.is_parameter;
   }
 
-  void number1(Inst& inst) {
-    int64_t i;
-    double f;
-    if (inst.op == Op::k_neg_int) {
-      if (int_at(0, &i) && i != std::numeric_limits<int64_t>::min()) becomes_int(-i);
-      return;
+  // All operands are known numbers.
+  bool computed(const Inst& inst) {
+    Number operands[2];
+    if (inst.count < 1 || inst.count > 2) return false;
+    for (uint32_t k = 0; k < inst.count; ++k) {
+      const std::optional<Number> number = constant_number(source(k));
+      if (!number) return false;
+      operands[k] = *number;
     }
-    if (!float_at(0, &f)) return;
-    if (inst.op == Op::k_neg_float) becomes_float(-f);
-    if (inst.op == Op::k_abs_float) becomes_float(std::fabs(f));
-    if (inst.op == Op::k_sqrt_float && f >= 0) becomes_float(std::sqrt(f));
+    const std::optional<Number> result = compute(inst.op, operands, inst.count);
+    if (!result) return false;
+    constant(constant_op(result->type), result->bits);
+    return true;
   }
 
-  void number2(Inst& inst) {
+  void number2(const Inst& inst) {
     int64_t i, j;
     double f, g;
     if (source(0).type == Type::kInt && source(1).type == Type::kInt) {
-      bool left = int_at(0, &i), right = int_at(1, &j);
-      if (left && right) {
-        ints(inst.op, i, j);
-      } else {
-        int_identity(inst.op, left, i, right, j);
-      }
+      const bool left = int_at(0, &i), right = int_at(1, &j);
+      int_identity(inst.op, left, i, right, j);
     } else if (source(0).type == Type::kFloat && source(1).type == Type::kFloat) {
-      bool left = float_at(0, &f), right = float_at(1, &g);
+      const bool left = float_at(0, &f), right = float_at(1, &g);
       if (inst.op == Op::k_same_float && arg(0) == arg(1)) {
         becomes_bool(true);
-      } else if (left && right) {
-        floats(inst.op, f, g);
       } else if (right) {
         // x - 0.0, x * 1.0 and x / 1.0 are x for every x; x + 0.0 is not (-0.0).
         bool zero = g == 0 && !std::signbit(g);
@@ -223,67 +198,6 @@ class Fold {
     }
     if (left && ((i == 0 && (op == Op::k_add_int || op == Op::k_or_int || op == Op::k_xor_int)) || (i == 1 && op == Op::k_mul_int)))
       return becomes(arg(1));
-  }
-
-  void ints(Op op, int64_t a, int64_t b) {
-    int64_t result;
-    switch (op) {
-      case Op::k_add_int:
-        if (!__builtin_add_overflow(a, b, &result)) becomes_int(result);
-        break;
-      case Op::k_sub_int:
-        if (!__builtin_sub_overflow(a, b, &result)) becomes_int(result);
-        break;
-      case Op::k_mul_int:
-        if (!__builtin_mul_overflow(a, b, &result)) becomes_int(result);
-        break;
-      case Op::k_floordiv_int:
-      case Op::k_mod_int: {
-        if (b == 0 || b == -1) break;
-        int64_t quotient = a / b, remainder = a % b;
-        if (remainder != 0 && (remainder < 0) != (b < 0)) {
-          --quotient;
-          remainder += b;
-        }
-        becomes_int(op == Op::k_floordiv_int ? quotient : remainder);
-        break;
-      }
-      case Op::k_and_int: becomes_int(a & b); break;
-      case Op::k_or_int: becomes_int(a | b); break;
-      case Op::k_xor_int: becomes_int(a ^ b); break;
-      case Op::k_eq_int: becomes_bool(a == b); break;
-      case Op::k_ne_int: becomes_bool(a != b); break;
-      case Op::k_lt_int: becomes_bool(a < b); break;
-      case Op::k_le_int: becomes_bool(a <= b); break;
-      case Op::k_gt_int: becomes_bool(a > b); break;
-      case Op::k_ge_int: becomes_bool(a >= b); break;
-      default: break;
-    }
-  }
-
-  void floats(Op op, double a, double b) {
-    switch (op) {
-      case Op::k_add_float: becomes_float(a + b); break;
-      case Op::k_sub_float: becomes_float(a - b); break;
-      case Op::k_mul_float: becomes_float(a * b); break;
-      case Op::k_div_float:
-        if (b != 0) becomes_float(a / b);
-        break;
-      case Op::k_pow_float: {
-        // Python raises on 0 ** negative and on overflow, and gives a complex number for a negative base: only the plain case is folded.
-        double result = std::pow(a, b);
-        if (a > 0 && std::isfinite(a) && std::isfinite(b) && std::isfinite(result)) becomes_float(result);
-        break;
-      }
-      case Op::k_eq_float: becomes_bool(a == b); break;
-      case Op::k_ne_float: becomes_bool(a != b); break;
-      case Op::k_lt_float: becomes_bool(a < b); break;
-      case Op::k_le_float: becomes_bool(a <= b); break;
-      case Op::k_gt_float: becomes_bool(a > b); break;
-      case Op::k_ge_float: becomes_bool(a >= b); break;
-      case Op::k_same_float: becomes_bool(std::memcmp(&a, &b, sizeof a) == 0); break;
-      default: break;
-    }
   }
 
   Trace& trace_;

@@ -145,6 +145,8 @@ std::string Report::json() const {
   }
   all["handovers"] = handovers;
   all["native"] = {{"codes", native.codes}, {"runs", native.runs}, {"bytes", native.bytes}, {"given_up", native.given_up}};
+  all["sizes"] = {{"generic", sizes.generic}, {"made", sizes.made}, {"refused", sizes.refused}};
+  all["recordings"] = recordings;
   all["record_ms"] = record_ms;
   all["compile_ms"] = compile_ms;
   all["time_saved_ms"] = time_saved_ms();

@@ -51,6 +51,11 @@ struct Report {
     uint64_t codes = 0, runs = 0, bytes = 0, given_up = 0;
   } native;                                        // interpreter's runs of instructions in machine code
   uint64_t handovers = 0;                          // frames given to CPython's evaluator
+  struct {
+    uint64_t generic = 0, made = 0;                // recordings whose sizes may change; traces made from them without recording
+    std::map<std::string, uint64_t> refused;       // why sizes could not change -> times
+  } sizes;
+  uint64_t recordings = 0;
   double record_ms = 0;
   double compile_ms = 0;
   std::map<std::string, std::string> notes;        // anything refused that has no counter: what -> why

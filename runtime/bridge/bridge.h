@@ -27,7 +27,7 @@
 
 namespace dynvm::bridge {
 
-inline constexpr int kBridgeVersion = 2;
+inline constexpr int kBridgeVersion = 3;
 
 // Conventions of AtenCall here and in CallSpec, beyond those of ir/trace.h:
 //  - results of a list type stand one by one; a result that is no tensor stands as -1.
@@ -138,6 +138,19 @@ struct SessionFunctions {
   void (*end_iteration)(Session*);                                   // drops results and fresh storages that nobody else holds
 };
 
+// What operations would give for tensors of other sizes, without running them on data. Tensors and storages have the caller's numbers.
+class Shapes {
+ public:
+  virtual ~Shapes() = default;
+  // A tensor of this geometry on storage meta.storage.
+  virtual void input(int32_t tensor, const ir::TensorMeta& meta) = 0;
+  // operands: what call.args[..].operands index, tensors (unknown ones count as undefined). Run-time scalars count as 0. results: the
+  // numbers of the tensors that it makes, -1 for those that nobody needs; storages: the memory that they are expected on, known or new.
+  // metas: geometry of the results, dtype included. Gives why it cannot be said, or that the results share other memory; empty when fine.
+  virtual std::string call(const ir::AtenCall& call, const std::vector<int32_t>& operands, const std::vector<int32_t>& results,
+                           const std::vector<int32_t>& storages, std::vector<ir::TensorMeta>* metas) = 0;
+};
+
 class Program {
  public:
   virtual ~Program() = default;
@@ -171,6 +184,9 @@ class Bridge {
   virtual const SessionFunctions& functions() = 0;
   // Why the last bind_input that gave 1 did so ("other sizes"): for the report.
   virtual std::string last_refusal() = 0;
+  // The geometry of the tensor that it refused, when that was for its sizes or strides alone.
+  virtual bool refused_geometry(std::vector<int64_t>* sizes, std::vector<int64_t>* strides) { (void)sizes; (void)strides; return false; }
+  virtual std::unique_ptr<Shapes> shapes() { return nullptr; }
   // True when the bridge runs this call into planned storage (an out form or own code); false: results are kResult storages. Views
   // (results that alias an argument) cost nothing at run time: the bridge need not be called for them.
   virtual bool has_planned_form(const ir::AtenCall&) = 0;

@@ -16,6 +16,7 @@
 #include "runtime/torch/python_tensor.h"
 #include "runtime/torch/recorder.h"
 #include "runtime/torch/session.h"
+#include "runtime/torch/shapes.h"
 #include "runtime/torch/shortcuts.h"
 #include "runtime/torch/torch_state.h"
 
@@ -44,7 +45,14 @@ class BridgeImpl final : public bridge::Bridge {
   std::unique_ptr<bridge::Program> build(const bridge::ProgramSpec& spec, std::string* error) override { return ProgramImpl::build(spec, error); }
   const bridge::SessionFunctions& functions() override { return session_functions(); }
 
-  std::string last_refusal() override { return SessionImpl::last_refusal(); }
+  std::string last_refusal() override { return SessionImpl::last_refusal().reason; }
+  bool refused_geometry(std::vector<int64_t>* sizes, std::vector<int64_t>* strides) override {
+    const SessionImpl::Refusal& refusal = SessionImpl::last_refusal();
+    *sizes = refusal.sizes;
+    *strides = refusal.strides;
+    return refusal.by_geometry;
+  }
+  std::unique_ptr<bridge::Shapes> shapes() override { return make_shapes(); }
 
   bool has_planned_form(const ir::AtenCall& call) override {
     const auto handle = c10::Dispatcher::singleton().findSchema(c10::OperatorName(call.name, call.overload));

@@ -159,6 +159,33 @@ std::optional<c10::OperatorHandle> find_operator(const ir::AtenCall& call) {
 
 }  // namespace
 
+std::vector<IValue> make_arguments(const ir::AtenCall& call, const c10::OperatorHandle& handle, const std::function<at::Tensor(int32_t)>& tensor) {
+  const auto& schema = handle.schema();
+  if (call.args.size() != schema.arguments().size()) fail("wrong number of arguments for " + full_name(call));
+  std::vector<int32_t> positions;  // each operand stands for itself
+  for (const AtenArg& arg : call.args)
+    for (int32_t operand : arg.operands)
+      for (int32_t next = static_cast<int32_t>(positions.size()); next <= operand; ++next) positions.push_back(next);
+  CallPlan plan(handle);
+  std::vector<IValue> stack;
+  const bool lifted = operator_facts(handle).lift_fresh;
+  for (size_t i = 0; i < call.args.size(); ++i) stack.push_back(plan_argument(call.args[i], schema.arguments()[i], static_cast<int32_t>(i), positions, lifted, plan));
+  for (const ScalarPlace& place : plan.scalars)
+    if (place.element < 0 && place.as != ScalarPlace::kNumberTensor)
+      stack[static_cast<size_t>(place.argument)] = place.as == ScalarPlace::kFloat ? IValue(0.0) : place.as == ScalarPlace::kBool ? IValue(false) : IValue(int64_t{0});
+  for (const TensorPlace& place : plan.tensors) {
+    IValue& value = stack[static_cast<size_t>(place.argument)];
+    if (place.element < 0) {
+      value = tensor(place.tensor);
+    } else if (value.isTensorList()) {
+      value.toTensorList().set(static_cast<size_t>(place.element), tensor(place.tensor));
+    } else {
+      value.toList().set(static_cast<size_t>(place.element), tensor(place.tensor));
+    }
+  }
+  return stack;
+}
+
 CallHow classify(const ir::AtenCall& call, const OperatorFacts& facts, bool on_cpu, std::optional<OutOverload>* out, Direct* direct) {
   if (call.mutates.empty() && only_aliases(call)) {
     if (call.is_random) return CallHow::kFunctional;     // nothing to see of it, but the generator moves on

@@ -7,6 +7,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -110,6 +111,9 @@ class ProgramImpl final : public bridge::Program {
   void plan_wrap(const bridge::WrapSpec& spec);
   std::vector<std::unique_ptr<SessionImpl>> pool_;
 };
+
+// The argument stack of a call. tensor: gives the operand at a position of the call's operands. Run-time scalars are 0.
+std::vector<c10::IValue> make_arguments(const ir::AtenCall& call, const c10::OperatorHandle& handle, const std::function<at::Tensor(int32_t)>& tensor);
 
 // How a call would be run, from its schema and arguments alone.
 CallHow classify(const ir::AtenCall& call, const OperatorFacts& facts, bool on_cpu, std::optional<OutOverload>* out, Direct* direct);

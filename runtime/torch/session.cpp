@@ -137,6 +137,9 @@ bool SessionImpl::claims_storage(const c10::StorageImpl* real, int32_t storage) 
 }
 
 // Why `object` is not what `plan` says, or null.
+static const char* const kOtherSizes = "other sizes";
+static const char* const kOtherStrides = "other strides";
+
 static const char* differs(const TensorPlan& plan, PyObject* object) {
   if (plan.meta.is_parameter ? !is_plain_parameter(object) : !is_plain_tensor(object)) return "another Python type";
   const at::Tensor& tensor = unpack(object);
@@ -144,13 +147,12 @@ static const char* differs(const TensorPlan& plan, PyObject* object) {
   const bool ordinary = impl->key_set() == plan.keys;
   if (!ordinary && !(impl->key_set() == plan.inference_keys && c10::InferenceMode::is_enabled())) return "another kind of tensor";
   if (impl->dtype() != caffe2::TypeMeta::fromScalarType(plan.type)) return "another dtype";
-  if (impl->sizes() != plan.meta.sizes) return "other sizes";
-  if (impl->strides() != plan.meta.strides) return "other strides";
+  const bool other_sizes = impl->sizes() != plan.meta.sizes, other_strides = impl->strides() != plan.meta.strides;
   if (impl->device().index() != plan.meta.device_index) return "another device";
   if (impl->requires_grad() != plan.meta.requires_grad) return "another requires_grad";
   if (plan.meta.requires_grad && tensor.is_leaf() != plan.meta.is_leaf) return "another is_leaf";
   if (has_hooks(tensor)) return "tensor hooks";
-  return nullptr;
+  return other_sizes ? kOtherSizes : other_strides ? kOtherStrides : nullptr;
 }
 
 const char* SessionImpl::refusal_of_input(int32_t number, PyObject* object) {
@@ -188,13 +190,20 @@ const char* SessionImpl::refusal_of_input(int32_t number, PyObject* object) {
 int SessionImpl::bind_input(int32_t number, PyObject* object) {
   const char* reason = refusal_of_input(number, object);
   if (!reason) return 0;
-  last_refusal() = reason;
+  Refusal& refusal = last_refusal();
+  refusal.reason = reason;
+  refusal.by_geometry = reason == kOtherSizes || reason == kOtherStrides;
+  if (refusal.by_geometry) {
+    const at::Tensor& tensor = unpack(object);
+    refusal.sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
+    refusal.strides.assign(tensor.strides().begin(), tensor.strides().end());
+  }
   return 1;
 }
 
-const char*& SessionImpl::last_refusal() {
-  static const char* reason = "";
-  return reason;
+SessionImpl::Refusal& SessionImpl::last_refusal() {
+  static auto* refusal = new Refusal;
+  return *refusal;
 }
 
 int SessionImpl::check_state(int32_t state) { return read_torch_state() == program_.states[static_cast<size_t>(state)] ? 0 : 1; }

@@ -54,7 +54,12 @@ class SessionImpl {
   void end_iteration();
   void drop_caches();                   // memory kept for the next iteration
 
-  static const char*& last_refusal();   // why the last bind_input that failed did
+  struct Refusal {
+    const char* reason = "";
+    bool by_geometry = false;
+    std::vector<int64_t> sizes, strides;  // by_geometry: of the tensor that was given
+  };
+  static Refusal& last_refusal();       // why the last bind_input that failed did
 
   bridge::Session face;
 

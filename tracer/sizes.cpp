@@ -1,0 +1,538 @@
+// See sizes.h.
+#include "tracer/sizes.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "ir/effects.h"
+
+namespace dynvm::tracer {
+
+using ir::AtenArg;
+using ir::Number;
+using ir::Ref;
+using ir::TensorMeta;
+using IrOp = ir::Op;
+
+namespace {
+
+int64_t elements(const TensorMeta& meta) {
+  int64_t n = 1;
+  for (int64_t size : meta.sizes) n *= size;
+  return n;
+}
+
+bool is_contiguous(const TensorMeta& meta) {
+  int64_t expected = 1;
+  for (size_t d = meta.sizes.size(); d-- > 0;) {
+    if (meta.sizes[d] == 0) return true;
+    if (meta.sizes[d] != 1 && meta.strides[d] != expected) return false;
+    expected *= meta.sizes[d];
+  }
+  return true;
+}
+
+bool same_geometry(const TensorMeta& a, const TensorMeta& b) { return a.sizes == b.sizes && a.strides == b.strides; }
+
+// Dense strides for `sizes`, dimensions in the order of the strides that `like` has. False where that one is not dense.
+bool dense_strides(const TensorMeta& like, const std::vector<int64_t>& sizes, std::vector<int64_t>* strides) {
+  std::vector<size_t> order(sizes.size());
+  for (size_t d = 0; d < order.size(); d++) order[d] = d;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return like.strides[a] > like.strides[b]; });
+  strides->assign(sizes.size(), 0);
+  int64_t expected = 1, now = 1;
+  for (size_t k = order.size(); k-- > 0;) {
+    if (like.strides[order[k]] != expected) return false;
+    expected *= like.sizes[order[k]];
+    (*strides)[order[k]] = now;
+    now *= sizes[order[k]];
+  }
+  return true;
+}
+
+// The numbers of an argument that may depend on sizes.
+size_t numbers_of(const AtenArg& arg) {
+  switch (arg.kind) {
+    case AtenArg::kInt:
+    case AtenArg::kFloat:
+    case AtenArg::kNumberTensor: return 1;
+    case AtenArg::kIntList: return arg.ints.size();
+    default: return 0;
+  }
+}
+
+bool is_float_number(const AtenArg& arg) { return arg.kind == AtenArg::kFloat || (arg.kind == AtenArg::kNumberTensor && ir::is_floating(arg.dtype)); }
+
+Number number_of(const AtenArg& arg, size_t i) {
+  if (is_float_number(arg)) return Number::of_float(arg.f);
+  return Number::of_int(arg.kind == AtenArg::kIntList ? arg.ints[i] : arg.i);
+}
+
+void set_number(AtenArg* arg, size_t i, const Number& value) {
+  if (is_float_number(*arg)) arg->f = value.as_float();
+  else if (arg->kind == AtenArg::kIntList) arg->ints[i] = value.bits;
+  else arg->i = value.bits;
+}
+
+bool has_run_time_numbers(const ir::AtenCall& call) {
+  return std::any_of(call.args.begin(), call.args.end(), [](const AtenArg& arg) { return arg.kind == AtenArg::kScalar || arg.kind == AtenArg::kScalarTensor; });
+}
+
+}  // namespace
+
+SizeSample sample_of(const ir::Trace& recorded) {
+  SizeSample sample;
+  for (const ir::Inst& inst : recorded.insts) {
+    if (inst.op == IrOp::k_unbox_tensor) sample.inputs.push_back(recorded.metas[inst.meta]);
+    if (inst.op != IrOp::k_aten) continue;
+    SizeSample::Call call;
+    call.call = recorded.calls[inst.imm];
+    for (int32_t result : call.call.results) call.results.push_back(result < 0 ? TensorMeta{} : recorded.metas[result]);
+    sample.calls.push_back(std::move(call));
+  }
+  return sample;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// One way through the recording, for tensors of certain sizes: what each number and each tensor's geometry is then.
+
+class GenericTrace::Walk {
+ public:
+  // Without `shapes` the sizes are the recording's own.
+  Walk(const GenericTrace& generic, std::unique_ptr<bridge::Shapes> shapes)
+      : metas(generic.recording_.trace.metas), numbers(generic.recording_.trace.insts.size()), generic_(generic), trace_(generic.recording_.trace),
+        shapes_(std::move(shapes)), settled_(metas.size(), false) {}
+
+  std::vector<TensorMeta> metas;
+  std::vector<std::optional<Number>> numbers;        // by instruction
+  std::map<Ref, std::vector<int64_t>> shape_objects;  // of build_size
+  std::vector<ir::AtenCall> calls;                   // of aten, in order, as far as walked
+
+  // Any instruction but aten. Empty, or why the recording does not hold for these sizes.
+  std::string step(Ref ref) {
+    const ir::Inst& inst = trace_.insts[ref];
+    switch (inst.op) {
+      case IrOp::k_unbox_tensor:
+        settled_[inst.meta] = true;
+        if (shapes_) shapes_->input(static_cast<int32_t>(ref), metas[inst.meta]);
+        return "";
+      case IrOp::k_tensor_size: {
+        const TensorMeta& meta = metas[trace_.insts[trace_.arg(inst, 0)].meta];
+        numbers[ref] = Number::of_int(inst.imm < 0 ? elements(meta) : meta.sizes.at(static_cast<size_t>(inst.imm)));
+        return "";
+      }
+      case IrOp::k_build_size:
+        for (uint32_t k = 0; k < inst.count; k++) {
+          if (!numbers[trace_.arg(inst, k)]) return "a shape that is not computed from sizes";
+          shape_objects[ref].push_back(numbers[trace_.arg(inst, k)]->bits);
+        }
+        shape_objects[ref];
+        return "";
+      case IrOp::k_guard_true:
+      case IrOp::k_guard_false: {
+        const std::optional<Number>& truth = numbers[trace_.arg(inst, 0)];
+        if (truth && (truth->bits != 0) != (inst.op == IrOp::k_guard_true)) return "a decision about sizes is another one";
+        return "";
+      }
+      default: break;
+    }
+    numbers[ref] = ir::constant_number(inst);
+    if (numbers[ref] || inst.count == 0 || inst.count > 2 || (inst.type != ir::Type::kInt && inst.type != ir::Type::kFloat && inst.type != ir::Type::kBool)) return "";
+    Number operands[2];
+    for (uint32_t k = 0; k < inst.count; k++) {
+      const Ref operand = trace_.arg(inst, k);
+      if (!numbers[operand]) return "";
+      operands[k] = *numbers[operand];
+    }
+    numbers[ref] = ir::compute(inst.op, operands, inst.count);
+    return "";
+  }
+
+  // An aten instruction, the `number`th, as `call`.
+  std::string run(size_t number, ir::AtenCall call) {
+    const Ref ref = generic_.calls_[number];
+    const ir::Inst& inst = trace_.insts[ref];
+    const ir::AtenCall& recorded = trace_.calls[inst.imm];
+    calls.push_back(std::move(call));
+    if (!shapes_) return "";
+    const ir::AtenCall& now = calls.back();
+    std::vector<int32_t> operands, storages;
+    bool same = true;
+    for (uint32_t k = 0; k < inst.count; k++) {
+      const Ref operand = trace_.arg(inst, k);
+      operands.push_back(static_cast<int32_t>(operand));
+      const int32_t meta = trace_.insts[operand].meta;
+      if (trace_.insts[operand].type == ir::Type::kTensor) same = same && same_geometry(metas[meta], trace_.metas[meta]) && metas[meta].offset == trace_.metas[meta].offset;
+    }
+    for (size_t a = 0; a < now.args.size(); a++)
+      for (size_t i = 0; i < numbers_of(now.args[a]); i++) same = same && number_of(now.args[a], i) == number_of(recorded.args[a], i);
+    const std::vector<int32_t>& results = generic_.results_[number];
+    if (!same && has_run_time_numbers(now) && ir::is_index(now)) return now.name + ": a view that moves, of a tensor of another size";
+    std::vector<TensorMeta> made;
+    if (!same) {
+      for (int32_t result : recorded.results) storages.push_back(result < 0 ? -1 : metas[result].storage);
+      const std::string why = shapes_->call(now, operands, results, storages, &made);
+      if (!why.empty()) return why;
+    }
+    for (size_t i = 0; i < results.size(); i++) {
+      if (results[i] < 0) continue;
+      TensorMeta& meta = metas[recorded.results[i]];
+      const TensorMeta& result = same ? trace_.metas[recorded.results[i]] : made[i];
+      if (meta.dtype != result.dtype) return now.name + ": a result of another type";
+      if (settled_[recorded.results[i]] && (!same_geometry(meta, result) || meta.offset != result.offset)) return now.name + ": one tensor of two sizes";
+      settled_[recorded.results[i]] = true;
+      meta.sizes = result.sizes;
+      meta.strides = result.strides;
+      meta.offset = result.offset;
+      if (same) shapes_->input(results[i], meta);
+    }
+    return "";
+  }
+
+  std::optional<Number> value(const Source& source) const {
+    if (source.kind == Source::kNumber) return numbers[source.ref];
+    const TensorMeta& meta = metas[trace_.insts[source.ref].meta];
+    switch (source.kind) {
+      case Source::kSize: return Number::of_int(meta.sizes[static_cast<size_t>(source.dim)]);
+      case Source::kStride: return Number::of_int(meta.strides[static_cast<size_t>(source.dim)]);
+      case Source::kElements: return Number::of_int(elements(meta));
+      default: return Number::of_int(meta.offset);
+    }
+  }
+
+  std::optional<Number> value(const Expression& e) const {
+    std::optional<Number> a = value(e.a);
+    if (!a) return std::nullopt;
+    if (a->type == ir::Type::kFloat) return e.is_float ? a : std::nullopt;
+    int64_t v = a->bits;
+    if (e.product) {
+      const std::optional<Number> b = value(e.b);
+      if (!b || __builtin_mul_overflow(v, b->bits, &v)) return std::nullopt;
+    }
+    if (__builtin_mul_overflow(v, e.times, &v) || v % e.by != 0 || __builtin_add_overflow(v / e.by, e.plus, &v)) return std::nullopt;
+    return e.is_float ? Number::of_float(static_cast<double>(v)) : Number::of_int(v);
+  }
+
+ private:
+  const GenericTrace& generic_;
+  const ir::Trace& trace_;
+  std::unique_ptr<bridge::Shapes> shapes_;
+  std::vector<bool> settled_;                        // metas that this walk has come to
+};
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+GenericTrace::GenericTrace(Recording recording, bridge::Bridge* bridge) : recording_(std::move(recording)), bridge_(bridge) {
+  const ir::Trace& trace = recording_.trace;
+  for (Ref ref = 0; ref < trace.insts.size(); ref++) {
+    const ir::Inst& inst = trace.insts[ref];
+    if (inst.op == IrOp::k_unbox_tensor) inputs_.push_back(ref);
+    if (inst.op == IrOp::k_aten) {
+      calls_.push_back(ref);
+      results_.emplace_back(trace.calls[inst.imm].results.size(), -1);
+    }
+    if (inst.op == IrOp::k_result && !calls_.empty() && trace.arg(inst, 0) == calls_.back()) results_.back()[static_cast<size_t>(inst.imm)] = static_cast<int32_t>(ref);
+  }
+}
+
+GenericTrace::~GenericTrace() {
+  for (PyObject* object : recording_.owned) Py_DECREF(object);
+}
+
+bool GenericTrace::is_constant_input(Ref unbox) const {
+  const ir::Trace& trace = recording_.trace;
+  return trace.insts[trace.arg(unbox, 0)].op == IrOp::k_const_obj;
+}
+
+// What an argument of this operation may depend on, nearest first. *of_operands: how many belong to its operands.
+std::vector<GenericTrace::Source> GenericTrace::sources(Ref aten, size_t* of_operands) const {
+  const ir::Trace& trace = recording_.trace;
+  const ir::Inst& inst = trace.insts[aten];
+  std::vector<Source> found;
+  std::vector<Ref> tensors;
+  auto add = [&](Ref tensor, bool layout) {
+    if (tensor == ir::kNoRef || trace.insts[tensor].type != ir::Type::kTensor || std::count(tensors.begin(), tensors.end(), tensor)) return;
+    tensors.push_back(tensor);
+    const int32_t rank = static_cast<int32_t>(trace.metas[trace.insts[tensor].meta].sizes.size());
+    for (int32_t d = 0; d < rank; d++) found.push_back({Source::kSize, tensor, d});
+    found.push_back({Source::kElements, tensor, 0});
+    if (!layout) return;
+    for (int32_t d = 0; d < rank; d++) found.push_back({Source::kStride, tensor, d});
+    found.push_back({Source::kOffset, tensor, 0});
+  };
+  const int32_t group = recording_.sizes.torch_call_of[static_cast<size_t>(inst.imm)];
+  const SizeFacts::TorchCall& call = recording_.sizes.torch_calls[static_cast<size_t>(group)];
+  for (Ref number : call.numbers) found.push_back({Source::kNumber, number, 0});
+  for (uint32_t k = 0; k < inst.count; k++) add(trace.arg(inst, k), true);
+  *of_operands = found.size();
+  for (Ref tensor : call.tensors)
+    if (tensor < aten) add(tensor, false);
+  for (Ref input : inputs_)
+    if (input < aten && !is_constant_input(input)) add(input, false);
+  return found;
+}
+
+// How the arguments of an operation depend on sizes, where they do.
+std::string GenericTrace::fit(Ref aten, const Walk& own, std::vector<std::unique_ptr<Walk>>& walks, const std::vector<SizeSample>& samples, size_t number) {
+  const ir::AtenCall& recorded = recording_.trace.calls[recording_.trace.insts[aten].imm];
+  std::vector<Source> known;
+  size_t of_operands = 0;
+  auto holds = [&](const Expression& e, const std::vector<Number>& wanted) {
+    for (size_t w = 0; w < walks.size(); w++)
+      if (walks[w]->value(e) != wanted[w]) return false;
+    return own.value(e) == wanted.back();
+  };
+  auto find = [&](const std::vector<Number>& wanted, bool is_float, Expression* out) {
+    if (known.empty()) known = sources(aten, &of_operands);
+    Expression e;
+    e.is_float = is_float;
+    for (const Source& source : known) {
+      e.a = source;
+      if (holds(e, wanted)) return *out = e, true;
+    }
+    if (is_float) return false;
+    e.product = true;
+    for (size_t i = 0; i < of_operands; i++)
+      for (size_t k = i + 1; k < of_operands; k++) {
+        e.a = known[i];
+        e.b = known[k];
+        if (holds(e, wanted)) return *out = e, true;
+      }
+    e.product = false;
+    const int64_t target = wanted.back().bits;
+    for (const Source& source : known) {
+      const std::optional<Number> here = own.value(source);
+      if (!here || here->type != ir::Type::kInt || here->bits == 0 || target == 0) continue;
+      Expression scaled = e;
+      scaled.a = source;
+      if (target % here->bits == 0) scaled.times = target / here->bits;
+      else if (here->bits % target == 0) scaled.by = here->bits / target;
+      else continue;
+      if (holds(scaled, wanted)) return *out = scaled, true;
+    }
+    for (const Source& source : known) {
+      const std::optional<Number> here = own.value(source);
+      if (!here || here->type != ir::Type::kInt) continue;
+      e.a = source;
+      e.plus = target - here->bits;
+      if (holds(e, wanted)) return *out = e, true;
+    }
+    return false;
+  };
+  for (size_t a = 0; a < recorded.args.size(); a++) {
+    const AtenArg& arg = recorded.args[a];
+    for (size_t i = 0; i < numbers_of(arg); i++) {
+      std::vector<Number> wanted;
+      for (const SizeSample& sample : samples) wanted.push_back(number_of(sample.calls[number].call.args[a], i));
+      wanted.push_back(number_of(arg, i));
+      if (std::all_of(wanted.begin(), wanted.end(), [&](const Number& v) { return v == wanted.back(); })) continue;
+      Fit fit{static_cast<int32_t>(a), arg.kind == AtenArg::kIntList ? static_cast<int32_t>(i) : -1, {}};
+      if (!find(wanted, is_float_number(arg), &fit.value)) return recorded.name + ": an argument depends on sizes in a way that is not known";
+      fits_[number].push_back(fit);
+    }
+  }
+  return "";
+}
+
+std::string GenericTrace::own_sizes(Recording* out) {
+  const ir::Trace& trace = recording_.trace;
+  Walk walk(*this, nullptr);
+  size_t number = 0;
+  for (Ref ref = 0; ref < trace.insts.size(); ref++) {
+    const bool call = trace.insts[ref].op == IrOp::k_aten;
+    std::string why = call ? walk.run(number++, trace.calls[trace.insts[ref].imm]) : walk.step(ref);
+    if (!why.empty()) return why;
+  }
+  *out = instance(walk);
+  return "";
+}
+
+std::string GenericTrace::learn(const std::vector<SizeSample>& samples) {
+  std::vector<SizeSample> of_this_way = samples;
+  std::string why = "no other recording";
+  while (!of_this_way.empty()) {
+    size_t other = of_this_way.size();
+    why = learn(of_this_way, &other);
+    if (why.empty() || other == of_this_way.size()) break;
+    of_this_way.erase(of_this_way.begin() + static_cast<ptrdiff_t>(other));
+  }
+  return why;
+}
+
+// *other: the sample that is to blame, as it went another way through the program, if one is.
+std::string GenericTrace::learn(const std::vector<SizeSample>& samples, size_t* other) {
+  const ir::Trace& trace = recording_.trace;
+  fits_.assign(calls_.size(), {});
+  seen_.assign(inputs_.size(), {});
+  Walk own(*this, nullptr);
+  std::vector<std::unique_ptr<Walk>> walks;
+  for (const SizeSample& sample : samples) {
+    *other = walks.size();
+    if (sample.inputs.size() != inputs_.size() || sample.calls.size() != calls_.size()) return "the recordings differ";
+    auto walk = std::make_unique<Walk>(*this, bridge_->shapes());
+    for (size_t k = 0; k < inputs_.size(); k++) {
+      const ir::Inst& inst = trace.insts[inputs_[k]];
+      const TensorMeta &there = sample.inputs[k], &here = trace.metas[inst.meta];
+      if (there.dtype != here.dtype || there.sizes.size() != here.sizes.size()) return "the recordings have other inputs";
+      TensorMeta& meta = walk->metas[inst.meta];
+      meta.sizes = there.sizes;
+      meta.strides = there.strides;
+      meta.offset = there.offset;
+    }
+    walks.push_back(std::move(walk));
+  }
+  *other = samples.size();
+  bool change = false;
+  for (size_t k = 0; k < inputs_.size(); k++) {
+    const TensorMeta& here = trace.metas[trace.insts[inputs_[k]].meta];
+    for (size_t d = 0; d < here.sizes.size(); d++) {
+      std::vector<int64_t> sizes;
+      for (const SizeSample& sample : samples) sizes.push_back(sample.inputs[k].sizes[d]);
+      sizes.push_back(here.sizes[d]);
+      for (int64_t size : sizes) change = change || size != here.sizes[d];
+      seen_[k].push_back(std::move(sizes));
+    }
+  }
+  if (!change) return "no size differs between the recordings";
+  size_t number = 0;
+  for (Ref ref = 0; ref < trace.insts.size(); ref++) {
+    if (trace.insts[ref].op != IrOp::k_aten) {
+      std::string why = own.step(ref);
+      if (!why.empty()) return why;
+      for (size_t w = 0; w < walks.size(); w++) {
+        *other = w;
+        why = walks[w]->step(ref);
+        if (!why.empty()) return why;
+      }
+      *other = samples.size();
+      continue;
+    }
+    const ir::AtenCall& recorded = trace.calls[trace.insts[ref].imm];
+    for (size_t w = 0; w < samples.size(); w++) {
+      const ir::AtenCall& there = samples[w].calls[number].call;
+      bool alike = there.name == recorded.name && there.overload == recorded.overload && there.args.size() == recorded.args.size() && there.results.size() == recorded.results.size();
+      for (size_t a = 0; alike && a < there.args.size(); a++)
+        alike = there.args[a].kind == recorded.args[a].kind && numbers_of(there.args[a]) == numbers_of(recorded.args[a]);
+      if (alike) continue;
+      *other = w;
+      return recorded.name + ": the recordings differ";
+    }
+    std::string why = fit(ref, own, walks, samples, number);
+    if (why.empty()) why = own.run(number, recorded);
+    for (size_t w = 0; w < walks.size() && why.empty(); w++) {
+      const SizeSample::Call& there = samples[w].calls[number];
+      ir::AtenCall call = recorded;
+      for (size_t a = 0; a < call.args.size(); a++)
+        for (size_t i = 0; i < numbers_of(call.args[a]); i++) set_number(&call.args[a], i, number_of(there.call.args[a], i));
+      why = walks[w]->run(number, std::move(call));
+      for (size_t i = 0; i < there.results.size() && why.empty(); i++)
+        if (recorded.results[i] >= 0 && !same_geometry(walks[w]->metas[recorded.results[i]], there.results[i])) why = recorded.name + ": torch's meta function says otherwise";
+    }
+    if (!why.empty()) return why;
+    number++;
+  }
+  return "";
+}
+
+std::string GenericTrace::specialise(const RefusedInput& refused, Recording* out) {
+  const ir::Trace& trace = recording_.trace;
+  if (refused.input >= inputs_.size()) return "another input";
+  Walk walk(*this, bridge_->shapes());
+  std::map<std::vector<int64_t>, int64_t> now;  // sizes seen of a dimension -> its size now
+  const TensorMeta& recorded = trace.metas[trace.insts[inputs_[refused.input]].meta];
+  if (recorded.sizes.size() != refused.sizes.size()) return "another number of dimensions";
+  for (size_t d = 0; d < recorded.sizes.size(); d++) {
+    const std::vector<int64_t>& seen = seen_[refused.input][d];
+    const bool changes = std::any_of(seen.begin(), seen.end(), [&](int64_t size) { return size != seen.back(); });
+    if (!changes && refused.sizes[d] != recorded.sizes[d]) return "a size that has not changed before";
+    if (!changes) continue;
+    if (refused.sizes[d] != recorded.sizes[d] && (refused.sizes[d] <= 1 || recorded.sizes[d] <= 1)) return "size 0 or 1";
+    if (!now.emplace(seen, refused.sizes[d]).second && now[seen] != refused.sizes[d]) return "sizes that were equal are not";
+  }
+  for (size_t k = 0; k < inputs_.size(); k++) {
+    const ir::Inst& inst = trace.insts[inputs_[k]];
+    TensorMeta& meta = walk.metas[inst.meta];
+    if (k == refused.input) {
+      meta.sizes = refused.sizes;
+      meta.strides = refused.strides;
+      continue;
+    }
+    std::vector<int64_t> sizes = trace.metas[inst.meta].sizes;
+    for (size_t d = 0; d < sizes.size(); d++) {
+      auto size = now.find(seen_[k][d]);
+      if (size != now.end()) sizes[d] = size->second;
+    }
+    if (sizes == trace.metas[inst.meta].sizes) continue;
+    std::vector<int64_t> strides;
+    if (!dense_strides(trace.metas[inst.meta], sizes, &strides)) return "an input that is not dense changes too";
+    meta.sizes = std::move(sizes);
+    meta.strides = std::move(strides);
+  }
+  size_t number = 0;
+  for (Ref ref = 0; ref < trace.insts.size(); ref++) {
+    std::string why;
+    if (trace.insts[ref].op == IrOp::k_aten) {
+      ir::AtenCall call = trace.calls[trace.insts[ref].imm];
+      for (const Fit& fit : fits_[number]) {
+        const std::optional<Number> value = walk.value(fit.value);
+        if (!value) return call.name + ": no argument for these sizes";
+        set_number(&call.args[static_cast<size_t>(fit.argument)], static_cast<size_t>(std::max(fit.element, 0)), *value);
+      }
+      why = walk.run(number++, std::move(call));
+    } else {
+      why = walk.step(ref);
+    }
+    if (!why.empty()) return why;
+  }
+  for (const SizeFacts::Fold& fold : recording_.sizes.folds) {
+    if (fold.tensor >= trace.insts.size()) continue;  // in what was cut off
+    const int32_t index = trace.insts[fold.tensor].meta;
+    const TensorMeta &before = trace.metas[index], &after = walk.metas[index];
+    if (fold.kind == SizeFacts::Fold::kContiguous ? is_contiguous(before) != is_contiguous(after) : !same_geometry(before, after)) return "something was decided by a tensor's geometry";
+  }
+  *out = instance(walk);
+  return "";
+}
+
+// The recording with what the walk has found in the place of numbers and shapes.
+Recording GenericTrace::instance(Walk& walk) const {
+  static PyObject* size_type = []() -> PyObject* {
+    PyObject* torch = PyImport_ImportModule("torch");
+    PyObject* type = torch ? PyObject_GetAttrString(torch, "Size") : nullptr;
+    Py_XDECREF(torch);
+    return type;
+  }();
+  Recording made;
+  made.sites = recording_.sites;
+  made.cut = recording_.cut;
+  made.tensor_ops = recording_.tensor_ops;
+  made.ms = recording_.ms;
+  made.trace = recording_.trace;
+  for (PyObject* object : recording_.owned) made.owned.push_back(Py_NewRef(object));
+  made.trace.metas = std::move(walk.metas);
+  for (size_t k = 0; k < calls_.size(); k++) made.trace.calls[static_cast<size_t>(made.trace.insts[calls_[k]].imm)] = std::move(walk.calls[k]);
+  for (Ref ref = 0; ref < made.trace.insts.size(); ref++) {
+    ir::Inst& inst = made.trace.insts[ref];
+    if (inst.op == IrOp::k_tensor_size) {
+      inst.op = IrOp::k_const_int;
+      inst.imm = walk.numbers[ref]->bits;
+      inst.count = 0;
+    } else if (inst.op == IrOp::k_build_size) {
+      const std::vector<int64_t>& sizes = walk.shape_objects[ref];
+      PyObject* items = PyTuple_New(static_cast<Py_ssize_t>(sizes.size()));
+      for (size_t d = 0; d < sizes.size(); d++) PyTuple_SET_ITEM(items, static_cast<Py_ssize_t>(d), PyLong_FromLongLong(sizes[d]));
+      PyObject* shape = PyObject_CallOneArg(size_type, items);
+      Py_DECREF(items);
+      inst.op = IrOp::k_const_obj;
+      inst.imm = static_cast<int64_t>(made.trace.objects.size());
+      inst.count = 0;
+      inst.sunk = false;
+      made.trace.objects.push_back({shape, "torch.Size"});
+      made.owned.push_back(shape);
+    }
+  }
+  return made;
+}
+
+}  // namespace dynvm::tracer

@@ -1,0 +1,107 @@
+// Traces for tensors of changing sizes: one recording, compiled for each combination of sizes that comes.
+//
+// The first recording of a loop takes all sizes for constants. When a tensor comes in another size, the loop is recorded again with sizes as
+// numbers (size_numbers.cpp), so that everything Python computes or decides from them stands in the trace. That recording is a GenericTrace:
+// with the recordings of other sizes as samples it learns which arguments of ATen operations depend on sizes, and how; then it can be
+// *specialised* for sizes that nobody has recorded, in the time that compiling takes. What a specialised trace computes is what recording
+// would have given: guards on numbers of sizes must hold, and torch itself says what each operation gives (bridge::Shapes).
+//
+// How an argument depends on sizes. Where it differs between the recordings it must be, in all of them, one of these, simplest first: a number
+// that the torch call was given, a size, stride or number of elements of the operation's operands, of the call's tensors, of the loop's inputs;
+// a product of two of an operand's; one of these times, by or plus a constant. Whatever is the same in all recordings is a constant; so only
+// sizes that have differed between recordings may change. Sizes 0 and 1 are cases of their own, for torch too.
+//
+// Inputs: recordings, the geometry of the tensor that an entry guard refused. Outputs: recordings with constant sizes.
+// Invariant: a wrong guess about an input's size costs an entry: its guard refuses the tensor.
+// Tests: tests/traces/cases/sizes_*.py.
+#pragma once
+
+#include <compare>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/numbers.h"
+#include "runtime/bridge/bridge.h"
+#include "tracer/recorder.h"
+
+namespace dynvm::tracer {
+
+// The part of a recording that tells how numbers depend on sizes.
+struct SizeSample {
+  struct Call {
+    ir::AtenCall call;
+    std::vector<ir::TensorMeta> results;
+  };
+  std::vector<ir::TensorMeta> inputs;  // of unbox_tensor, in order
+  std::vector<Call> calls;             // of aten, in order
+};
+SizeSample sample_of(const ir::Trace& recorded);
+
+// A tensor that came with another geometry than a trace's input has.
+struct RefusedInput {
+  size_t input = 0;  // the how many'th unbox_tensor of the recording
+  std::vector<int64_t> sizes, strides;
+  friend auto operator<=>(const RefusedInput&, const RefusedInput&) = default;
+};
+
+class GenericTrace {
+ public:
+  GenericTrace(Recording recording, bridge::Bridge* bridge);
+  ~GenericTrace();
+  GenericTrace(const GenericTrace&) = delete;
+  GenericTrace& operator=(const GenericTrace&) = delete;
+
+  // The recording with the sizes that it was made with. Empty, or what is not known even of those.
+  std::string own_sizes(Recording* out);
+  // From those of the samples that went the same way. Empty, or why sizes cannot change.
+  std::string learn(const std::vector<SizeSample>& samples);
+  // After learn: for the sizes of this input, and those that change with it. Empty, or why not.
+  std::string specialise(const RefusedInput& refused, Recording* out);
+  SizeSample sample() const { return sample_of(recording_.trace); }
+
+ private:
+  struct Source {
+    enum Kind : uint8_t { kNumber, kSize, kStride, kElements, kOffset } kind;
+    ir::Ref ref;    // the number, or the tensor
+    int32_t dim;
+  };
+  // a [* b] * times / by + plus, without a remainder
+  struct Expression {
+    Source a, b;
+    bool product = false, is_float = false;
+    int64_t times = 1, by = 1, plus = 0;
+  };
+  struct Fit {
+    int32_t argument, element;  // element: of a list, else -1
+    Expression value;
+  };
+  class Walk;
+
+  std::string learn(const std::vector<SizeSample>& samples, size_t* other);
+  std::vector<Source> sources(ir::Ref aten, size_t* of_operands) const;
+  std::string fit(ir::Ref aten, const Walk& own, std::vector<std::unique_ptr<Walk>>& walks, const std::vector<SizeSample>& samples, size_t number);
+  Recording instance(Walk& walk) const;
+  bool is_constant_input(ir::Ref unbox) const;
+
+  Recording recording_;
+  bridge::Bridge* bridge_;
+  std::vector<ir::Ref> inputs_, calls_;                // unbox_tensor and aten instructions
+  std::vector<std::vector<int32_t>> results_;          // of each of calls_: its result instructions, -1
+  std::vector<std::vector<Fit>> fits_;                 // of each of calls_
+  std::vector<std::vector<std::vector<int64_t>>> seen_;  // of each input and dimension: the size in each sample, then here
+};
+
+// What is known of sizes where traces begin: at a loop's header or a side traces' place.
+struct SizeFamily {
+  bool as_numbers = false;                // the next recording takes sizes for numbers
+  std::vector<SizeSample> samples;        // of recordings
+  std::vector<std::unique_ptr<GenericTrace>> generics;  // one for each way that sizes decide between
+  std::optional<RefusedInput> refused;    // what the last trace refused that did so for a tensor's sizes
+  std::set<RefusedInput> answered;        // refusals that have been answered with a trace, or could not be
+  int failures = 0;                       // times that sizes as numbers led nowhere
+};
+
+}  // namespace dynvm::tracer
