@@ -80,7 +80,7 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   DYNVM_LOG(kCompile, "trace {}: {:.1f} ms for {} instructions, {} bytes of machine code, kernels{}", trace->id, ms, final.insts.size(),
             trace->compiled->code_size(), kernels.empty() ? " none" : kernels);
   trace->entry = &entry;
-  DYNVM_LOG(kTrace, "trace {} {}: {} instructions, {} tensor operations, {} kernels; recorded in {:.1f} ms, compiled in {:.1f} ms", trace->id, name,
+  DYNVM_LOG(kTrace, "trace {} {}: {} instructions, {} tensor operations, {} kernels; made in {:.1f} ms, compiled in {:.1f} ms", trace->id, name,
             final.insts.size(), recording.tensor_ops, final.kernels.size(), recording.ms, ms);
   return trace;
 }

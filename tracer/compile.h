@@ -24,6 +24,7 @@ struct LoopTrace {
   std::vector<int32_t> ops_before;     // by instruction: eager operations done before it in an iteration
   std::vector<int32_t> inputs;         // metas of the recording's unbox_tensor instructions, in order
   RefusedInput answers;                // made_for_sizes: what it was made for
+  bool of_generic = false;             // recorded with sizes as numbers, or made from such a recording
   bool made_for_sizes = false;         // not recorded: made by a GenericTrace
   bool cut = false;                    // ends before an instruction that a trace cannot hold
   int lessons = 0;

@@ -373,9 +373,14 @@ V Recorder::length_of(V v) {
     return result;
   };
   if (at(v).kind == Value::kTuple || at(v).kind == Value::kList || at(v).kind == Value::kDict) return number(PyObject_Length(o));
-  if (is_tensor(o) && sizes_change(v)) return PyObject_Length(o) >= 0 ? size_number(v, 0) : kNoValue;
-  if (done_) return kNoValue;
-  if (is_tensor(o)) return number(PyObject_Length(o));  // sizes are guarded where the tensor enters the trace
+  if (is_tensor(o)) {
+    as_tensor(v);  // its sizes are guarded where it enters the trace
+    if (done_ || PyObject_Length(o) < 0) {
+      PyErr_Clear();
+      return kNoValue;
+    }
+    return sizes_change(v) ? size_number(v, 0) : number(PyObject_Length(o));
+  }
   if (is_plain_tuple(o) || PyUnicode_CheckExact(o) || PyBytes_CheckExact(o)) {
     if (promote(v)) return number(PyObject_Length(o));
   }

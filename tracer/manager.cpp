@@ -55,6 +55,7 @@ struct LoopState {
   std::map<Place, SidePoint> sides;
   int num_sides = 0;
   SizeFamily sizes;                      // of its roots
+  bool left_by_sizes = false;            // the last exit was through a guard on a tensor's sizes
   _PyInterpreterFrame* frame = nullptr;  // of the last arrival, to count iterations of one run of the loop
   int consecutive = 0;
   int waits = 0;                         // arrivals still to let pass after an abort
@@ -279,6 +280,7 @@ bool finish_recording() {
   if (!prepare_sizes(family, &recording, &error)) return failed(Abort::k_compile_failed, error);
   std::shared_ptr<LoopTrace> trace = compile(std::move(recording), torch_bridge, loop.code, loop.unit, side ? "side" : "loop", &reason, &error);
   if (trace == nullptr) return failed(reason, error);
+  trace->of_generic = sizes;
   if (side != nullptr) {
     side->failures = 0;
     side->traces.push_back(std::move(trace));
@@ -444,7 +446,7 @@ HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
 // Traces can neither be entered nor recorded at this place for now; or is one to be recorded?
 HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint& side, bool main_path) {
   side.arrivals++;
-  int hot = main_path ? 1 : options().hot > 0 ? std::min(threshold(), heuristics().hot_exit) : heuristics().hot_exit;
+  int hot = main_path ? 1 : side.by_sizes ? std::min(threshold(), heuristics().hot_size_exit) : options().hot > 0 ? std::min(threshold(), heuristics().hot_exit) : heuristics().hot_exit;
   if (side.arrivals < hot || side.failures > 4 || loop.num_sides >= heuristics().max_side) return HookResult::kContinue;
   if (recorded(side.traces) >= heuristics().max_variants) return HookResult::kContinue;
   if (side.waits > 0) {
@@ -454,18 +456,24 @@ HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFr
   return start_recorder(view, loop, root, &side) ? HookResult::kReload : HookResult::kContinue;
 }
 
-// A tensor had other sizes than a trace wants: another may be made for them, or the next recording takes sizes for numbers.
-void note_refusal(SizeFamily& family, const LoopTrace& trace, ir::Ref inst_ref) {
+bool refused_for_sizes(const LoopTrace& trace, ir::Ref inst_ref, RefusedInput* refused) {
   const ir::Trace& ir = trace.compiled->ir();
-  if (inst_ref >= ir.insts.size() || ir.insts[inst_ref].op != ir::Op::k_unbox_tensor) return;
-  if (ir.insts[ir.arg(inst_ref, 0)].op == ir::Op::k_const_obj) return;
+  if (inst_ref >= ir.insts.size() || ir.insts[inst_ref].op != ir::Op::k_unbox_tensor) return false;
+  if (ir.insts[ir.arg(inst_ref, 0)].op == ir::Op::k_const_obj) return false;
+  return torch_bridge->refused_geometry(&refused->sizes, &refused->strides);
+}
+
+// A tensor had other sizes than a trace wants: another may be made for them, or the next recording takes sizes for numbers.
+bool note_refusal(SizeFamily& family, const LoopTrace& trace, ir::Ref inst_ref) {
+  const ir::Trace& ir = trace.compiled->ir();
   RefusedInput refused;
-  if (!torch_bridge->refused_geometry(&refused.sizes, &refused.strides)) return;
+  if (!refused_for_sizes(trace, inst_ref, &refused)) return false;
   auto input = std::find(trace.inputs.begin(), trace.inputs.end(), ir.insts[inst_ref].meta);
-  if (input == trace.inputs.end()) return;
+  if (input == trace.inputs.end()) return false;
   refused.input = static_cast<size_t>(input - trace.inputs.begin());
   family.refused = std::move(refused);
   if (family.failures < kMaxSizeFailures) family.as_numbers = true;
+  return true;
 }
 
 // Makes a trace for sizes that these traces refused, where a generic one allows it; it is the first of them then.
@@ -473,9 +481,11 @@ bool specialise(LoopState& loop, SizeFamily& family, std::vector<std::shared_ptr
   if (family.generics.empty() || !family.refused || !family.answered.insert(*family.refused).second) return false;
   Recording recording;
   std::string why = "none";
+  const Clock::time_point start = Clock::now();
   own_work = true;  // some of torch's meta functions are in Python
   for (size_t i = family.generics.size(); i-- > 0 && !why.empty();) why = family.generics[i]->specialise(*family.refused, &recording);
   own_work = false;
+  recording.ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   Abort reason = Abort::kNone;
   std::shared_ptr<LoopTrace> trace;
   codegen::set_num_threads(torch_bridge->num_threads());
@@ -485,7 +495,7 @@ bool specialise(LoopState& loop, SizeFamily& family, std::vector<std::shared_ptr
     DYNVM_LOG(kTrace, "other sizes: {}", why);
     return false;
   }
-  trace->made_for_sizes = true;
+  trace->made_for_sizes = trace->of_generic = true;
   trace->entry->interpreted_ms = loop.fastest_ms;
   trace->answers = *family.refused;
   report().sizes.made++;
@@ -501,19 +511,25 @@ bool specialise(LoopState& loop, SizeFamily& family, std::vector<std::shared_ptr
 
 enum class Entry { kNone, kMoved, kCut, kRaised };
 
-// Runs the first of these traces that can be entered here, or else one made for the sizes that they refused. kMoved: the state is another now (also the header's again, after iterations).
+// Runs the first of these traces that can be entered here, or else one made for the sizes that they refused. kMoved: the state is another now
+// (also the header's again, after iterations).
 Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, std::vector<std::shared_ptr<LoopTrace>>& traces, SidePoint* side) {
   SizeFamily& family = side ? side->sizes : loop.sizes;
   family.refused.reset();
   for (size_t i = 0; i < traces.size(); i++) {
     std::shared_ptr<LoopTrace> trace = traces[i];
+    if (family.refused && trace->made_for_sizes && trace->answers.input == family.refused->input && trace->answers != *family.refused) continue;
     LeaveResult left = run_and_leave(view, root, *trace);
     // The trace that was used last is tried first.
     if (i > 0 && left.kind != LeaveResult::kNotEntered) std::rotate(traces.begin(), traces.begin() + static_cast<ptrdiff_t>(i), traces.begin() + static_cast<ptrdiff_t>(i) + 1);
     auto drop_it = [&]() {
+      if (trace->of_generic) {  // what is wrong in one is wrong in all that are made from the same recording
+        family.generics.clear();
+        family.answered.clear();
+        traces.erase(std::remove_if(traces.begin(), traces.end(), [](const auto& other) { return other->made_for_sizes; }), traces.end());
+      }
       drop(traces, trace);
-      if (trace->made_for_sizes) family.answered.erase(trace->answers);
-      else if (side != nullptr) loop.num_sides--;
+      if (side != nullptr && !trace->made_for_sizes) loop.num_sides--;
     };
     auto record_soon = [&]() {
       if (side != nullptr) side->arrivals = std::max(side->arrivals, heuristics().hot_exit);
@@ -521,7 +537,11 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, st
     };
     switch (left.kind) {
       case LeaveResult::kNotEntered:  // an entry guard failed; nothing has happened
-        note_refusal(family, *trace, left.inst);
+        if (note_refusal(family, *trace, left.inst)) {  // the trace that was made for these sizes is next, if there is one
+          const auto next = traces.begin() + static_cast<ptrdiff_t>(i) + 1;
+          const auto made = std::find_if(next, traces.end(), [&](const auto& other) { return other->made_for_sizes && other->answers == *family.refused; });
+          if (made != traces.end()) std::rotate(next, made, made + 1);
+        }
         if (learn(loop, *trace, left.inst)) trace->lessons++;
         if (trace->lessons > 0 && ++trace->entry_failures >= 2) {
           DYNVM_LOG(kTrace, "trace {} dropped: an assumption changed", trace->id);
@@ -536,6 +556,10 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, st
         return vm::handle_pending(view.tstate) < 0 ? Entry::kRaised : Entry::kMoved;
       case LeaveResult::kLeft:
         if (left.at_end) return trace->cut ? Entry::kCut : Entry::kMoved;
+        {
+          RefusedInput refused;
+          loop.left_by_sizes = refused_for_sizes(*trace, left.inst, &refused);
+        }
         if (learn(loop, *trace, left.inst)) {
           drop_it();
           record_soon();
@@ -574,6 +598,7 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
       std::vector<LiveFrame> frames = live_frames(view, root);
       if (!can_begin(frames)) return HookResult::kReload;
       side = &loop.sides[place_of(frames)];
+      if (std::exchange(loop.left_by_sizes, false)) side->by_sizes = true;
       entry = enter(view, loop, root, side->traces, side);
       if (entry == Entry::kNone) {
         consider_side(view, loop, root, *side, main_path);

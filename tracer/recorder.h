@@ -361,7 +361,8 @@ class Recorder {
   static bool takes_any_int(const ir::AtenCall& call, size_t argument);
   ir::Ref tensor_of_id(int32_t id);
   int32_t meta_of(int32_t id);
-  void collect(V v, std::vector<V>* tensors, std::vector<V>* numbers);
+  void collect(V v, std::vector<V>* tensors, std::vector<V>* numbers, bool frozen = false);
+  void freeze(V v);
   V tensor_result(PyObject* result, const std::vector<V>& inputs, const std::vector<bridge::OpRecord>& records, bool* ok);
   V tensor_value(PyObject* object, int32_t id);
   void refresh(V v);
@@ -435,6 +436,7 @@ class Recorder {
   bool effect_done_ = false;
   bool done_ = false;
   std::set<int32_t> moving_storages_;                    // storages that a view with a changing offset looks at, and its own
+  std::set<int32_t> moved_storages_;                     // its own
   std::set<ir::Ref> requires_graph_;                     // tensor values that autograd tracks
   struct GraphNumber { int uses = 0; bool derived = false; };
   std::map<V, GraphNumber> graph_numbers_;               // changing numbers that a backward() may use

@@ -39,6 +39,7 @@ using Place = std::vector<Position>;
 
 struct SidePoint {
   SizeFamily sizes;
+  bool by_sizes = false;                           // traces come here as a tensor has other sizes
   std::vector<std::shared_ptr<LoopTrace>> traces;  // variants
   int arrivals = 0;                                // that no trace could be entered at
   int waits = 0;

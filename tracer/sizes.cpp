@@ -35,18 +35,29 @@ bool is_contiguous(const TensorMeta& meta) {
 
 bool same_geometry(const TensorMeta& a, const TensorMeta& b) { return a.sizes == b.sizes && a.strides == b.strides; }
 
-// Dense strides for `sizes`, dimensions in the order of the strides that `like` has. False where that one is not dense.
-bool dense_strides(const TensorMeta& like, const std::vector<int64_t>& sizes, std::vector<int64_t>* strides) {
-  std::vector<size_t> order(sizes.size());
-  for (size_t d = 0; d < order.size(); d++) order[d] = d;
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return like.strides[a] > like.strides[b]; });
-  strides->assign(sizes.size(), 0);
-  int64_t expected = 1, now = 1;
-  for (size_t k = order.size(); k-- > 0;) {
-    if (like.strides[order[k]] != expected) return false;
-    expected *= like.sizes[order[k]];
-    (*strides)[order[k]] = now;
-    now *= sizes[order[k]];
+// The strides of an input of these sizes, after the geometries that it had: each stride is constant, or a constant times the product of some of
+// the other dimensions' sizes. False: of neither form.
+bool strides_for(const std::vector<TensorMeta>& seen, const std::vector<int64_t>& sizes, std::vector<int64_t>* strides) {
+  const size_t rank = sizes.size();
+  if (rank > 8) return false;
+  auto product = [&](const std::vector<int64_t>& of, size_t subset) {
+    int64_t n = 1;
+    for (size_t d = 0; d < rank; d++)
+      if (subset >> d & 1) n *= of[d];
+    return n;
+  };
+  strides->assign(rank, 0);
+  for (size_t d = 0; d < rank; d++) {
+    bool found = false;
+    for (size_t subset = 0; subset < size_t{1} << rank && !found; subset++) {
+      if (subset >> d & 1) continue;
+      const int64_t unit = product(seen[0].sizes, subset);
+      if (unit == 0 || seen[0].strides[d] % unit != 0) continue;
+      const int64_t times = seen[0].strides[d] / unit;
+      found = std::all_of(seen.begin(), seen.end(), [&](const TensorMeta& meta) { return meta.strides[d] == times * product(meta.sizes, subset); });
+      if (found) (*strides)[d] = times * product(sizes, subset);
+    }
+    if (!found) return false;
   }
   return true;
 }
@@ -157,29 +168,32 @@ class GenericTrace::Walk {
     calls.push_back(std::move(call));
     if (!shapes_) return "";
     const ir::AtenCall& now = calls.back();
-    std::vector<int32_t> operands, storages;
+    std::vector<int32_t> operands;
     bool same = true;
     for (uint32_t k = 0; k < inst.count; k++) {
       const Ref operand = trace_.arg(inst, k);
       operands.push_back(static_cast<int32_t>(operand));
       const int32_t meta = trace_.insts[operand].meta;
-      if (trace_.insts[operand].type == ir::Type::kTensor) same = same && same_geometry(metas[meta], trace_.metas[meta]) && metas[meta].offset == trace_.metas[meta].offset;
+      if (trace_.insts[operand].type != ir::Type::kTensor) continue;
+      const TensorMeta &geometry = metas[meta], &before = trace_.metas[meta];
+      same = same && same_geometry(geometry, before) && geometry.offset == before.offset;
+      for (size_t d = 0; d < geometry.sizes.size(); d++)
+        if (geometry.sizes[d] != before.sizes[d] && (geometry.sizes[d] <= 1 || before.sizes[d] <= 1)) return now.name + ": a size becomes or was 0 or 1";
     }
     for (size_t a = 0; a < now.args.size(); a++)
       for (size_t i = 0; i < numbers_of(now.args[a]); i++) same = same && number_of(now.args[a], i) == number_of(recorded.args[a], i);
     const std::vector<int32_t>& results = generic_.results_[number];
     if (!same && has_run_time_numbers(now) && ir::is_index(now)) return now.name + ": a view that moves, of a tensor of another size";
-    std::vector<TensorMeta> made;
+    std::vector<TensorMeta> made, before;
     if (!same) {
-      for (int32_t result : recorded.results) storages.push_back(result < 0 ? -1 : metas[result].storage);
-      const std::string why = shapes_->call(now, operands, results, storages, &made);
+      for (int32_t result : recorded.results) before.push_back(result < 0 ? TensorMeta{} : trace_.metas[result]);
+      const std::string why = shapes_->call(now, operands, results, before, &made);
       if (!why.empty()) return why;
     }
     for (size_t i = 0; i < results.size(); i++) {
       if (results[i] < 0) continue;
       TensorMeta& meta = metas[recorded.results[i]];
       const TensorMeta& result = same ? trace_.metas[recorded.results[i]] : made[i];
-      if (meta.dtype != result.dtype) return now.name + ": a result of another type";
       if (settled_[recorded.results[i]] && (!same_geometry(meta, result) || meta.offset != result.offset)) return now.name + ": one tensor of two sizes";
       settled_[recorded.results[i]] = true;
       meta.sizes = result.sizes;
@@ -234,6 +248,10 @@ GenericTrace::GenericTrace(Recording recording, bridge::Bridge* bridge) : record
     }
     if (inst.op == IrOp::k_result && !calls_.empty() && trace.arg(inst, 0) == calls_.back()) results_.back()[static_cast<size_t>(inst.imm)] = static_cast<int32_t>(ref);
   }
+  used_.assign(trace.metas.size(), false);
+  for (Ref ref = 0; ref < trace.insts.size(); ref++)
+    for (uint32_t k = 0; k < trace.insts[ref].count; k++)
+      if (const int32_t meta = trace.insts[trace.arg(ref, k)].meta; meta >= 0) used_[meta] = true;
 }
 
 GenericTrace::~GenericTrace() {
@@ -284,7 +302,6 @@ std::string GenericTrace::fit(Ref aten, const Walk& own, std::vector<std::unique
     return own.value(e) == wanted.back();
   };
   auto find = [&](const std::vector<Number>& wanted, bool is_float, Expression* out) {
-    if (known.empty()) known = sources(aten, &of_operands);
     Expression e;
     e.is_float = is_float;
     for (const Source& source : known) {
@@ -320,13 +337,26 @@ std::string GenericTrace::fit(Ref aten, const Walk& own, std::vector<std::unique
     }
     return false;
   };
+  auto steady = [&](const Source& source) {
+    const std::optional<Number> here = own.value(source);
+    const bool same = here && std::all_of(walks.begin(), walks.end(), [&](const auto& walk) { return walk->value(source) == here; });
+    if (same) steady_[number].push_back({source, *here});
+  };
+  known = sources(aten, &of_operands);
+  for (const Source& source : known)
+    if (source.kind == Source::kNumber) steady(source);
   for (size_t a = 0; a < recorded.args.size(); a++) {
     const AtenArg& arg = recorded.args[a];
     for (size_t i = 0; i < numbers_of(arg); i++) {
       std::vector<Number> wanted;
       for (const SizeSample& sample : samples) wanted.push_back(number_of(sample.calls[number].call.args[a], i));
       wanted.push_back(number_of(arg, i));
-      if (std::all_of(wanted.begin(), wanted.end(), [&](const Number& v) { return v == wanted.back(); })) continue;
+      if (std::all_of(wanted.begin(), wanted.end(), [&](const Number& v) { return v == wanted.back(); })) {
+        if (is_float_number(arg) || wanted.back().bits <= 1) continue;  // sizes 0 and 1 do not become others, see run()
+        for (const Source& source : known)
+          if (source.kind != Source::kNumber && own.value(source) == wanted.back()) steady(source);
+        continue;
+      }
       Fit fit{static_cast<int32_t>(a), arg.kind == AtenArg::kIntList ? static_cast<int32_t>(i) : -1, {}};
       if (!find(wanted, is_float_number(arg), &fit.value)) return recorded.name + ": an argument depends on sizes in a way that is not known";
       fits_[number].push_back(fit);
@@ -364,7 +394,9 @@ std::string GenericTrace::learn(const std::vector<SizeSample>& samples) {
 std::string GenericTrace::learn(const std::vector<SizeSample>& samples, size_t* other) {
   const ir::Trace& trace = recording_.trace;
   fits_.assign(calls_.size(), {});
+  steady_.assign(calls_.size(), {});
   seen_.assign(inputs_.size(), {});
+  geometries_.assign(inputs_.size(), {});
   Walk own(*this, nullptr);
   std::vector<std::unique_ptr<Walk>> walks;
   for (const SizeSample& sample : samples) {
@@ -386,6 +418,8 @@ std::string GenericTrace::learn(const std::vector<SizeSample>& samples, size_t* 
   bool change = false;
   for (size_t k = 0; k < inputs_.size(); k++) {
     const TensorMeta& here = trace.metas[trace.insts[inputs_[k]].meta];
+    for (const SizeSample& sample : samples) geometries_[k].push_back(sample.inputs[k]);
+    geometries_[k].push_back(here);
     for (size_t d = 0; d < here.sizes.size(); d++) {
       std::vector<int64_t> sizes;
       for (const SizeSample& sample : samples) sizes.push_back(sample.inputs[k].sizes[d]);
@@ -427,7 +461,7 @@ std::string GenericTrace::learn(const std::vector<SizeSample>& samples, size_t* 
         for (size_t i = 0; i < numbers_of(call.args[a]); i++) set_number(&call.args[a], i, number_of(there.call.args[a], i));
       why = walks[w]->run(number, std::move(call));
       for (size_t i = 0; i < there.results.size() && why.empty(); i++)
-        if (recorded.results[i] >= 0 && !same_geometry(walks[w]->metas[recorded.results[i]], there.results[i])) why = recorded.name + ": torch's meta function says otherwise";
+        if (recorded.results[i] >= 0 && used_[recorded.results[i]] && !same_geometry(walks[w]->metas[recorded.results[i]], there.results[i])) why = recorded.name + ": torch's meta function says otherwise";
     }
     if (!why.empty()) return why;
     number++;
@@ -465,7 +499,7 @@ std::string GenericTrace::specialise(const RefusedInput& refused, Recording* out
     }
     if (sizes == trace.metas[inst.meta].sizes) continue;
     std::vector<int64_t> strides;
-    if (!dense_strides(trace.metas[inst.meta], sizes, &strides)) return "an input that is not dense changes too";
+    if (!strides_for(geometries_[k], sizes, &strides)) return "strides of another input change in a way that is not known";
     meta.sizes = std::move(sizes);
     meta.strides = std::move(strides);
   }
@@ -474,6 +508,8 @@ std::string GenericTrace::specialise(const RefusedInput& refused, Recording* out
     std::string why;
     if (trace.insts[ref].op == IrOp::k_aten) {
       ir::AtenCall call = trace.calls[trace.insts[ref].imm];
+      for (const Steady& steady : steady_[number])
+        if (walk.value(steady.source) != steady.value) return call.name + ": an argument may come from a number that has not changed before";
       for (const Fit& fit : fits_[number]) {
         const std::optional<Number> value = walk.value(fit.value);
         if (!value) return call.name + ": no argument for these sizes";

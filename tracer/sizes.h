@@ -9,7 +9,8 @@
 // How an argument depends on sizes. Where it differs between the recordings it must be, in all of them, one of these, simplest first: a number
 // that the torch call was given, a size, stride or number of elements of the operation's operands, of the call's tensors, of the loop's inputs;
 // a product of two of an operand's; one of these times, by or plus a constant. Whatever is the same in all recordings is a constant; so only
-// sizes that have differed between recordings may change. Sizes 0 and 1 are cases of their own, for torch too.
+// sizes that have differed between recordings may change, and a number that was the same in all of them and that an argument may come from must
+// stay what it was. Sizes 0 and 1 are cases of their own, for torch too.
 //
 // Inputs: recordings, the geometry of the tensor that an entry guard refused. Outputs: recordings with constant sizes.
 // Invariant: a wrong guess about an input's size costs an entry: its guard refuses the tensor.
@@ -78,6 +79,11 @@ class GenericTrace {
     int32_t argument, element;  // element: of a list, else -1
     Expression value;
   };
+  // What an argument may come from, though both have been the same in all recordings.
+  struct Steady {
+    Source source;
+    ir::Number value;
+  };
   class Walk;
 
   std::string learn(const std::vector<SizeSample>& samples, size_t* other);
@@ -90,8 +96,11 @@ class GenericTrace {
   bridge::Bridge* bridge_;
   std::vector<ir::Ref> inputs_, calls_;                // unbox_tensor and aten instructions
   std::vector<std::vector<int32_t>> results_;          // of each of calls_: its result instructions, -1
+  std::vector<bool> used_;                             // by meta: something reads such a tensor
+  std::vector<std::vector<Steady>> steady_;            // of each of calls_
   std::vector<std::vector<Fit>> fits_;                 // of each of calls_
-  std::vector<std::vector<std::vector<int64_t>>> seen_;  // of each input and dimension: the size in each sample, then here
+  std::vector<std::vector<ir::TensorMeta>> geometries_;  // of each input: in each sample, then here
+  std::vector<std::vector<std::vector<int64_t>>> seen_;  // of each input and dimension: the sizes of those
 };
 
 // What is known of sizes where traces begin: at a loop's header or a side traces' place.

@@ -7,6 +7,7 @@
 // backward(): the engine runs inside the call, so its operations are records like others; what it did to `.grad` is read off afterwards.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 
 #include "tracer/recorder.h"
@@ -58,9 +59,11 @@ bool Recorder::touches_torch(PyObject* callee, const std::vector<V>& args) {
   return false;
 }
 
-void Recorder::collect(V v, std::vector<V>* tensors, std::vector<V>* numbers) {
+// The tensors and numbers in an argument of a torch call. frozen: the call becomes the operations that it ran, so anything else in the
+// argument must be what it was.
+void Recorder::collect(V v, std::vector<V>* tensors, std::vector<V>* numbers, bool frozen) {
   PyObject* o = concrete(v);
-  if (o == nullptr) return;
+  if (o == nullptr || done_) return;
   if (is_tensor(o)) {
     tensors->push_back(v);
     return;
@@ -75,7 +78,19 @@ void Recorder::collect(V v, std::vector<V>* tensors, std::vector<V>* numbers) {
     return;
   }
   if (at(v).items_known && at(v).kind != Value::kObject) {
-    for (V item : std::vector<V>(at(v).items)) collect(item, tensors, numbers);
+    for (V item : std::vector<V>(at(v).items)) collect(item, tensors, numbers, frozen);
+    return;
+  }
+  if (PySlice_Check(o) && at(v).kind == Value::kObject && know_type(v)) {
+    if (!at(v).items_known) {
+      const auto* slice = reinterpret_cast<PySliceObject*>(o);
+      std::vector<V> items;
+      for (auto [offset, item] : {std::pair{offsetof(PySliceObject, start), slice->start}, {offsetof(PySliceObject, stop), slice->stop}, {offsetof(PySliceObject, step), slice->step}})
+        items.push_back(object(emit(IrOp::k_load_field, Type::kObject, {as_object(v)}, static_cast<int64_t>(offset)), item, true));
+      at(v).items = std::move(items);
+      at(v).items_known = true;
+    }
+    for (V item : std::vector<V>(at(v).items)) collect(item, tensors, numbers, frozen);
     return;
   }
   if (PyTuple_Check(o) || PyList_CheckExact(o)) {
@@ -85,6 +100,7 @@ void Recorder::collect(V v, std::vector<V>* tensors, std::vector<V>* numbers) {
       PyObject* item = PySequence_Fast_GET_ITEM(fast, i);
       interesting = interesting || is_tensor(item) || PyTuple_Check(item) || PyList_Check(item) || (is_number(item) && !is_const(v));
     }
+    interesting = interesting || (PyTuple_CheckExact(o) && at(v).kind == Value::kObject && !at(v).stable);
     Py_XDECREF(fast);
     PyErr_Clear();
     if (!interesting) {
@@ -100,19 +116,28 @@ void Recorder::collect(V v, std::vector<V>* tensors, std::vector<V>* numbers) {
     }
     std::vector<V> items;
     if (known_items(v, &items))
-      for (V item : items) collect(item, tensors, numbers);
+      for (V item : items) collect(item, tensors, numbers, frozen);
+    else if (frozen && !is_const(v)) freeze(v);
     return;
   }
   if (PyDict_CheckExact(o)) {
     std::vector<PyObject*> keys;
     std::vector<V> items;
     if (known_dict(v, &keys, &items))
-      for (V item : items) collect(item, tensors, numbers);
+      for (V item : items) collect(item, tensors, numbers, frozen);
     return;
   }
-  if (at(v).kind == Value::kObject) {
-    if (!promote(v) && !PyUnicode_CheckExact(o)) know_type(v);
+  if (at(v).kind == Value::kObject && !promote(v)) {
+    if (frozen) freeze(v);
+    else if (!PyUnicode_CheckExact(o)) know_type(v);
   }
+}
+
+// As promote, also for what may be another object each time: then the trace is left here.
+void Recorder::freeze(V v) {
+  if (promote(v) || done_) return;
+  guard(IrOp::k_guard_is, {as_object(v), const_ref(concrete(v))}, -1);
+  at(v).kind = Value::kConst;
 }
 
 int32_t Recorder::meta_of(int32_t id) {
@@ -396,7 +421,8 @@ std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObj
 
 bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector<V>& inputs, bool backward) {
   std::vector<V> tensors, numbers;
-  for (V v : inputs) collect(v, &tensors, &numbers);
+  for (V v : inputs) collect(v, &tensors, &numbers, true);
+  if (done_) return false;
   // Which recorded argument is which changing number? Decided for all before anything is emitted: freezing one needs the state before.
   std::vector<BoundNumber> bound;
   std::vector<V> changing;
@@ -510,9 +536,22 @@ bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size
     ir::TensorMeta meta = trace_.metas[call.results[0]];
     meta.storage = trace_.num_storages++;
     moving_storages_.insert(meta.storage);
+    moved_storages_.insert(meta.storage);
     trace_.metas.push_back(meta);
     call.results[0] = static_cast<int32_t>(trace_.metas.size()) - 1;
     metas_[ids[0]] = call.results[0];
+  }
+  // A view of such a view lies in its memory.
+  for (size_t i = 0; i < ids.size(); i++) {
+    const int32_t alias = ids[i] < 0 || !mutates.empty() ? -1 : call.result_alias[i];
+    if (alias < 0 || call.args[alias].operands.empty() || call.args[alias].operands[0] < 0) continue;
+    const int32_t base = trace_.insts[compact[call.args[alias].operands[0]]].meta;
+    if (base < 0 || moved_storages_.count(trace_.metas[base].storage) == 0 || moved_storages_.count(trace_.metas[call.results[i]].storage) != 0) continue;
+    ir::TensorMeta meta = trace_.metas[call.results[i]];
+    meta.storage = trace_.metas[base].storage;
+    trace_.metas.push_back(meta);
+    call.results[i] = static_cast<int32_t>(trace_.metas.size()) - 1;
+    metas_[ids[i]] = call.results[i];
   }
   for (int32_t argument : mutates)
     for (int32_t operand : call.args[argument].operands)

@@ -145,10 +145,10 @@ class Shapes {
   // A tensor of this geometry on storage meta.storage.
   virtual void input(int32_t tensor, const ir::TensorMeta& meta) = 0;
   // operands: what call.args[..].operands index, tensors (unknown ones count as undefined). Run-time scalars count as 0. results: the
-  // numbers of the tensors that it makes, -1 for those that nobody needs; storages: the memory that they are expected on, known or new.
-  // metas: geometry of the results, dtype included. Gives why it cannot be said, or that the results share other memory; empty when fine.
+  // numbers of the tensors that it makes, -1 for those that nobody needs; recorded: what they were for the sizes that were recorded: dtype and
+  // memory, known or new, must be the same. metas: geometry of the results. Gives why it cannot be said; empty when fine.
   virtual std::string call(const ir::AtenCall& call, const std::vector<int32_t>& operands, const std::vector<int32_t>& results,
-                           const std::vector<int32_t>& storages, std::vector<ir::TensorMeta>* metas) = 0;
+                           const std::vector<ir::TensorMeta>& recorded, std::vector<ir::TensorMeta>* metas) = 0;
 };
 
 class Program {

@@ -1,0 +1,178 @@
+"""Runs a folder of scripts with headers under python and dynvm: all that can be seen must be the same.
+
+Inputs:  scripts, each with a comment at its top:
+           # What it is about.
+           # expect: compiled>=0.9, traces>=1     against the report; compiled is the share of tensor operations
+           # expect-abort: none                   no recording was given up
+           # interrupt-after: TEXT                SIGINT is sent when TEXT was written
+           # alone: WHY                           runs in a process of its own, started as users start scripts
+         DYNVM and DYNVM_TEST_PYTHON: what is tested (tests/lib/compare.py).
+Outputs: complaints about each script; finish() prints them, with the last line "N passed, N failed, N skipped".
+         Floats may differ by rounding (tolerant.py), all else is exact: output, tracebacks, exit status.
+Tests:   the suites that use it: tests/traces/run.py, tests/whole/run.py.
+"""
+
+import argparse
+import glob
+import operator
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from session import DYNVM, PYTHON, defects, run_alone, run_shared  # noqa: E402
+from tolerant import difference  # noqa: E402
+from compare import FULL, no_addresses  # noqa: E402
+
+STRESS = {"DYNVM_STRESS": "exit"}
+COMPARISONS = {">=": operator.ge, "<=": operator.le, "==": operator.eq, ">": operator.gt, "<": operator.lt}
+HEADER = re.compile(r"^# ([a-z-]+): (.*)$")
+EXPECTATION = re.compile(r"^(\w+)\s*(>=|<=|==|>|<)\s*([0-9.]+)$")
+
+
+class Case:
+    def __init__(self, path):
+        self.path = path
+        self.name = os.path.basename(path)[:-3]
+        self.headers = {}
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                if not line.startswith("#"):
+                    break
+                match = HEADER.match(line.rstrip())
+                if match:
+                    self.headers[match[1]] = match[2]
+        unknown = set(self.headers) - {"expect", "expect-abort", "interrupt-after", "alone"}
+        if unknown:
+            raise SystemExit(f"{path}: no such header: {', '.join(sorted(unknown))}")
+        self.alone = "alone" in self.headers or "interrupt-after" in self.headers
+
+
+def values_of(report):
+    """What expectations can name."""
+    total = report["tensor_ops_total"]
+    return {"compiled": report["tensor_ops_compiled"] / total if total else 0.0,
+            "traces": len(report["traces"]),
+            "side_exits": report["side_exits"],
+            "handovers": report["handovers"],
+            "recordings": report["recordings"],
+            "made_for_sizes": report["sizes"]["made"],
+            "aborts": sum(report["aborts"].values()),
+            "residual_calls": sum(report["residual_calls"].values())}
+
+
+def check_report(case, report):
+    """Complaints about the report, as texts."""
+    values = values_of(report)
+    complaints = []
+    if values["handovers"]:
+        complaints.append(f"{values['handovers']} frames were handed to CPython's evaluator")
+    for part in filter(None, (p.strip() for p in case.headers.get("expect", "").split(","))):
+        match = EXPECTATION.match(part)
+        if not match or match[1] not in values:
+            complaints.append(f"expectation not understood: {part}")
+        elif not COMPARISONS[match[2]](values[match[1]], float(match[3])):
+            complaints.append(f"expected {part}, got {values[match[1]]:.4g}; aborts {report['aborts']}")
+    allowed = case.headers.get("expect-abort")
+    if allowed is not None:
+        names = set() if allowed == "none" else {name.strip() for name in allowed.split(",")}
+        extra = {name: count for name, count in report["aborts"].items() if name not in names}
+        if extra:
+            complaints.append(f"aborts: {extra}")
+    return complaints
+
+
+def compare(expected, got):
+    """Complaints about what could be seen, as texts."""
+    complaints = []
+    if expected.status != got.status:
+        complaints.append(f"exit status {got.status}, python gives {expected.status}")
+    for part in ("stdout", "stderr"):
+        message = difference(no_addresses(getattr(expected, part)), no_addresses(getattr(got, part)))
+        if message:
+            complaints.append(f"{part}: {message}")
+    if complaints and expected.stderr != got.stderr and "stderr" not in complaints[-1]:
+        complaints.append(f"dynvm's stderr ends: {got.stderr[-800:]}")
+    return complaints
+
+
+def run_cases(mode, cases, options, env, all_alone):
+    """name -> Run."""
+    shared = [case for case in cases if not (case.alone or all_alone)]
+    runs = dict(zip((case.name for case in shared),
+                    run_shared(mode, [case.path for case in shared], options=options, env=env)))
+    for case in cases:
+        if case.name not in runs:
+            runs[case.name] = run_alone(mode, case.path, options=options, env=env,
+                                        interrupt_after=case.headers.get("interrupt-after"))
+    return runs
+
+
+def parser():
+    """The options that each suite of such scripts has."""
+    result = argparse.ArgumentParser()
+    result.add_argument("names", nargs="*")
+    result.add_argument("--stress", action="store_true")
+    result.add_argument("--alone", action="store_true", default=FULL)
+    result.add_argument("--hot", type=int, default=2)
+    result.add_argument("-v", "--verbose", action="store_true")
+    return result
+
+
+def run_folder(folder, arguments, choose=lambda cases: cases):
+    """name -> complaints, for the scripts that `choose` leaves; "suite" stands for all together."""
+    cases = [Case(path) for path in sorted(glob.glob(os.path.join(folder, "*.py")))]
+    if arguments.names:
+        cases = [case for case in cases if any(name in case.name for name in arguments.names)]
+    else:
+        cases = choose(cases)
+    expected = run_cases("python", cases, (), {}, arguments.alone)
+    got = run_cases("dynvm", cases, [f"--hot={arguments.hot}"], STRESS if arguments.stress else {}, arguments.alone)
+    side_exits = compiled = total = traces = 0
+    results = {}
+    for case in cases:
+        run = got[case.name]
+        complaints = results[case.name] = compare(expected[case.name], run)
+        if expected[case.name].status in ("lost", "time limit"):
+            complaints.insert(0, f"the case does not run under python: {expected[case.name].status}")
+        if run.report is None:
+            complaints.append("no report was written")
+            continue
+        values = values_of(run.report)
+        side_exits += values["side_exits"]
+        traces += values["traces"]
+        compiled += run.report["tensor_ops_compiled"]
+        total += run.report["tensor_ops_total"]
+        complaints += defects(run.report["aborts"])
+        if not arguments.stress:
+            complaints += check_report(case, run.report)
+        if arguments.verbose:
+            print(f"{case.name:<32} " + " ".join(f"{key} {value:.4g}" for key, value in values.items()))
+    if not arguments.names:
+        print(f"{traces} traces, {side_exits} side exits, {compiled} of {total} tensor operations ran compiled")
+        results["suite"] = []
+        if not compiled:
+            results["suite"].append("nothing was compiled")
+        elif arguments.stress and not side_exits:
+            results["suite"].append("no exit was forced")
+    return results
+
+
+def not_built():
+    """Whether a program that is compared is missing; says so."""
+    for program in (PYTHON, DYNVM):
+        if not os.access(program, os.X_OK):
+            print(f"{program} is not there: build first\n0 passed, 1 failed, 0 skipped")
+            return True
+    return False
+
+
+def finish(results):
+    """Prints the complaints; gives the exit status."""
+    failed = {name: complaints for name, complaints in results.items() if complaints}
+    for name, complaints in failed.items():
+        print(f"FAILED {name}")
+        for text in complaints:
+            print("  " + text.rstrip().replace("\n", "\n  "))
+    print(f"{len(results) - len(failed)} passed, {len(failed)} failed, 0 skipped")
+    return 1 if failed else 0
