@@ -68,14 +68,24 @@ struct LoopState {
   Clock::time_point arrival;             // the last one, where the interpreter went on by itself from there
   bool timing = false;
   double fastest_ms = 0;                 // 0: none measured
+  SizeFamily* waiting = nullptr;         // the interpreter was left with sizes of this family
 
   void left_by_interpreter(bool wanted) {
     timing = wanted;
+    waiting = nullptr;
     if (wanted) arrival = Clock::now();
+  }
+  void left_with(SizeFamily& family) {
+    left_by_interpreter(true);
+    waiting = &family;
   }
   void arrived() {
     if (!std::exchange(timing, false)) return;
     double ms = std::chrono::duration<double, std::milli>(Clock::now() - arrival).count();
+    if (SizeFamily* family = std::exchange(waiting, nullptr)) {
+      family->interpreted_ms = ms;
+      return;
+    }
     if (fastest_ms == 0 || ms < fastest_ms) fastest_ms = ms;
   }
 };
@@ -476,9 +486,21 @@ bool note_refusal(SizeFamily& family, const LoopTrace& trace, ir::Ref inst_ref) 
   return true;
 }
 
+constexpr size_t kMaxSeen = 4096;
+
+// Is a trace for the sizes that were refused worth its costs by now?
+bool pays(SizeFamily& family) {
+  if (family.seen.size() >= kMaxSeen) family.seen.clear();
+  const int times = ++family.seen[*family.refused];
+  return options().hot > 0 || family.cost_ms == 0 || times * family.interpreted_ms / 2 >= family.cost_ms;
+}
+
 // Makes a trace for sizes that these traces refused, where a generic one allows it; it is the first of them then.
 bool specialise(LoopState& loop, SizeFamily& family, std::vector<std::shared_ptr<LoopTrace>>& traces, const char* kind) {
-  if (family.generics.empty() || !family.refused || !family.answered.insert(*family.refused).second) return false;
+  if (family.generics.empty() || !family.refused || family.answered.count(*family.refused) != 0) return false;
+  family.waiting = !pays(family);
+  if (family.waiting) return false;
+  family.answered.insert(*family.refused);
   Recording recording;
   std::string why = "none";
   const Clock::time_point start = Clock::now();
@@ -498,6 +520,8 @@ bool specialise(LoopState& loop, SizeFamily& family, std::vector<std::shared_ptr
   trace->made_for_sizes = trace->of_generic = true;
   trace->entry->interpreted_ms = loop.fastest_ms;
   trace->answers = *family.refused;
+  family.cost_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  family.seen.erase(*family.refused);
   report().sizes.made++;
   traces.insert(traces.begin(), std::move(trace));
   int made = 0;
@@ -516,6 +540,7 @@ enum class Entry { kNone, kMoved, kCut, kRaised };
 Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, std::vector<std::shared_ptr<LoopTrace>>& traces, SidePoint* side) {
   SizeFamily& family = side ? side->sizes : loop.sizes;
   family.refused.reset();
+  family.waiting = false;
   for (size_t i = 0; i < traces.size(); i++) {
     std::shared_ptr<LoopTrace> trace = traces[i];
     if (family.refused && trace->made_for_sizes && trace->answers.input == family.refused->input && trace->answers != *family.refused) continue;
@@ -590,7 +615,8 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
       entry = enter(view, loop, root, loop.roots, nullptr);
       if (entry == Entry::kNone) {
         if (!*entered) return HookResult::kContinue;
-        consider_root(view, loop);
+        if (loop.sizes.waiting) loop.left_with(loop.sizes);
+        else consider_root(view, loop);
         return HookResult::kReload;
       }
       main_path = false;
@@ -601,7 +627,8 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
       if (std::exchange(loop.left_by_sizes, false)) side->by_sizes = true;
       entry = enter(view, loop, root, side->traces, side);
       if (entry == Entry::kNone) {
-        consider_side(view, loop, root, *side, main_path);
+        if (side->sizes.waiting) loop.left_with(side->sizes);
+        else consider_side(view, loop, root, *side, main_path);
         return HookResult::kReload;
       }
       main_path = false;
@@ -622,6 +649,10 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
   if (!loop.roots.empty()) {
     result = travel(view, loop, view.frame, false, &entered);
     if (result == HookResult::kError || entered) return result;
+    if (loop.sizes.waiting) {
+      loop.left_with(loop.sizes);
+      return HookResult::kContinue;
+    }
   }
   bridge::Bridge* bridge = bridge_now();
   if (bridge == nullptr) {
@@ -674,7 +705,7 @@ HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
   }
   loop.arrived();
   HookResult result = decide(view, counter, loop);
-  loop.left_by_interpreter(result == HookResult::kContinue && counter.count == 0 && base::report_wanted());
+  if (loop.waiting == nullptr) loop.left_by_interpreter(result == HookResult::kContinue && counter.count == 0 && base::report_wanted());
   return result;
 }
 

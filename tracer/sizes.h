@@ -18,6 +18,7 @@
 #pragma once
 
 #include <compare>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -111,6 +112,10 @@ struct SizeFamily {
   std::optional<RefusedInput> refused;    // what the last trace refused that did so for a tensor's sizes
   std::set<RefusedInput> answered;        // refusals that have been answered with a trace, or could not be
   int failures = 0;                       // times that sizes as numbers led nowhere
+  // A trace is made for sizes once what the interpreter has lost on them, about half of its time, is what making the trace costs.
+  std::map<RefusedInput, int> seen;       // times that sizes came which there is no trace for
+  bool waiting = false;                   // the last refusal is to be answered later
+  double cost_ms = 0, interpreted_ms = 0; // of the last trace that was made; of the rest of an iteration in the interpreter
 };
 
 }  // namespace dynvm::tracer
