@@ -108,6 +108,24 @@ struct Skip {
 };
 Skip skip;
 bool own_work = false;                       // Python code runs that the script did not ask for
+
+// While it lives, that is so, and the script's exception, if one is under way, is put aside.
+class OwnWork {
+ public:
+  OwnWork() {
+    PyErr_Fetch(&type_, &value_, &traceback_);
+    own_work = true;
+  }
+  ~OwnWork() {
+    own_work = false;
+    PyErr_Restore(type_, value_, traceback_);
+  }
+  OwnWork(const OwnWork&) = delete;
+  OwnWork& operator=(const OwnWork&) = delete;
+
+ private:
+  PyObject *type_ = nullptr, *value_ = nullptr, *traceback_ = nullptr;
+};
 bridge::Bridge* torch_bridge = nullptr;
 bool bridge_failed = false;
 std::string bridge_file;
@@ -243,9 +261,7 @@ bool prepare_sizes(SizeFamily& family, Recording* recording, std::string* why) {
     sizes_failed(family, *why);
     return false;
   }
-  own_work = true;
   const std::string refused = generic->learn(family.samples);
-  own_work = false;
   keep(generic->sample());
   if (refused.empty()) {
     if (family.generics.size() == kMaxGenerics) family.generics.erase(family.generics.begin());
@@ -269,6 +285,7 @@ bool finish_recording() {
   LoopState& loop = *recording_loop;
   SidePoint* side = recording_side;
   std::unique_ptr<Recorder> done = take_recorder();
+  const OwnWork work;  // some of torch's meta functions are in Python
   const bool sizes = done->sizes_are_numbers();
   SizeFamily& family = side ? side->sizes : loop.sizes;
   auto failed = [&](Abort reason, const std::string& detail) {
@@ -504,9 +521,8 @@ bool specialise(LoopState& loop, SizeFamily& family, std::vector<std::shared_ptr
   Recording recording;
   std::string why = "none";
   const Clock::time_point start = Clock::now();
-  own_work = true;  // some of torch's meta functions are in Python
+  const OwnWork work;
   for (size_t i = family.generics.size(); i-- > 0 && !why.empty();) why = family.generics[i]->specialise(*family.refused, &recording);
-  own_work = false;
   recording.ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   Abort reason = Abort::kNone;
   std::shared_ptr<LoopTrace> trace;
