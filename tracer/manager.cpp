@@ -53,6 +53,13 @@ struct LoopState {
   Lessons lessons;
   std::vector<std::shared_ptr<LoopTrace>> roots;  // shared: dropped while one runs, it lives until it is left
   std::map<Place, SidePoint> sides;
+  // Of a local variable: what traces have assumed there, what it was last, how often it has changed in a row. Objects to compare only.
+  struct Turns {
+    std::set<const PyObject*> seen;
+    const PyObject* now = nullptr;
+    int changes = 0;
+  };
+  std::map<std::pair<PyCodeObject*, int>, Turns> turns;
   int num_sides = 0;
   SizeFamily sizes;                      // of its roots
   bool left_by_sizes = false;            // the last exit was through a guard on a tensor's sizes
@@ -406,8 +413,24 @@ void on_event(vm::ThreadView& view, const vm::EventInfo& info) {
   }
 }
 
+// Functions and modules that take turns in a local variable are each assumed by a trace of their own, up to a number of them: what they do
+// cannot be followed else.
+bool takes_turns(vm::ThreadView& view, LoopState& loop, const ir::Trace& ir, const ir::Inst& inst, const Site& site) {
+  const ir::Inst& wanted = ir.insts[ir.arg(inst, 1)];
+  if (site.kind != Site::kSlot || inst.op != ir::Op::k_guard_is || wanted.op != ir::Op::k_const_obj) return false;
+  auto* object = static_cast<PyObject*>(ir.objects[wanted.imm].pointer);
+  if (object == nullptr || !PyCallable_Check(object) || PyType_Check(object)) return false;
+  auto* code = reinterpret_cast<PyCodeObject*>(site.a);
+  if (code != vm::FrameView::code(view.frame)) return false;
+  LoopState::Turns& turns = loop.turns[{code, site.index}];
+  turns.seen.insert(object);
+  const PyObject* now = vm::FrameView::locals(view.frame)[site.index];
+  turns.changes = std::exchange(turns.now, now) == now ? 0 : turns.changes + 1;
+  return static_cast<int>(turns.seen.size()) < heuristics().max_callees && turns.changes < 2;
+}
+
 // What a failed guard says about the assumptions that were made.
-bool learn(LoopState& loop, const LoopTrace& trace, ir::Ref inst_ref) {
+bool learn(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace, ir::Ref inst_ref) {
   const ir::Trace& ir = trace.compiled->ir();
   if (inst_ref >= ir.insts.size()) return false;
   const ir::Inst& inst = ir.insts[inst_ref];
@@ -418,6 +441,7 @@ bool learn(LoopState& loop, const LoopTrace& trace, ir::Ref inst_ref) {
   bool sited = inst.op == ir::Op::k_guard_is || inst.op == ir::Op::k_guard_list_items;
   if (!sited || inst.imm < 0 || inst.imm >= static_cast<int64_t>(trace.sites.size())) return false;
   const Site& site = trace.sites[inst.imm];
+  if (takes_turns(view, loop, ir, inst, site)) return false;
   switch (site.kind) {
     case Site::kSlot: return loop.lessons.changing_slots.insert({reinterpret_cast<PyCodeObject*>(site.a), site.index}).second;
     case Site::kDictItem: return loop.lessons.changing_items.insert({site.a, site.b}).second;
@@ -583,7 +607,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, st
           const auto made = std::find_if(next, traces.end(), [&](const auto& other) { return other->made_for_sizes && other->answers == *family.refused; });
           if (made != traces.end()) std::rotate(next, made, made + 1);
         }
-        if (learn(loop, *trace, left.inst)) trace->lessons++;
+        if (learn(view, loop, *trace, left.inst)) trace->lessons++;
         if (trace->lessons > 0 && ++trace->entry_failures >= 2) {
           DYNVM_LOG(kTrace, "trace {} dropped: an assumption changed", trace->id);
           drop_it();
@@ -601,7 +625,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, st
           RefusedInput refused;
           loop.left_by_sizes = refused_for_sizes(*trace, left.inst, &refused);
         }
-        if (learn(loop, *trace, left.inst)) {
+        if (learn(view, loop, *trace, left.inst)) {
           drop_it();
           record_soon();
         }
