@@ -1,6 +1,7 @@
 // Recording of operators and subscripts: numbers unboxed, tensors through torch_calls.cpp, the rest residual. See recorder.h.
 #include <cmath>
 #include <cstring>
+#include <unordered_map>
 
 #include "tracer/recorder.h"
 #include "vm/objects.h"
@@ -30,6 +31,22 @@ bool is_number(PyObject* o) { return PyLong_CheckExact(o) || PyFloat_CheckExact(
 // Builtin values that compare and convert without running Python code.
 bool is_plain(PyObject* o) {
   return is_number(o) || o == Py_None || PyUnicode_CheckExact(o) || PyBytes_CheckExact(o) || o == Py_Ellipsis || PyType_CheckExact(o);
+}
+
+// The Python method of an operand's class that `a op b` calls first, borrowed; null where there is none, or another comes first. Only for the
+// operators that kBinary knows (vm/continuations.def). *reflected: it is the right operand's, as the left one is a number.
+PyObject* operator_method(PyObject* a, PyObject* b, int op, bool* reflected) {
+  static const std::unordered_map<int, std::pair<const char*, const char*>> names = {
+      {kAdd, {"__add__", "__radd__"}}, {kSubtract, {"__sub__", "__rsub__"}}, {kMultiply, {"__mul__", "__rmul__"}}, {kTrueDivide, {"__truediv__", "__rtruediv__"}},
+      {kAnd, {"__and__", "__rand__"}}, {kOr, {"__or__", "__ror__"}}, {kMatMul, {"__matmul__", "__rmatmul__"}}};
+  const auto known = names.find(op);
+  *reflected = is_number(a);
+  PyTypeObject* type = Py_TYPE(*reflected ? b : a);
+  if (known == names.end() || !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) return nullptr;
+  if (!*reflected && Py_TYPE(b) != type && PyType_IsSubtype(Py_TYPE(b), type)) return nullptr;
+  if (*reflected && (PyLong_Check(b) || PyFloat_Check(b))) return nullptr;
+  PyObject* method = _PyType_Lookup(type, interned(*reflected ? known->second.second : known->second.first));
+  return method != nullptr && PyFunction_Check(method) ? method : nullptr;
 }
 
 // Immutable objects of torch's.
@@ -186,11 +203,24 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
       V left = peek(2), right = peek(1);
       int nb = arg % 13;
       V result = number_operator(nb, left, right);
+      bool reflected = false;
+      if (PyObject* method = result == kNoValue && arg < 13 ? operator_method(concrete(left), concrete(right), nb, &reflected) : nullptr) {
+        V self = reflected ? right : left, other = reflected ? left : right;
+        know_type(self);
+        guard_type_unchanged(Py_TYPE(concrete(self)));
+        if (at(other).kind == Value::kObject) know_type(other);  // no class whose method would come first
+        if (done_) return HookResult::kContinue;
+        if (enter_function(view, constant(method), {self, other}, nullptr, 0, vm::Continuation::kBinary)) return HookResult::kReload;
+        if (entered_error_) return HookResult::kError;
+        if (done_) return HookResult::kContinue;
+      }
       if (result == kNoValue && (is_tensor(concrete(left)) || is_tensor(concrete(right)))) {
         // Some of a tensor's operators are Python functions around the C ones (`**`, reflected and floor division).
         static const char* names[] = {"add", "and", "floordiv", "lshift", "matmul", "mul", "mod", "or", "pow", "rshift", "sub", "truediv", "xor"};
         bool on_left = is_tensor(concrete(left));
         V self = on_left ? left : right, other = on_left ? right : left;
+        // Only a number leaves the operation to the tensor for certain.
+        if (!is_number(concrete(other)) && !is_tensor(concrete(other))) return residual(view, IrOp::k_binary, {left, right}, arg, 2);
         std::string name = std::string(arg >= 13 && on_left ? "__i" : on_left ? "__" : "__r") + names[nb] + "__";
         PyObject* method = PyUnicode_FromString(name.c_str());
         PyObject* found = _PyType_Lookup(Py_TYPE(concrete(self)), method);
