@@ -498,7 +498,8 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
     case Op::kReturnValue: {
       if (in_consumer(view)) return consumer_end(view, false, false);
       if (frames_.size() == 1) {
-        give_up(Abort::k_loop_left);
+        if (function_) finish();
+        else give_up(Abort::k_loop_left);
         return HookResult::kContinue;
       }
       V result = peek(1);

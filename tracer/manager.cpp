@@ -50,6 +50,7 @@ using Clock = std::chrono::steady_clock;
 struct LoopState {
   PyCodeObject* code = nullptr;
   int unit = 0;
+  bool function = false;                 // no loop: a function that C, or a coroutine, calls; `unit` is its beginning
   Lessons lessons;
   std::vector<std::shared_ptr<LoopTrace>> roots;  // shared: dropped while one runs, it lives until it is left
   std::map<Place, SidePoint> sides;
@@ -159,6 +160,8 @@ bool has_trace(PyCodeObject* code, int unit) {
   return false;
 }
 
+void count_calls();
+
 // The bridge, loaded once torch has been imported completely.
 bridge::Bridge* bridge_now() {
   if (torch_bridge != nullptr || bridge_failed || bridge_file.empty()) return torch_bridge;
@@ -188,6 +191,7 @@ bridge::Bridge* bridge_now() {
   if (base::report_wanted()) torch_bridge->set_counting(true);
   codegen::set_parallel_for(torch_bridge->parallel_for());
   torch_bridge->set_matmul([](const codegen::Matmul& call) { return codegen::matmul(call); });
+  count_calls();
   return torch_bridge;
 }
 
@@ -219,7 +223,15 @@ void penalise(LoopState& loop, SidePoint* side, Abort reason, const std::string&
   }
 }
 
-// Should an inner loop wait for a loop around it, in its own frame or a calling one?
+// The unit that a function's calls are counted at; -1: none.
+int beginning_of(PyCodeObject* code) {
+  const vm::Inst* inst = vm::first_inst(code, false);
+  for (int i = 0; i < vm::inst_count(code); i++, inst++)
+    if (vm::opcode(inst) == vm::Op::kResume && vm::oparg(inst) == 0) return vm::unit_of(code, inst);
+  return -1;
+}
+
+// Should an inner loop wait for a loop around it, in its own frame or a calling one, or for a function that C calls?
 bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
   _PyInterpreterFrame* frame = view.frame;
   auto waits_for = [&](PyCodeObject* code, int header) {
@@ -240,7 +252,10 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
     int header = vm::enclosing_loop(code, vm::unit_of(code, at));
     if (header >= 0 && waits_for(code, header)) return true;
   }
-  return false;
+  PyCodeObject* outermost = vm::FrameView::code(frame);
+  auto function = loops.find({outermost, beginning_of(outermost)});
+  if (function == loops.end() || !function->second->function || function->second->waits > 0 || !function->second->roots.empty()) return false;
+  return static_cast<int64_t>(loop.consecutive) * loop.ops < heuristics().hot_defer_long;
 }
 
 constexpr size_t kMaxSamples = 4, kMaxGenerics = 4;
@@ -312,7 +327,7 @@ bool finish_recording() {
   std::string error;
   Abort reason = Abort::kNone;
   if (!prepare_sizes(family, &recording, &error)) return failed(Abort::k_compile_failed, error);
-  std::shared_ptr<LoopTrace> trace = compile(std::move(recording), torch_bridge, loop.code, loop.unit, side ? "side" : "loop", &reason, &error);
+  std::shared_ptr<LoopTrace> trace = compile(std::move(recording), torch_bridge, loop.code, loop.unit, side ? "side" : loop.function ? "function" : "loop", &reason, &error);
   if (trace == nullptr) return failed(reason, error);
   trace->of_generic = sizes;
   if (side != nullptr) {
@@ -391,7 +406,7 @@ HookResult on_record(vm::ThreadView& view) {
   bool compiled = finish_recording();
   if (cut && compiled && start_skip(view, loop, root, side, true)) return result;
   vm::stop_recording(view);
-  if (compiled && !cut && result != HookResult::kError) {
+  if (compiled && !cut && !loop.function && result != HookResult::kError) {
     bool entered = false;
     result = travel(view, loop, root, false, &entered);
   }
@@ -455,7 +470,9 @@ void drop(std::vector<std::shared_ptr<LoopTrace>>& traces, const std::shared_ptr
   traces.erase(std::remove(traces.begin(), traces.end(), trace), traces.end());
 }
 
-int threshold() { return options().hot > 0 ? static_cast<int>(options().hot) : heuristics().hot_loop; }
+int threshold(const LoopState& loop) {
+  return options().hot > 0 ? static_cast<int>(options().hot) : loop.function ? heuristics().hot_call : heuristics().hot_loop;
+}
 
 bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint* side) {
   std::vector<LiveFrame> frames = live_frames(view, root);
@@ -465,7 +482,7 @@ bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* 
   recording_side = side;
   recording_root = root;
   const bool sizes_are_numbers = (side ? side->sizes : loop.sizes).as_numbers;
-  recorder = new Recorder(frames, loop.unit, bridge_now(), loop.lessons, next_trace_id++, sizes_are_numbers);
+  recorder = new Recorder(frames, loop.unit, bridge_now(), loop.lessons, next_trace_id++, sizes_are_numbers, loop.function);
   recorder->has_trace = has_trace;
   PyCodeObject* code = vm::FrameView::code(view.frame);
   DYNVM_LOG(kTrace, "recording {}:{}{}", PyUnicode_AsUTF8(code->co_filename), PyCode_Addr2Line(code, vm::lasti_of(code, view.ip) * 2),
@@ -485,8 +502,8 @@ HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
     loop.waits--;
     return HookResult::kContinue;
   }
-  if (loop.consecutive < threshold()) return HookResult::kContinue;
-  if (outer_loop_first(view, loop)) return HookResult::kContinue;
+  if (loop.consecutive < threshold(loop)) return HookResult::kContinue;
+  if (!loop.function && outer_loop_first(view, loop)) return HookResult::kContinue;
   if (vm::FrameView::generator(view.frame) != nullptr) {
     penalise(loop, nullptr, Abort::k_generator_frame, "");
     return HookResult::kContinue;
@@ -497,7 +514,7 @@ HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
 // Traces can neither be entered nor recorded at this place for now; or is one to be recorded?
 HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint& side, bool main_path) {
   side.arrivals++;
-  int hot = main_path ? 1 : side.by_sizes ? std::min(threshold(), heuristics().hot_size_exit) : options().hot > 0 ? std::min(threshold(), heuristics().hot_exit) : heuristics().hot_exit;
+  int hot = main_path ? 1 : side.by_sizes ? std::min(threshold(loop), heuristics().hot_size_exit) : options().hot > 0 ? std::min(threshold(loop), heuristics().hot_exit) : heuristics().hot_exit;
   if (side.arrivals < hot || side.failures > 4 || loop.num_sides >= heuristics().max_side) return HookResult::kContinue;
   if (recorded(side.traces) >= heuristics().max_variants) return HookResult::kContinue;
   if (side.waits > 0) {
@@ -573,10 +590,10 @@ bool specialise(LoopState& loop, SizeFamily& family, std::vector<std::shared_ptr
   return true;
 }
 
-enum class Entry { kNone, kMoved, kCut, kRaised };
+enum class Entry { kNone, kMoved, kCut, kReturns, kRaised };
 
 // Runs the first of these traces that can be entered here, or else one made for the sizes that they refused. kMoved: the state is another now
-// (also the header's again, after iterations).
+// (also the header's again, after iterations). kReturns: the function is about to return.
 Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, std::vector<std::shared_ptr<LoopTrace>>& traces, SidePoint* side) {
   SizeFamily& family = side ? side->sizes : loop.sizes;
   family.refused.reset();
@@ -620,7 +637,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, st
         // Signals, the GIL, pending calls: seen to here, so that the trace can go on.
         return vm::handle_pending(view.tstate) < 0 ? Entry::kRaised : Entry::kMoved;
       case LeaveResult::kLeft:
-        if (left.at_end) return trace->cut ? Entry::kCut : Entry::kMoved;
+        if (left.at_end) return trace->cut ? Entry::kCut : loop.function ? Entry::kReturns : Entry::kMoved;
         {
           RefusedInput refused;
           loop.left_by_sizes = refused_for_sizes(*trace, left.inst, &refused);
@@ -633,7 +650,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, st
       case LeaveResult::kRaised: return Entry::kRaised;
     }
   }
-  return specialise(loop, family, traces, side ? "side" : "loop") ? enter(view, loop, root, traces, side) : Entry::kNone;
+  return specialise(loop, family, traces, side ? "side" : loop.function ? "function" : "loop") ? enter(view, loop, root, traces, side) : Entry::kNone;
 }
 
 // Runs the loop's traces, root and side, from view on until the interpreter has to go on. `cut`: the state is before an instruction that
@@ -675,6 +692,7 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
     }
     *entered = true;
     if (entry == Entry::kRaised) return HookResult::kError;
+    if (entry == Entry::kReturns) return HookResult::kReload;
     cut = entry == Entry::kCut;
   }
 }
@@ -706,7 +724,7 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
     }
     // Does an iteration run tensor operations? Count one.
     if (!loop.probing) {
-      if (loop.consecutive + 1 < threshold()) return HookResult::kContinue;
+      if (loop.consecutive + 1 < threshold(loop)) return HookResult::kContinue;
       bridge->set_counting(true);
       loop.probe_start = bridge->ops_counted();
       loop.probing = true;
@@ -725,6 +743,9 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
   }
   return consider_root(view, loop);
 }
+
+vm::Hooks hooks;
+constexpr int kOtherCalls = 1000;  // of a function that are not looked at, once one was inside of something that may be recorded
 
 HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
   if (own_work) return HookResult::kContinue;
@@ -749,7 +770,36 @@ HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
   return result;
 }
 
-vm::Hooks hooks;
+// Calls are counted from here on.
+void count_calls() {
+  hooks.call_limit = 1;
+  vm::set_hooks(&hooks);
+}
+
+// A function that nothing in this activation could be recorded around: C has called it, or coroutines and generators have.
+bool is_root_call(const vm::ThreadView& view) {
+  const _PyInterpreterFrame* frame = view.frame;
+  if (vm::FrameView::generator(view.frame) != nullptr) return false;
+  while (frame != view.entry_frame) {
+    frame = vm::FrameView::previous(frame);
+    if (vm::FrameView::generator(const_cast<_PyInterpreterFrame*>(frame)) == nullptr) return false;
+  }
+  return true;
+}
+
+HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
+  if (own_work || recorder != nullptr || skip.loop != nullptr || torch_bridge == nullptr) return HookResult::kContinue;
+  if (!is_root_call(view)) {
+    counter.count = kOtherCalls;
+    return HookResult::kContinue;
+  }
+  counter.unit = vm::unit_of(counter.code, view.ip);
+  LoopState& loop = state_of(counter);
+  loop.function = true;
+  const HookResult result = decide(view, counter, loop);
+  counter.trace = loop.roots.empty() ? nullptr : &loop;
+  return result;
+}
 
 }  // namespace
 
@@ -757,6 +807,7 @@ void install(const char* bridge_path) {
   runtime::helpers::suspended_generator = vm::suspended_generator;
   bridge_file = bridge_path ? bridge_path : "";
   hooks.hot_loop = on_hot_loop;
+  hooks.hot_call = on_hot_call;
   hooks.record = on_record;
   hooks.event = on_event;
   hooks.loop_limit = 1;

@@ -29,8 +29,8 @@ const char* abort_name(Abort abort) {
   return "?";
 }
 
-Recorder::Recorder(const std::vector<LiveFrame>& live, int header_unit, bridge::Bridge* bridge, Lessons& lessons, int trace_id, bool sizes_are_numbers)
-    : bridge_(bridge), lessons_(lessons), sizes_are_numbers_(sizes_are_numbers), start_(std::chrono::steady_clock::now()) {
+Recorder::Recorder(const std::vector<LiveFrame>& live, int header_unit, bridge::Bridge* bridge, Lessons& lessons, int trace_id, bool sizes_are_numbers, bool function)
+    : bridge_(bridge), lessons_(lessons), sizes_are_numbers_(sizes_are_numbers), function_(function), start_(std::chrono::steady_clock::now()) {
   if (bridge_ != nullptr) aten_ = bridge_->recorder();
   trace_.id = trace_id;
   root_code_ = vm::FrameView::code(live[0].frame);
@@ -38,9 +38,9 @@ Recorder::Recorder(const std::vector<LiveFrame>& live, int header_unit, bridge::
   PyCodeObject* first = vm::FrameView::code(live.back().frame);
   const char* path = PyUnicode_AsUTF8(first->co_filename);
   const char* slash = path ? strrchr(path, '/') : nullptr;
-  const char* function = PyUnicode_AsUTF8(first->co_name);
+  const char* name = PyUnicode_AsUTF8(first->co_name);
   trace_.name = std::string(slash ? slash + 1 : (path ? path : "?")) + ":" +
-                std::to_string(PyCode_Addr2Line(first, vm::lasti_of(first, live.back().at) * 2)) + " " + (function ? function : "?");
+                std::to_string(PyCode_Addr2Line(first, vm::lasti_of(first, live.back().at) * 2)) + " " + (name ? name : "?");
   PyErr_Clear();
   Value null;
   null.kind = Value::kNull;
@@ -414,12 +414,14 @@ void Recorder::finish() {
   effect_done_ = false;  // the end's snapshot is the state behind them
   current_snapshot_ = -1;
   // What a loop writes back is needed for good, so it is made now, before the snapshot.
-  for (size_t i = 0; i < frames_[0].slots.size() && !side_; i++) {
+  for (size_t i = 0; i < frames_[0].slots.size() && !side_ && !function_; i++) {
     V v = frames_[0].slots[i];
     if (i < root_initial_.size() && v == root_initial_[i]) continue;
     if (at(v).kind != Value::kNull) as_object(v);
   }
-  emit(side_ ? IrOp::k_leave : IrOp::k_loop, Type::kVoid, {}, 0, true);
+  // A function that returns has no more use for its variables.
+  for (int i = 0; i < frames_[0].nlocals && function_; i++) frames_[0].slots[i] = root_initial_[i];
+  emit(side_ || function_ ? IrOp::k_leave : IrOp::k_loop, Type::kVoid, {}, 0, true);
   step_begin_ = 0;  // from here on the trace is kept whole or not at all
   // Without a backward() of its own the trace would only make the interpreter run its operations again, for their graph.
   if (freed_.empty() && graph_alive()) give_up(Abort::k_graph_escaped, "the graph is needed behind the trace's end");

@@ -130,8 +130,10 @@ inline constexpr int kGeneratorFlags = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GE
 
 class Recorder {
  public:
-  // `frames`: from the loop's frame to the one to begin in. header_unit: of the loop.
-  Recorder(const std::vector<LiveFrame>& frames, int header_unit, bridge::Bridge* bridge, Lessons& lessons, int trace_id, bool sizes_are_numbers = false);
+  // `frames`: from the loop's frame to the one to begin in. header_unit: of the loop. function: that is the beginning of a function, which is
+  // recorded to its return.
+  Recorder(const std::vector<LiveFrame>& frames, int header_unit, bridge::Bridge* bridge, Lessons& lessons, int trace_id, bool sizes_are_numbers,
+           bool function);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -421,7 +423,7 @@ class Recorder {
   std::set<PyObject*> guarded_dicts_;
   std::vector<V> root_initial_;
   bool side_ = false;
-  const bool sizes_are_numbers_;
+  const bool sizes_are_numbers_, function_;
   SizeFacts sizes_;
   std::map<std::pair<ir::Ref, int64_t>, V> size_numbers_;
   size_t step_begin_ = 0, step_depth_ = 0, step_slots_ = 0;  // of the current instruction: trace length, frames, slots of the innermost

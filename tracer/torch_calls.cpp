@@ -406,6 +406,8 @@ std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObj
   bool reads_number = !records.empty() && records.back().number != OpRecord::kNoNumber;
   std::function<bool(PyObject*)> explained = [&](PyObject* o) {
     if (is_tensor(o)) {
+      // A new object of a class of its own, a Parameter: no operation makes that.
+      if (strcmp(Py_TYPE(o)->tp_name, "Tensor") != 0 && leaf_objects_.count(o) == 0) return false;
       int32_t id = aten_->tensor_id(o);
       return id >= 0 && (made.count(id) != 0 || tensors_.count(id) != 0);
     }

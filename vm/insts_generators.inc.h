@@ -132,7 +132,7 @@ INST(Send) {
   PyObject *value = TOP, *receiver = SECOND;
   if ((PyGen_CheckExact(receiver) || PyCoro_CheckExact(receiver)) && CAN_INLINE()) {
     auto* generator = reinterpret_cast<PyGenObject*>(receiver);
-    if (cpython::is_suspended(generator) || (cpython::can_resume(generator) && value == Py_None)) {
+    if (cpython::is_suspended(generator) || (cpython::can_resume(generator) && (cpython::kSendsAnyFirst || value == Py_None))) {
       result = POP();
       continuation = Continuation::kSendGenerator;
       goto resume_generator;

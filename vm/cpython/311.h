@@ -72,6 +72,7 @@ inline PyThreadState* current_thread() {
 }
 // The caller clears the frame that the evaluator was entered with, and ends a generator that it resumed.
 inline constexpr bool kEvaluatorEndsFrames = false;
+inline constexpr bool kSendsAnyFirst = false;  // SEND gives a generator that has not started None only, as send() does
 
 inline Frame* current_frame(PyThreadState* tstate) { return tstate->cframe->current_frame; }
 

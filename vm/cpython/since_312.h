@@ -27,6 +27,7 @@ inline PyThreadState* current_thread() { return _PyThreadState_UncheckedGet(); }
 
 // The evaluator clears the frame that it was entered with and releases its memory; it also ends or suspends a generator.
 inline constexpr bool kEvaluatorEndsFrames = true;
+inline constexpr bool kSendsAnyFirst = true;  // SEND gives a generator that has not started any value; send() only None
 inline constexpr int kEntryUnits = 2;  // of C recursion, as CPython's own evaluator counts itself
 
 // The interpreter's monitoring version for which it is known that no tool looks at anything. sys.settrace() and sys.setprofile()

@@ -18,4 +18,12 @@ def made(k):
     print(k, function(30)[0].item())
 
 
-list(map(made, range(1, 9)))  # no loop in Python, which would be traced as a whole
+# One by one: a loop, or calls from C, would be traced as a whole.
+made(1)
+made(2)
+made(3)
+made(4)
+made(5)
+made(6)
+made(7)
+made(8)
