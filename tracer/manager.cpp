@@ -10,8 +10,6 @@
 //    trace begins.
 #include "tracer/manager.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <chrono>
 #include <climits>
@@ -29,9 +27,11 @@
 #include "runtime/base/log.h"
 #include "runtime/base/report.h"
 #include "runtime/exec/helpers.h"
+#include "tracer/bridge_file.h"
 #include "tracer/compile.h"
 #include "tracer/exits.h"
 #include "tracer/heuristics.h"
+#include "tracer/loop_state.h"
 #include "tracer/recorder.h"
 #include "tracer/side.h"
 #include "tracer/sizes.h"
@@ -44,59 +44,6 @@ using base::report;
 using vm::HookResult;
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-struct LoopState {
-  PyCodeObject* code = nullptr;
-  int unit = 0;
-  bool function = false;                 // no loop: a function that C, or a coroutine, calls; `unit` is its beginning
-  Lessons lessons;
-  std::vector<std::shared_ptr<LoopTrace>> roots;  // shared: dropped while one runs, it lives until it is left
-  std::map<Place, SidePoint> sides;
-  // Of a local variable: what traces have assumed there, what it was last, how often it has changed in a row. Objects to compare only.
-  struct Turns {
-    std::set<const PyObject*> seen;
-    const PyObject* now = nullptr;
-    int changes = 0;
-  };
-  std::map<std::pair<PyCodeObject*, int>, Turns> turns;
-  int num_sides = 0;
-  SizeFamily sizes;                      // of its roots
-  bool left_by_sizes = false;            // the last exit was through a guard on a tensor's sizes
-  _PyInterpreterFrame* frame = nullptr;  // of the last arrival, to count iterations of one run of the loop
-  int consecutive = 0;
-  int waits = 0;                         // arrivals still to let pass after an abort
-  int penalty = 0;
-  bool probing = false;
-  bool tensors = false;
-  uint64_t probe_start = 0;
-  int64_t ops = 0;                       // tensor operations of one iteration
-  // Only where the report wants it: how long the interpreter takes for an iteration.
-  Clock::time_point arrival;             // the last one, where the interpreter went on by itself from there
-  bool timing = false;
-  double fastest_ms = 0;                 // 0: none measured
-  SizeFamily* waiting = nullptr;         // the interpreter was left with sizes of this family
-
-  void left_by_interpreter(bool wanted) {
-    timing = wanted;
-    waiting = nullptr;
-    if (wanted) arrival = Clock::now();
-  }
-  void left_with(SizeFamily& family) {
-    left_by_interpreter(true);
-    waiting = &family;
-  }
-  void arrived() {
-    if (!std::exchange(timing, false)) return;
-    double ms = std::chrono::duration<double, std::milli>(Clock::now() - arrival).count();
-    if (SizeFamily* family = std::exchange(waiting, nullptr)) {
-      family->interpreted_ms = ms;
-      return;
-    }
-    if (fastest_ms == 0 || ms < fastest_ms) fastest_ms = ms;
-  }
-};
 
 // Never destroyed: traces own Python objects, and static destructors run after Python has gone.
 auto& loops = *new std::map<std::pair<PyCodeObject*, int>, std::unique_ptr<LoopState>>;
@@ -115,6 +62,14 @@ struct Skip {
   int steps = 0;
 };
 Skip skip;
+
+// One call of a function is watched: how many tensor operations does it run?
+struct Probe {
+  LoopState* loop = nullptr;                 // null: none is
+  _PyInterpreterFrame* frame = nullptr;
+  int steps = 0;
+};
+Probe probe;
 bool own_work = false;                       // Python code runs that the script did not ask for
 
 // While it lives, that is so, and the script's exception, if one is under way, is put aside.
@@ -135,8 +90,7 @@ class OwnWork {
   PyObject *type_ = nullptr, *value_ = nullptr, *traceback_ = nullptr;
 };
 bridge::Bridge* torch_bridge = nullptr;
-bool bridge_failed = false;
-std::string bridge_file;
+BridgeFile bridge_file;
 int next_trace_id = 1;
 
 LoopState& state_of(vm::HotCounter& counter) {
@@ -162,32 +116,10 @@ bool has_trace(PyCodeObject* code, int unit) {
 
 void count_calls();
 
-// The bridge, loaded once torch has been imported completely.
 bridge::Bridge* bridge_now() {
-  if (torch_bridge != nullptr || bridge_failed || bridge_file.empty()) return torch_bridge;
-  PyObject* modules = PyImport_GetModuleDict();
-  PyObject* torch = PyDict_GetItemString(modules, "torch");
-  if (torch == nullptr || !PyObject_HasAttrString(torch, "compile") || !PyObject_HasAttrString(torch, "nn")) return nullptr;
-  void* library = dlopen(bridge_file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    bridge_failed = true;
-    report().notes["torch bridge"] = dlerror();
-    return nullptr;
-  }
-  auto create = reinterpret_cast<bridge::CreateBridge>(dlsym(library, "dynvm_torch_bridge"));
-  torch_bridge = create ? create(bridge::kBridgeVersion) : nullptr;
-  if (torch_bridge == nullptr) {
-    bridge_failed = true;
-    PyObject *type = nullptr, *value = nullptr, *tb = nullptr;
-    PyErr_Fetch(&type, &value, &tb);
-    PyObject* text = value ? PyObject_Str(value) : nullptr;
-    report().notes["torch bridge"] = text ? PyUnicode_AsUTF8(text) : "refused";
-    Py_XDECREF(text);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(tb);
-    return nullptr;
-  }
+  if (torch_bridge != nullptr) return torch_bridge;
+  torch_bridge = bridge_file.load();
+  if (torch_bridge == nullptr) return nullptr;
   if (base::report_wanted()) torch_bridge->set_counting(true);
   codegen::set_parallel_for(torch_bridge->parallel_for());
   torch_bridge->set_matmul([](const codegen::Matmul& call) { return codegen::matmul(call); });
@@ -391,8 +323,26 @@ HookResult on_skip(vm::ThreadView& view) {
   return result == HookResult::kContinue ? HookResult::kReload : result;
 }
 
+void end_probe() {
+  LoopState& loop = *std::exchange(probe, Probe{}).loop;
+  if (!base::report_wanted()) torch_bridge->set_counting(false);
+  loop.ops = static_cast<int64_t>(torch_bridge->ops_counted() - loop.probe_start);
+  loop.tensors = loop.ops >= heuristics().min_tensor_ops;
+  if (!loop.tensors) wait_longer(loop);
+}
+
+HookResult on_probe(vm::ThreadView& view) {
+  const _PyInterpreterFrame* ancestor = view.frame;
+  while (ancestor != probe.frame && ancestor != view.entry_frame) ancestor = vm::FrameView::previous(ancestor);
+  if (ancestor == probe.frame && ++probe.steps <= heuristics().max_step_over) return HookResult::kContinue;
+  end_probe();
+  vm::stop_recording(view);
+  return HookResult::kReload;
+}
+
 HookResult on_record(vm::ThreadView& view) {
   if (recorder == nullptr) {
+    if (probe.loop != nullptr) return on_probe(view);
     if (skip.loop != nullptr) return on_skip(view);
     vm::stop_recording(view);
     return HookResult::kReload;
@@ -417,6 +367,7 @@ void on_event(vm::ThreadView& view, const vm::EventInfo& info) {
   bool over = info.event == vm::Event::kActivationEnd || info.event == vm::Event::kHandover;
   if (recorder == nullptr) {
     if (over) skip = Skip{};
+    if (over && probe.loop != nullptr) end_probe();
     return;
   }
   recorder->on_event(view, info);
@@ -714,7 +665,7 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
   }
   bridge::Bridge* bridge = bridge_now();
   if (bridge == nullptr) {
-    counter.count = bridge_failed || bridge_file.empty() ? INT_MAX : 300;  // no tensors yet
+    counter.count = bridge_file.hopeless() ? INT_MAX : 300;  // no tensors yet
     return HookResult::kContinue;
   }
   if (!loop.tensors) {
@@ -722,7 +673,14 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
       loop.waits--;
       return HookResult::kContinue;
     }
-    // Does an iteration run tensor operations? Count one.
+    // Does an iteration, or a call, run tensor operations? Count those of one.
+    if (loop.function) {
+      if (loop.consecutive < threshold(loop) || !vm::start_recording(view)) return HookResult::kContinue;
+      bridge->set_counting(true);
+      loop.probe_start = bridge->ops_counted();
+      probe = Probe{&loop, view.frame, 0};
+      return HookResult::kReload;
+    }
     if (!loop.probing) {
       if (loop.consecutive + 1 < threshold(loop)) return HookResult::kContinue;
       bridge->set_counting(true);
@@ -748,7 +706,7 @@ vm::Hooks hooks;
 constexpr int kOtherCalls = 1000;  // of a function that are not looked at, once one was inside of something that may be recorded
 
 HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
-  if (own_work) return HookResult::kContinue;
+  if (own_work || probe.loop != nullptr) return HookResult::kContinue;
   if (recorder != nullptr) {
     counter.count = 0;
     if (counter.client[0] != nullptr) static_cast<LoopState*>(counter.client[0])->timing = false;
@@ -788,7 +746,7 @@ bool is_root_call(const vm::ThreadView& view) {
 }
 
 HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
-  if (own_work || recorder != nullptr || skip.loop != nullptr || torch_bridge == nullptr) return HookResult::kContinue;
+  if (own_work || recorder != nullptr || skip.loop != nullptr || probe.loop != nullptr || torch_bridge == nullptr) return HookResult::kContinue;
   if (!is_root_call(view)) {
     counter.count = kOtherCalls;
     return HookResult::kContinue;
@@ -796,6 +754,10 @@ HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
   counter.unit = vm::unit_of(counter.code, view.ip);
   LoopState& loop = state_of(counter);
   loop.function = true;
+  if (!loop.tensors && loop.waits > 0) {  // most functions have nothing to do with tensors: not asked at each call
+    counter.count = std::exchange(loop.waits, 0);
+    return HookResult::kContinue;
+  }
   const HookResult result = decide(view, counter, loop);
   counter.trace = loop.roots.empty() ? nullptr : &loop;
   return result;
@@ -805,7 +767,7 @@ HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
 
 void install(const char* bridge_path) {
   runtime::helpers::suspended_generator = vm::suspended_generator;
-  bridge_file = bridge_path ? bridge_path : "";
+  bridge_file.set_path(bridge_path);
   hooks.hot_loop = on_hot_loop;
   hooks.hot_call = on_hot_call;
   hooks.record = on_record;

@@ -23,7 +23,7 @@ struct TraceReport {
   std::string file;              // of the loop header or function, as its code object says
   int line = 0;
   std::string function;          // qualified name
-  std::string kind;              // "loop" or "side"
+  std::string kind;              // "loop", "function" or "side"
   int ir_insts = 0;              // after the passes
   int tensor_ops = 0;            // eager ATen operations of one run
   int kernels = 0;               // generated kernels of one run

@@ -58,4 +58,10 @@ c10::DataPtr allocate_pooled(size_t bytes) {
   return {block->memory.get(), block, &give_back, c10::Device(c10::kCPU)};
 }
 
+bool is_foreign(const c10::DataPtr& memory) {
+  static const c10::DeleterFnPtr own = c10::GetAllocator(c10::kCPU)->raw_deleter();
+  const c10::DeleterFnPtr deleter = memory.get_deleter();
+  return memory.device().is_cpu() && memory.get() != nullptr && deleter != own && deleter != &give_back;
+}
+
 }  // namespace dynvm::torch_bridge

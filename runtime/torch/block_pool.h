@@ -19,4 +19,7 @@ inline constexpr size_t kKeptBytes = size_t{1} << 28;
 // Throws c10::Error when there is no memory.
 c10::DataPtr allocate_pooled(size_t bytes);
 
+// Memory that neither torch's allocator nor the pool has given out (NumPy's, from_blob's): another storage may lie on it too.
+bool is_foreign(const c10::DataPtr& memory);
+
 }  // namespace dynvm::torch_bridge

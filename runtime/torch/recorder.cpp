@@ -16,7 +16,9 @@
 #include <set>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 
+#include "runtime/torch/block_pool.h"
 #include "runtime/torch/convert.h"
 #include "runtime/torch/operator_facts.h"
 #include "runtime/torch/python_tensor.h"
@@ -102,7 +104,7 @@ class RecorderImpl final : public bridge::Recorder {
   int32_t tensor_id(PyObject* object) override {
     std::lock_guard lock(mutex_);
     const at::Tensor& tensor = unpack(object);
-    if (refuse_tensor(tensor)) return -1;
+    if (refusal_of(tensor)) return -1;
     const int32_t id = id_of(tensor);
     ir::TensorMeta& meta = metas_[static_cast<size_t>(id)];
     meta.requires_grad = tensor.requires_grad();
@@ -159,15 +161,44 @@ class RecorderImpl final : public bridge::Recorder {
   int32_t storage_number(const c10::Storage& storage) {
     const auto [entry, is_new] = storages_.emplace(storage.unsafeGetStorageImpl(), static_cast<int32_t>(storage_refs_.size()));
     // The weak reference keeps the StorageImpl's address from being used again, so that an address identifies a storage for good.
-    if (is_new) storage_refs_.push_back(storage.getWeakStorageImpl());
+    if (is_new) {
+      look_for_overlaps(storage);
+      storage_refs_.push_back(storage.getWeakStorageImpl());
+    }
     return entry->second;
+  }
+
+  // As refuse_tensor; also where another storage lies on the same memory, as tensors made from one NumPy array have: a trace would take what is
+  // written through the one for unchanged in the other.
+  const char* refusal_of(const at::Tensor& tensor) {
+    if (const char* reason = refuse_tensor(tensor)) return reason;
+    const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
+    if (storages_.count(storage) == 0) storage_number(tensor.storage());
+    return overlapping_.count(storage) != 0 ? "memory that another tensor's storage lies on too" : nullptr;
+  }
+
+  void look_for_overlaps(const c10::Storage& storage) {
+    const bool foreign = is_foreign(storage.data_ptr());
+    if (!foreign && foreign_ == 0) return;
+    const char* begin = static_cast<const char*>(storage.data());
+    const char* end = begin + storage.nbytes();
+    foreign_ += foreign;
+    for (const auto& weak : storage_refs_) {
+      const auto other = weak.lock();
+      if (!other || other.get() == storage.unsafeGetStorageImpl() || !other->device().is_cpu()) continue;
+      const char* first = static_cast<const char*>(other->data());
+      if (first < end && begin < first + other->nbytes()) {
+        overlapping_.insert(storage.unsafeGetStorageImpl());
+        overlapping_.insert(other.get());
+      }
+    }
   }
 
   // Position of `tensor` in record.tensors; an undefined or refused one stands as id -1.
   int32_t add_tensor(const at::Tensor& tensor, bridge::OpRecord& record) {
     int32_t id = -1;
     if (tensor.defined()) {
-      if (const char* reason = refuse_tensor(tensor)) {
+      if (const char* reason = refusal_of(tensor)) {
         refuse(record, reason);
       } else {
         id = id_of(tensor);
@@ -373,6 +404,7 @@ class RecorderImpl final : public bridge::Recorder {
       return;
     }
     record.call.name.pop_back();
+    if (record.call.name == "aten::transpose") record.call.overload = "int";
     record.call.mutates.clear();
   }
 
@@ -381,7 +413,7 @@ class RecorderImpl final : public bridge::Recorder {
     ir::AtenCall& call = record.call;
     int32_t id = -1, alias = -1;
     if (tensor.defined()) {
-      if (const char* reason = refuse_tensor(tensor)) {
+      if (const char* reason = refusal_of(tensor)) {
         refuse(record, reason);
       } else {
         id = id_of(tensor);
@@ -446,6 +478,8 @@ class RecorderImpl final : public bridge::Recorder {
   std::unordered_map<Look, int32_t, LookHash> ids_;
   std::unordered_map<const c10::StorageImpl*, int32_t> storages_;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_refs_;
+  std::unordered_set<const c10::StorageImpl*> overlapping_;
+  int foreign_ = 0;                       // storages on memory that is not torch's
 };
 
 void fallback(const c10::OperatorHandle& op, DispatchKeySet keys, Stack* stack) {

@@ -123,6 +123,19 @@ void SessionImpl::use(size_t storage) {
   used_storages_.push_back(static_cast<int32_t>(storage));
 }
 
+// Does an input bound before lie on this memory, with a storage of its own? Only foreign memory has more than one.
+bool SessionImpl::overlaps_input(const c10::StorageImpl& real, bool foreign) const {
+  const char* begin = static_cast<const char*>(real.data());
+  for (int32_t number : used_storages_) {
+    const c10::Storage& other = storages_[static_cast<size_t>(number)].real;
+    if (program_.storages[static_cast<size_t>(number)].spec.kind != Kind::kInput || !other || other.unsafeGetStorageImpl() == &real) continue;
+    if (!foreign && !is_foreign(other.data_ptr())) continue;
+    const char* first = static_cast<const char*>(other.data());
+    if (first < begin + real.nbytes() && begin < first + other.nbytes()) return true;
+  }
+  return false;
+}
+
 // False when another storage of the program stands for the same real one already: what was recorded as separate now overlaps.
 bool SessionImpl::claims_storage(const c10::StorageImpl* real, int32_t storage) {
   const size_t mask = claims_.size() - 1;
@@ -176,6 +189,9 @@ const char* SessionImpl::refusal_of_input(int32_t number, PyObject* object) {
     // Vector loads on the GPU rely on the recorded alignment.
     if (plan.meta.device_type != 0 && reinterpret_cast<size_t>(data) % 16 != 0) return "another alignment";
     if (!claims_storage(real, plan.meta.storage)) return "inputs that did not share memory now do";
+    const bool foreign = is_foreign(real->data_ptr());
+    if ((foreign || foreign_in_use_) && overlaps_input(*real, foreign)) return "inputs that did not share memory now do";
+    foreign_in_use_ |= foreign;
     use(s);
     slot.real = storage;
     slot.shift = shift;
@@ -471,6 +487,7 @@ void SessionImpl::end_iteration() {
     if (kind != Kind::kArena) point(s, nullptr);
   }
   used_storages_.clear();
+  foreign_in_use_ = false;
   for (int32_t call : program_.generator_calls) calls_[static_cast<size_t>(call)].generator = at::Generator();
   ++iteration_;
 }

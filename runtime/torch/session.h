@@ -90,6 +90,8 @@ class SessionImpl {
   std::vector<at::Tensor> shadows_;
   std::vector<CallState> calls_;
   std::vector<c10::DataPtr> arenas_;
+  bool overlaps_input(const c10::StorageImpl& real, bool foreign) const;
+  bool foreign_in_use_ = false;          // an input of this iteration lies on memory that is not torch's
   std::vector<int32_t> used_storages_;
 
   std::vector<at::Tensor> inputs_;      // per tensor: the bound tensor

@@ -1,0 +1,74 @@
+// What the tracer keeps of a loop, or of a function that is traced by itself, while the program runs: counts, traces, lessons. See manager.cpp for what
+// is done with it.
+#pragma once
+
+#include <Python.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "tracer/compile.h"
+#include "tracer/side.h"
+#include "tracer/sizes.h"
+
+namespace dynvm::tracer {
+
+using Clock = std::chrono::steady_clock;
+
+struct LoopState {
+  PyCodeObject* code = nullptr;
+  int unit = 0;
+  bool function = false;                 // no loop: a function that C, or a coroutine, calls; `unit` is its beginning
+  Lessons lessons;
+  std::vector<std::shared_ptr<LoopTrace>> roots;  // shared: dropped while one runs, it lives until it is left
+  std::map<Place, SidePoint> sides;
+  // Of a local variable: what traces have assumed there, what it was last, how often it has changed in a row. Objects to compare only.
+  struct Turns {
+    std::set<const PyObject*> seen;
+    const PyObject* now = nullptr;
+    int changes = 0;
+  };
+  std::map<std::pair<PyCodeObject*, int>, Turns> turns;
+  int num_sides = 0;
+  SizeFamily sizes;                      // of its roots
+  bool left_by_sizes = false;            // the last exit was through a guard on a tensor's sizes
+  _PyInterpreterFrame* frame = nullptr;  // of the last arrival, to count iterations of one run of the loop
+  int consecutive = 0;
+  int waits = 0;                         // arrivals still to let pass after an abort
+  int penalty = 0;
+  bool probing = false;
+  bool tensors = false;
+  uint64_t probe_start = 0;
+  int64_t ops = 0;                       // tensor operations of one iteration
+  // Only where the report wants it: how long the interpreter takes for an iteration.
+  Clock::time_point arrival;             // the last one, where the interpreter went on by itself from there
+  bool timing = false;
+  double fastest_ms = 0;                 // 0: none measured
+  SizeFamily* waiting = nullptr;         // the interpreter was left with sizes of this family
+
+  void left_by_interpreter(bool wanted) {
+    timing = wanted;
+    waiting = nullptr;
+    if (wanted) arrival = Clock::now();
+  }
+  void left_with(SizeFamily& family) {
+    left_by_interpreter(true);
+    waiting = &family;
+  }
+  void arrived() {
+    if (!std::exchange(timing, false)) return;
+    double ms = std::chrono::duration<double, std::milli>(Clock::now() - arrival).count();
+    if (SizeFamily* family = std::exchange(waiting, nullptr)) {
+      family->interpreted_ms = ms;
+      return;
+    }
+    if (fastest_ms == 0 || ms < fastest_ms) fastest_ms = ms;
+  }
+};
+
+}  // namespace dynvm::tracer
