@@ -174,7 +174,14 @@ def kept_seeds():
         return [(kind, mode, int(seed)) for kind, mode, seed in re.findall(r"^SEED\((\w+), (\w+), (\d+),", file.read(), re.M)]
 
 
+def as_tested_python():
+    """Programs made of instructions are those of the Python that makes them: it has to be the one that runs them."""
+    if os.path.exists(vm_case.PYTHON) and os.path.realpath(vm_case.PYTHON) != os.path.realpath(sys.executable):
+        os.execv(vm_case.PYTHON, [vm_case.PYTHON, *sys.argv])
+
+
 def main():
+    as_tested_python()
     parser = argparse.ArgumentParser()
     parser.add_argument("seeds", nargs="*", type=int)
     parser.add_argument("--count", type=int, default=COUNT)
