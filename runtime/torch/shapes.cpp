@@ -132,7 +132,7 @@ class ShapesImpl final : public bridge::Shapes {
       return run(call, operands, results, recorded, metas);
     } catch (const std::exception& error) {
       const std::string text = error.what();
-      return call.name + ": " + text.substr(0, text.find('\n'));
+      return call.name + ": " + text.substr(0, std::min(text.find('\n'), size_t{80}));
     }
   }
 
