@@ -41,6 +41,7 @@ struct LoopState {
   int consecutive = 0;
   int waits = 0;                         // arrivals still to let pass after an abort
   int penalty = 0;
+  int lessons_in_row = 0;                // recordings that taught a lesson since the last one that came to its end
   bool probing = false;
   bool tensors = false;
   uint64_t probe_start = 0;

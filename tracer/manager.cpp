@@ -145,7 +145,7 @@ bool is_lesson(Abort reason) { return reason == Abort::k_dict_changes || reason 
 // A recording was given up: its loop or, with a side trace, its place waits. What the next recording does otherwise is a lesson, not a failure.
 void penalise(LoopState& loop, SidePoint* side, Abort reason, const std::string& detail) {
   note_abort(loop, reason, detail);
-  const bool lesson = is_lesson(reason);
+  const bool lesson = is_lesson(reason) && ++loop.lessons_in_row <= heuristics().max_lessons;
   if (side != nullptr) {
     if (!lesson) side->waits = heuristics().penalty_start << std::min(side->failures++, 8);
   } else if (lesson) {
@@ -262,6 +262,7 @@ bool finish_recording() {
   std::shared_ptr<LoopTrace> trace = compile(std::move(recording), torch_bridge, loop.code, loop.unit, side ? "side" : loop.function ? "function" : "loop", &reason, &error);
   if (trace == nullptr) return failed(reason, error);
   trace->of_generic = sizes;
+  loop.lessons_in_row = 0;
   if (side != nullptr) {
     side->failures = 0;
     side->traces.push_back(std::move(trace));

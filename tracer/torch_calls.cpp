@@ -286,6 +286,7 @@ HookResult Recorder::torch_operator(vm::ThreadView& view, IrOp op, std::vector<V
   for (V v : args) objects.push_back(concrete(v));
   V result = kNoValue;
   bool error = false;
+  subscript_ = op == IrOp::k_get_item;
   bool method = op == IrOp::k_get_attr && imm == 1;  // load_attribute passes whether NULL goes below
   bool fine = with_torch([&]() -> PyObject* {
     PyObject* made = nullptr;
@@ -293,6 +294,7 @@ HookResult Recorder::torch_operator(vm::ThreadView& view, IrOp op, std::vector<V
     if (!runtime::execute(op, op == IrOp::k_get_attr ? 0 : imm, objects.data(), static_cast<int>(objects.size()), nullptr, &made, &truth)) return nullptr;
     return made ? made : Py_NewRef(Py_None);
   }, args, name, &result, &error);
+  subscript_ = false;
   if (error) return raised(view);
   if (!executed_) return HookResult::kContinue;
   if (!fine) {
@@ -446,7 +448,7 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
     std::vector<BoundNumber> places, number_tensors;
     for (size_t r = 0; r < records.size(); r++)
       for (size_t a = 0; a < records[r].call.args.size(); a++)
-        if (holds_number(records[r].call.args[a], number)) {
+        if (holds_number(records[r].call.args[a], number) && !(subscript_ && a == 1 && ir::is_index(records[r].call))) {  // no subscript is a dimension
           places.push_back({v, r, a});
           if (records[r].call.args[a].kind == AtenArg::kNumberTensor) number_tensors.push_back({v, r, a});
         }

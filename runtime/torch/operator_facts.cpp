@@ -13,7 +13,7 @@ namespace dynvm::torch_bridge {
 namespace {
 
 struct Quirk {
-  enum Kind { kUnsupported, kSupported, kMutates } kind;
+  enum Kind { kUnsupported, kSupported, kMutates, kNoOut } kind;
   std::string_view name;
   int argument, when;
   std::string_view sentence;
@@ -23,7 +23,9 @@ constexpr Quirk kQuirks[] = {
 #define UNSUPPORTED(name, sentence) {Quirk::kUnsupported, name, -1, -1, sentence},
 #define SUPPORTED(name, sentence) {Quirk::kSupported, name, -1, -1, sentence},
 #define MUTATES(name, argument, when, sentence) {Quirk::kMutates, name, argument, when, sentence},
+#define NO_OUT(name, sentence) {Quirk::kNoOut, name, -1, -1, sentence},
 #include "runtime/torch/quirks.def"
+#undef NO_OUT
 #undef UNSUPPORTED
 #undef SUPPORTED
 #undef MUTATES
@@ -120,6 +122,8 @@ std::optional<OutOverload> find_out_overload(const c10::OperatorHandle& handle) 
   if (!handle.hasSchema()) return std::nullopt;
   const c10::FunctionSchema& schema = handle.schema();
   if (schema.returns().empty() || schema.is_mutable()) return std::nullopt;
+  for (const Quirk& quirk : kQuirks)
+    if (quirk.kind == Quirk::kNoOut && schema.name() == quirk.name) return std::nullopt;
   for (const c10::Argument& result : schema.returns()) {
     if (result.type()->kind() != c10::TypeKind::TensorType) return std::nullopt;
   }
