@@ -77,6 +77,20 @@ struct TensorMeta {
   friend bool operator==(const TensorMeta&, const TensorMeta&) = default;
 };
 
+inline int64_t elements(const TensorMeta& meta) {
+  int64_t n = 1;
+  for (int64_t size : meta.sizes) n *= size;
+  return n;
+}
+// Row-major and dense, as torch says it: sizes of 1 have any stride, no elements lie in any order.
+inline bool is_contiguous(const TensorMeta& meta) {
+  if (elements(meta) == 0) return true;
+  int64_t expected = 1;
+  for (size_t d = meta.sizes.size(); d-- > 0; expected *= meta.sizes[d])
+    if (meta.sizes[d] != 1 && meta.strides[d] != expected) return false;
+  return true;
+}
+
 // One argument of an ATen call, in schema order.
 struct AtenArg {
   enum Kind : uint8_t {

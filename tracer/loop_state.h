@@ -46,7 +46,7 @@ struct LoopState {
   bool tensors = false;
   uint64_t probe_start = 0;
   int64_t ops = 0;                       // tensor operations of one iteration
-  // Only where the report wants it: how long the interpreter takes for an iteration.
+  // How long the interpreter takes for an iteration: where the report wants it, and where sizes wait for a trace.
   Clock::time_point arrival;             // the last one, where the interpreter went on by itself from there
   bool timing = false;
   double fastest_ms = 0;                 // 0: none measured

@@ -1,6 +1,7 @@
 // See manager.h. The policy in short (numbers: heuristics.def):
 //  - each arrival of a loop at its header is seen until the loop is classified; a loop that runs tensor operations is recorded after
 //    hot_loop iterations in one frame, any other is left to the interpreter;
+//  - a function that C or a coroutine calls, so that no loop around it can be recorded, is recorded by itself in the same way;
 //  - the outermost loop is preferred: while a calling frame is inside a loop too, an inner loop waits;
 //  - an abort makes the loop wait, twice as long each time; lessons (tracer/recorder.h) are kept, so the next recording does better;
 //  - an exit that teaches a lesson twice drops its trace; a place where traces were left often grows a side trace (side.h);
@@ -234,6 +235,9 @@ std::unique_ptr<Recorder> take_recorder() {
   return std::unique_ptr<Recorder>(std::exchange(recorder, nullptr));
 }
 
+// A trace's kind in the report.
+const char* kind_of(const LoopState& loop, const SidePoint* side) { return side ? "side" : loop.function ? "function" : "loop"; }
+
 // Compiles what has been recorded; true when the loop has a new trace.
 bool finish_recording() {
   LoopState& loop = *recording_loop;
@@ -259,7 +263,7 @@ bool finish_recording() {
   std::string error;
   Abort reason = Abort::kNone;
   if (!prepare_sizes(family, &recording, &error)) return failed(Abort::k_compile_failed, error);
-  std::shared_ptr<LoopTrace> trace = compile(std::move(recording), torch_bridge, loop.code, loop.unit, side ? "side" : loop.function ? "function" : "loop", &reason, &error);
+  std::shared_ptr<LoopTrace> trace = compile(std::move(recording), torch_bridge, loop.code, loop.unit, kind_of(loop, side), &reason, &error);
   if (trace == nullptr) return failed(reason, error);
   trace->of_generic = sizes;
   loop.lessons_in_row = 0;
@@ -295,10 +299,15 @@ void stop_skip(vm::ThreadView& view) {
   vm::stop_recording(view);
 }
 
+// Has this frame of the activation not been left yet?
+bool is_running(const vm::ThreadView& view, const _PyInterpreterFrame* frame) {
+  const _PyInterpreterFrame* ancestor = view.frame;
+  while (ancestor != frame && ancestor != view.entry_frame) ancestor = vm::FrameView::previous(ancestor);
+  return ancestor == frame;
+}
+
 HookResult on_skip(vm::ThreadView& view) {
-  _PyInterpreterFrame* ancestor = view.frame;
-  while (ancestor != skip.frames[0] && ancestor != view.entry_frame) ancestor = vm::FrameView::previous(ancestor);
-  if (ancestor != skip.frames[0]) {  // the loop's frame has been left
+  if (!is_running(view, skip.frames[0])) {
     stop_skip(view);
     return HookResult::kReload;
   }
@@ -324,18 +333,26 @@ HookResult on_skip(vm::ThreadView& view) {
   return result == HookResult::kContinue ? HookResult::kReload : result;
 }
 
-void end_probe() {
-  LoopState& loop = *std::exchange(probe, Probe{}).loop;
+// An iteration's, or a call's, tensor operations are counted in between.
+void begin_counting(LoopState& loop) {
+  torch_bridge->set_counting(true);
+  loop.probe_start = torch_bridge->ops_counted();
+}
+
+void end_counting(LoopState& loop) {
   if (!base::report_wanted()) torch_bridge->set_counting(false);
   loop.ops = static_cast<int64_t>(torch_bridge->ops_counted() - loop.probe_start);
   loop.tensors = loop.ops >= heuristics().min_tensor_ops;
+}
+
+void end_probe() {
+  LoopState& loop = *std::exchange(probe, Probe{}).loop;
+  end_counting(loop);
   if (!loop.tensors) wait_longer(loop);
 }
 
 HookResult on_probe(vm::ThreadView& view) {
-  const _PyInterpreterFrame* ancestor = view.frame;
-  while (ancestor != probe.frame && ancestor != view.entry_frame) ancestor = vm::FrameView::previous(ancestor);
-  if (ancestor == probe.frame && ++probe.steps <= heuristics().max_step_over) return HookResult::kContinue;
+  if (is_running(view, probe.frame) && ++probe.steps <= heuristics().max_step_over) return HookResult::kContinue;
   end_probe();
   vm::stop_recording(view);
   return HookResult::kReload;
@@ -466,7 +483,9 @@ HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
 // Traces can neither be entered nor recorded at this place for now; or is one to be recorded?
 HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint& side, bool main_path) {
   side.arrivals++;
-  int hot = main_path ? 1 : side.by_sizes ? std::min(threshold(loop), heuristics().hot_size_exit) : options().hot > 0 ? std::min(threshold(loop), heuristics().hot_exit) : heuristics().hot_exit;
+  int hot = side.by_sizes ? heuristics().hot_size_exit : heuristics().hot_exit;
+  if (options().hot > 0) hot = std::min(threshold(loop), hot);
+  if (main_path) hot = 1;
   if (side.arrivals < hot || side.failures > 4 || loop.num_sides >= heuristics().max_side) return HookResult::kContinue;
   if (recorded(side.traces) >= heuristics().max_variants) return HookResult::kContinue;
   if (side.waits > 0) {
@@ -476,21 +495,21 @@ HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFr
   return start_recorder(view, loop, root, &side) ? HookResult::kReload : HookResult::kContinue;
 }
 
-bool refused_for_sizes(const LoopTrace& trace, ir::Ref inst_ref, RefusedInput* refused) {
+// The input that a trace was left for, if it was for a tensor's sizes or strides alone.
+std::optional<RefusedInput> refused_for_sizes(const LoopTrace& trace, ir::Ref inst_ref) {
   const ir::Trace& ir = trace.compiled->ir();
-  if (inst_ref >= ir.insts.size() || ir.insts[inst_ref].op != ir::Op::k_unbox_tensor) return false;
-  if (ir.insts[ir.arg(inst_ref, 0)].op == ir::Op::k_const_obj) return false;
-  return torch_bridge->refused_geometry(&refused->sizes, &refused->strides);
+  if (inst_ref >= ir.insts.size() || ir.insts[inst_ref].op != ir::Op::k_unbox_tensor || is_constant_input(ir, inst_ref)) return std::nullopt;
+  const auto input = std::find(trace.inputs.begin(), trace.inputs.end(), ir.insts[inst_ref].meta);
+  RefusedInput refused;
+  if (input == trace.inputs.end() || !torch_bridge->refused_geometry(&refused.sizes, &refused.strides)) return std::nullopt;
+  refused.input = static_cast<size_t>(input - trace.inputs.begin());
+  return refused;
 }
 
 // A tensor had other sizes than a trace wants: another may be made for them, or the next recording takes sizes for numbers.
 bool note_refusal(SizeFamily& family, const LoopTrace& trace, ir::Ref inst_ref) {
-  const ir::Trace& ir = trace.compiled->ir();
-  RefusedInput refused;
-  if (!refused_for_sizes(trace, inst_ref, &refused)) return false;
-  auto input = std::find(trace.inputs.begin(), trace.inputs.end(), ir.insts[inst_ref].meta);
-  if (input == trace.inputs.end()) return false;
-  refused.input = static_cast<size_t>(input - trace.inputs.begin());
+  std::optional<RefusedInput> refused = refused_for_sizes(trace, inst_ref);
+  if (!refused) return false;
   family.refused = std::move(refused);
   if (family.failures < kMaxSizeFailures) family.as_numbers = true;
   return true;
@@ -590,10 +609,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, st
         return vm::handle_pending(view.tstate) < 0 ? Entry::kRaised : Entry::kMoved;
       case LeaveResult::kLeft:
         if (left.at_end) return trace->cut ? Entry::kCut : loop.function ? Entry::kReturns : Entry::kMoved;
-        {
-          RefusedInput refused;
-          loop.left_by_sizes = refused_for_sizes(*trace, left.inst, &refused);
-        }
+        loop.left_by_sizes = refused_for_sizes(*trace, left.inst).has_value();
         if (learn(view, loop, *trace, left.inst)) {
           drop_it();
           record_soon();
@@ -602,7 +618,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, st
       case LeaveResult::kRaised: return Entry::kRaised;
     }
   }
-  return specialise(loop, family, traces, side ? "side" : loop.function ? "function" : "loop") ? enter(view, loop, root, traces, side) : Entry::kNone;
+  return specialise(loop, family, traces, kind_of(loop, side)) ? enter(view, loop, root, traces, side) : Entry::kNone;
 }
 
 // Runs the loop's traces, root and side, from view on until the interpreter has to go on. `cut`: the state is before an instruction that
@@ -664,8 +680,7 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
       return HookResult::kContinue;
     }
   }
-  bridge::Bridge* bridge = bridge_now();
-  if (bridge == nullptr) {
+  if (bridge_now() == nullptr) {
     counter.count = bridge_file.hopeless() ? INT_MAX : 300;  // no tensors yet
     return HookResult::kContinue;
   }
@@ -677,28 +692,23 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
     // Does an iteration, or a call, run tensor operations? Count those of one.
     if (loop.function) {
       if (loop.consecutive < threshold(loop) || !vm::start_recording(view)) return HookResult::kContinue;
-      bridge->set_counting(true);
-      loop.probe_start = bridge->ops_counted();
+      begin_counting(loop);
       probe = Probe{&loop, view.frame, 0};
       return HookResult::kReload;
     }
     if (!loop.probing) {
       if (loop.consecutive + 1 < threshold(loop)) return HookResult::kContinue;
-      bridge->set_counting(true);
-      loop.probe_start = bridge->ops_counted();
+      begin_counting(loop);
       loop.probing = true;
       return HookResult::kContinue;
     }
     loop.probing = false;
-    bool counting_stays = base::report_wanted();
-    if (!counting_stays) bridge->set_counting(false);
-    loop.ops = static_cast<int64_t>(bridge->ops_counted() - loop.probe_start);
-    if (loop.ops < heuristics().min_tensor_ops) {
+    end_counting(loop);
+    if (!loop.tensors) {
       loop.penalty = loop.penalty == 0 ? 64 : std::min(loop.penalty * 2, 65536);
       counter.count = loop.penalty;  // look again later: what the loop does may change
       return HookResult::kContinue;
     }
-    loop.tensors = true;
   }
   return consider_root(view, loop);
 }

@@ -182,7 +182,7 @@ V Recorder::tuple_sum(V left, V right) {
 
 // Equality of two tuples of numbers of which one is virtual: a guard for each pair of items.
 V Recorder::tuple_compare(int op, V left, V right) {
-  if (!sizes_are_numbers_ || (op != Py_EQ && op != Py_NE)) return kNoValue;
+  if (op != Py_EQ && op != Py_NE) return kNoValue;
   if (!is_plain_tuple(concrete(left)) || !is_plain_tuple(concrete(right))) return kNoValue;
   std::vector<V> x, y;
   if (!known_items(left, &x) || !known_items(right, &y) || done_) return kNoValue;
@@ -258,7 +258,7 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
       if (result == kNoValue && is_const(left) && is_const(right) && computes_natively(a) && computes_natively(b)) {
         result = taken(apply_binary(nb, a, b));  // (None,) * 3, "%s" % name, Size + tuple
       }
-      if (result == kNoValue && nb == kAdd && ((at(left).kind == Value::kTuple && at(right).kind == Value::kTuple) || (sizes_are_numbers_ && (at(left).kind == Value::kTuple || at(right).kind == Value::kTuple)))) result = tuple_sum(left, right);
+      if (result == kNoValue && nb == kAdd && (at(left).kind == Value::kTuple || at(right).kind == Value::kTuple)) result = tuple_sum(left, right);
       if (done_) return HookResult::kContinue;
       if (result == kNoValue) return residual(view, IrOp::k_binary, {left, right}, arg, 2);
       pop(view, 2);

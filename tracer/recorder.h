@@ -448,7 +448,6 @@ class Recorder {
   bool entered_error_ = false;
   bool in_torch_ = false;
   bool python_in_torch_ = false;
-  bool subscript_ = false;                               // the torch call under way is tensor[...]
   bool started_ = false;
   int tensor_ops_ = 0;
   Abort abort_ = Abort::kNone;

@@ -4,6 +4,7 @@
 // virtual tuple of them, arithmetic and comparisons on them are operations and guards. What is folded by a tensor's geometry in any other
 // way is noted (SizeFacts::folds), to be looked at again when the trace is specialised.
 #include "tracer/recorder.h"
+#include "tracer/sizes.h"
 
 namespace dynvm::tracer {
 
@@ -17,8 +18,7 @@ bool Recorder::sizes_change(V tensor) {
   if (!sizes_are_numbers_ || is_const(tensor)) return false;
   const Ref ref = as_tensor(tensor);
   if (ref == kNoRef || done_) return false;
-  const ir::Inst& inst = trace_.insts[ref];
-  return inst.op != IrOp::k_unbox_tensor || trace_.insts[trace_.arg(inst, 0)].op != IrOp::k_const_obj;
+  return !is_constant_input(trace_, ref);
 }
 
 // Size `dim` of a tensor whose sizes change; -1: the number of its elements.

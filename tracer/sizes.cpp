@@ -17,22 +17,6 @@ using IrOp = ir::Op;
 
 namespace {
 
-int64_t elements(const TensorMeta& meta) {
-  int64_t n = 1;
-  for (int64_t size : meta.sizes) n *= size;
-  return n;
-}
-
-bool is_contiguous(const TensorMeta& meta) {
-  int64_t expected = 1;
-  for (size_t d = meta.sizes.size(); d-- > 0;) {
-    if (meta.sizes[d] == 0) return true;
-    if (meta.sizes[d] != 1 && meta.strides[d] != expected) return false;
-    expected *= meta.sizes[d];
-  }
-  return true;
-}
-
 bool same_geometry(const TensorMeta& a, const TensorMeta& b) { return a.sizes == b.sizes && a.strides == b.strides; }
 
 // The strides of an input of these sizes, after the geometries that it had: each stride is constant, or a constant times the product of some of
@@ -258,9 +242,8 @@ GenericTrace::~GenericTrace() {
   for (PyObject* object : recording_.owned) Py_DECREF(object);
 }
 
-bool GenericTrace::is_constant_input(Ref unbox) const {
-  const ir::Trace& trace = recording_.trace;
-  return trace.insts[trace.arg(unbox, 0)].op == IrOp::k_const_obj;
+bool is_constant_input(const ir::Trace& trace, Ref ref) {
+  return trace.insts[ref].op == IrOp::k_unbox_tensor && trace.insts[trace.arg(ref, 0)].op == IrOp::k_const_obj;
 }
 
 // What an argument of this operation may depend on, nearest first. *of_operands: how many belong to its operands.
@@ -287,7 +270,7 @@ std::vector<GenericTrace::Source> GenericTrace::sources(Ref aten, size_t* of_ope
   for (Ref tensor : call.tensors)
     if (tensor < aten) add(tensor, false);
   for (Ref input : inputs_)
-    if (input < aten && !is_constant_input(input)) add(input, false);
+    if (input < aten && !is_constant_input(trace, input)) add(input, false);
   return found;
 }
 

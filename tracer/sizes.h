@@ -42,6 +42,9 @@ struct SizeSample {
 };
 SizeSample sample_of(const ir::Trace& recorded);
 
+// Is it the tensor of an object that is always the same, a parameter?
+bool is_constant_input(const ir::Trace& trace, ir::Ref ref);
+
 // A tensor that came with another geometry than a trace's input has.
 struct RefusedInput {
   size_t input = 0;  // the how many'th unbox_tensor of the recording
@@ -91,7 +94,6 @@ class GenericTrace {
   std::vector<Source> sources(ir::Ref aten, size_t* of_operands) const;
   std::string fit(ir::Ref aten, const Walk& own, std::vector<std::unique_ptr<Walk>>& walks, const std::vector<SizeSample>& samples, size_t number);
   Recording instance(Walk& walk) const;
-  bool is_constant_input(ir::Ref unbox) const;
 
   Recording recording_;
   bridge::Bridge* bridge_;

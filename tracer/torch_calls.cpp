@@ -77,19 +77,15 @@ void Recorder::collect(V v, std::vector<V>* tensors, std::vector<V>* numbers, bo
     numbers->push_back(v);
     return;
   }
-  if (at(v).items_known && at(v).kind != Value::kObject) {
-    for (V item : std::vector<V>(at(v).items)) collect(item, tensors, numbers, frozen);
-    return;
+  if (PySlice_Check(o) && at(v).kind == Value::kObject && !at(v).items_known && know_type(v)) {
+    const auto* slice = reinterpret_cast<PySliceObject*>(o);
+    std::vector<V> items;
+    for (auto [offset, item] : {std::pair{offsetof(PySliceObject, start), slice->start}, {offsetof(PySliceObject, stop), slice->stop}, {offsetof(PySliceObject, step), slice->step}})
+      items.push_back(object(emit(IrOp::k_load_field, Type::kObject, {as_object(v)}, static_cast<int64_t>(offset)), item, true));
+    at(v).items = std::move(items);
+    at(v).items_known = true;
   }
-  if (PySlice_Check(o) && at(v).kind == Value::kObject && know_type(v)) {
-    if (!at(v).items_known) {
-      const auto* slice = reinterpret_cast<PySliceObject*>(o);
-      std::vector<V> items;
-      for (auto [offset, item] : {std::pair{offsetof(PySliceObject, start), slice->start}, {offsetof(PySliceObject, stop), slice->stop}, {offsetof(PySliceObject, step), slice->step}})
-        items.push_back(object(emit(IrOp::k_load_field, Type::kObject, {as_object(v)}, static_cast<int64_t>(offset)), item, true));
-      at(v).items = std::move(items);
-      at(v).items_known = true;
-    }
+  if (at(v).items_known && (at(v).kind != Value::kObject || PySlice_Check(o))) {
     for (V item : std::vector<V>(at(v).items)) collect(item, tensors, numbers, frozen);
     return;
   }
@@ -286,7 +282,6 @@ HookResult Recorder::torch_operator(vm::ThreadView& view, IrOp op, std::vector<V
   for (V v : args) objects.push_back(concrete(v));
   V result = kNoValue;
   bool error = false;
-  subscript_ = op == IrOp::k_get_item;
   bool method = op == IrOp::k_get_attr && imm == 1;  // load_attribute passes whether NULL goes below
   bool fine = with_torch([&]() -> PyObject* {
     PyObject* made = nullptr;
@@ -294,7 +289,6 @@ HookResult Recorder::torch_operator(vm::ThreadView& view, IrOp op, std::vector<V
     if (!runtime::execute(op, op == IrOp::k_get_attr ? 0 : imm, objects.data(), static_cast<int>(objects.size()), nullptr, &made, &truth)) return nullptr;
     return made ? made : Py_NewRef(Py_None);
   }, args, name, &result, &error);
-  subscript_ = false;
   if (error) return raised(view);
   if (!executed_) return HookResult::kContinue;
   if (!fine) {
@@ -448,7 +442,7 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
     std::vector<BoundNumber> places, number_tensors;
     for (size_t r = 0; r < records.size(); r++)
       for (size_t a = 0; a < records[r].call.args.size(); a++)
-        if (holds_number(records[r].call.args[a], number) && !(subscript_ && a == 1 && ir::is_index(records[r].call))) {  // no subscript is a dimension
+        if (holds_number(records[r].call.args[a], number)) {
           places.push_back({v, r, a});
           if (records[r].call.args[a].kind == AtenArg::kNumberTensor) number_tensors.push_back({v, r, a});
         }
@@ -711,9 +705,8 @@ Recorder::Attribute Recorder::look_up_tensor(V v, PyObject* name) {
       return result;
     }
     result.kind = Attribute::kValue;
-    const bool sizes = sizes_are_numbers_ && (strcmp(text, "shape") == 0 || strcmp(text, "nbytes") == 0) && sizes_change(v);
-    if (sizes && strcmp(text, "nbytes") == 0) folded_by_geometry({v});
-    result.value = sizes && strcmp(text, "shape") == 0 ? size_object(v) : constant(value);
+    if (strcmp(text, "nbytes") == 0) folded_by_geometry({v});
+    result.value = strcmp(text, "shape") == 0 && sizes_change(v) ? size_object(v) : constant(value);
     if (done_) result.kind = Attribute::kAborted;
     Py_DECREF(value);
     return result;

@@ -64,4 +64,9 @@ bool is_foreign(const c10::DataPtr& memory) {
   return memory.device().is_cpu() && memory.get() != nullptr && deleter != own && deleter != &give_back;
 }
 
+bool overlap(const c10::StorageImpl& a, const c10::StorageImpl& b) {
+  const char *of_a = static_cast<const char*>(a.data()), *of_b = static_cast<const char*>(b.data());
+  return of_a < of_b + b.nbytes() && of_b < of_a + a.nbytes();
+}
+
 }  // namespace dynvm::torch_bridge

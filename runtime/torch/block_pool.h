@@ -10,6 +10,7 @@
 #pragma once
 
 #include <c10/core/Allocator.h>
+#include <c10/core/StorageImpl.h>
 
 namespace dynvm::torch_bridge {
 
@@ -21,5 +22,6 @@ c10::DataPtr allocate_pooled(size_t bytes);
 
 // Memory that neither torch's allocator nor the pool has given out (NumPy's, from_blob's): another storage may lie on it too.
 bool is_foreign(const c10::DataPtr& memory);
+bool overlap(const c10::StorageImpl& a, const c10::StorageImpl& b);
 
 }  // namespace dynvm::torch_bridge

@@ -286,9 +286,7 @@ void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
     if (tensor < 0) return;
     const ir::TensorMeta& meta = tensors.at(static_cast<size_t>(tensor)).meta;
     on_cpu &= meta.device_type == 0;
-    int64_t elements = 1;
-    for (int64_t size : meta.sizes) elements *= size;
-    small &= elements <= kSmallElements;
+    small &= elements(meta) <= kSmallElements;
   };
   for (const TensorPlace& place : plan.tensors) look(place.tensor);
   for (int32_t result : plan.results) look(result);

@@ -180,17 +180,13 @@ class RecorderImpl final : public bridge::Recorder {
   void look_for_overlaps(const c10::Storage& storage) {
     const bool foreign = is_foreign(storage.data_ptr());
     if (!foreign && foreign_ == 0) return;
-    const char* begin = static_cast<const char*>(storage.data());
-    const char* end = begin + storage.nbytes();
+    const c10::StorageImpl& added = *storage.unsafeGetStorageImpl();
     foreign_ += foreign;
     for (const auto& weak : storage_refs_) {
       const auto other = weak.lock();
-      if (!other || other.get() == storage.unsafeGetStorageImpl() || !other->device().is_cpu()) continue;
-      const char* first = static_cast<const char*>(other->data());
-      if (first < end && begin < first + other->nbytes()) {
-        overlapping_.insert(storage.unsafeGetStorageImpl());
-        overlapping_.insert(other.get());
-      }
+      if (!other || other.get() == &added || !other->device().is_cpu() || !overlap(added, *other)) continue;
+      overlapping_.insert(&added);
+      overlapping_.insert(other.get());
     }
   }
 

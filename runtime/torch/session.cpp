@@ -125,13 +125,10 @@ void SessionImpl::use(size_t storage) {
 
 // Does an input bound before lie on this memory, with a storage of its own? Only foreign memory has more than one.
 bool SessionImpl::overlaps_input(const c10::StorageImpl& real, bool foreign) const {
-  const char* begin = static_cast<const char*>(real.data());
   for (int32_t number : used_storages_) {
     const c10::Storage& other = storages_[static_cast<size_t>(number)].real;
     if (program_.storages[static_cast<size_t>(number)].spec.kind != Kind::kInput || !other || other.unsafeGetStorageImpl() == &real) continue;
-    if (!foreign && !is_foreign(other.data_ptr())) continue;
-    const char* first = static_cast<const char*>(other.data());
-    if (first < begin + real.nbytes() && begin < first + other.nbytes()) return true;
+    if ((foreign || is_foreign(other.data_ptr())) && overlap(real, *other.unsafeGetStorageImpl())) return true;
   }
   return false;
 }

@@ -2,7 +2,7 @@
 //
 // Inputs: geometry of tensors, ATen calls. Outputs: geometry of the results, and whether they share memory as they did.
 // Invariants: below autograd and the recorder's key; no memory of the script's is touched. Some of torch's meta functions are Python code.
-// Tests: tests/torch/test_shapes.py.
+// Tests: tests/traces/cases/sizes_*.py.
 #include "runtime/torch/shapes.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -25,25 +25,6 @@ namespace {
 
 const c10::Device kMetaDevice(c10::kMeta);
 
-int64_t reach(const ir::TensorMeta& meta) {
-  int64_t last = meta.offset;
-  for (size_t d = 0; d < meta.sizes.size(); ++d) {
-    if (meta.sizes[d] == 0) return meta.offset;
-    last += (meta.sizes[d] - 1) * meta.strides[d];
-  }
-  return last + 1;
-}
-
-// Simple cases that need no dispatch: some of torch's meta functions are Python code and take 0.1 to 0.6 ms.
-bool is_contiguous(const ir::TensorMeta& meta) {
-  int64_t expected = 1;
-  for (size_t d = meta.sizes.size(); d-- > 0;) {
-    if (meta.sizes[d] != 1 && meta.strides[d] != expected) return false;
-    expected *= meta.sizes[d];
-  }
-  return expected != 0;
-}
-
 std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& sizes) {
   std::vector<int64_t> strides(sizes.size());
   int64_t expected = 1;
@@ -64,7 +45,8 @@ const std::unordered_set<std::string>& elementwise() {
   return *names;
 }
 
-// The sizes of the results of an operation on row-major tensors, themselves row-major. False: torch has to be asked.
+// The sizes of the results of an operation on row-major tensors, themselves row-major. False: torch has to be asked. (Some of its meta functions are
+// Python code and take 0.1 to 0.6 ms.)
 bool simple_results(const ir::AtenCall& call, const std::vector<ir::TensorMeta>& operands, std::vector<std::vector<int64_t>>* results) {
   if (!call.mutates.empty() || std::any_of(call.result_alias.begin(), call.result_alias.end(), [](int32_t alias) { return alias >= 0; })) return false;
   const std::string& name = call.name;
@@ -79,7 +61,8 @@ bool simple_results(const ir::AtenCall& call, const std::vector<ir::TensorMeta>&
     results->push_back(std::move(made));
     return call.results.size() == 1;
   }
-  if (!std::all_of(operands.begin(), operands.end(), is_contiguous)) return false;
+  const auto is_row_major = [](const ir::TensorMeta& meta) { return is_contiguous(meta) && elements(meta) != 0; };
+  if (!std::all_of(operands.begin(), operands.end(), is_row_major)) return false;
   if (name == "aten::native_layer_norm" && call.results.size() == 3) {
     const std::vector<int64_t> input = sizes(0);
     std::vector<int64_t> rows = input;
@@ -114,7 +97,7 @@ class ShapesImpl final : public bridge::Shapes {
     at::Tensor made = at::empty_strided(meta.sizes, meta.strides, options);
     auto known = storages_.find(meta.storage);
     if (known == storages_.end()) {
-      at::Tensor whole = at::empty({reach(meta)}, options);
+      at::Tensor whole = at::empty({byte_extent(meta).last / ir::dtype_size(meta.dtype)}, options);
       known = storages_.emplace(meta.storage, whole.storage()).first;
       pointers_.emplace(whole.storage().unsafeGetStorageImpl(), meta.storage);
     }
