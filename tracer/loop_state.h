@@ -12,9 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "tracer/compile.h"
 #include "tracer/side.h"
-#include "tracer/sizes.h"
+#include "tracer/trace_group.h"
 
 namespace dynvm::tracer {
 
@@ -25,7 +24,7 @@ struct LoopState {
   int unit = 0;
   bool function = false;                 // no loop: a function that C, or a coroutine, calls; `unit` is its beginning
   Lessons lessons;
-  std::vector<std::shared_ptr<LoopTrace>> roots;  // shared: dropped while one runs, it lives until it is left
+  TraceGroup roots;
   std::map<Place, SidePoint> sides;
   // Of a local variable: what traces have assumed there, what it was last, how often it has changed in a row. Objects to compare only.
   struct Turns {
@@ -35,14 +34,12 @@ struct LoopState {
   };
   std::map<std::pair<PyCodeObject*, int>, Turns> turns;
   int num_sides = 0;
-  SizeFamily sizes;                      // of its roots
-  bool left_by_sizes = false;            // the last exit was through a guard on a tensor's sizes
   _PyInterpreterFrame* frame = nullptr;  // of the last arrival, to count iterations of one run of the loop
   int consecutive = 0;
   int waits = 0;                         // arrivals still to let pass after an abort
   int penalty = 0;
   int lessons_in_row = 0;                // recordings that taught a lesson since the last one that came to its end
-  bool probing = false;
+  const PyThreadState* probing = nullptr;  // the thread whose operations are being counted
   bool tensors = false;
   uint64_t probe_start = 0;
   int64_t ops = 0;                       // tensor operations of one iteration
@@ -50,22 +47,26 @@ struct LoopState {
   Clock::time_point arrival;             // the last one, where the interpreter went on by itself from there
   bool timing = false;
   double fastest_ms = 0;                 // 0: none measured
-  SizeFamily* waiting = nullptr;         // the interpreter was left with sizes of this family
+  TraceGroup* waiting = nullptr;         // the interpreter was left with sizes that a trace of this group is to be made for later
 
+  void forget_arrival() {
+    timing = false;
+    waiting = nullptr;
+  }
   void left_by_interpreter(bool wanted) {
     timing = wanted;
     waiting = nullptr;
     if (wanted) arrival = Clock::now();
   }
-  void left_with(SizeFamily& family) {
+  void left_with(TraceGroup& group) {
     left_by_interpreter(true);
-    waiting = &family;
+    waiting = &group;
   }
   void arrived() {
     if (!std::exchange(timing, false)) return;
     double ms = std::chrono::duration<double, std::milli>(Clock::now() - arrival).count();
-    if (SizeFamily* family = std::exchange(waiting, nullptr)) {
-      family->interpreted_ms = ms;
+    if (TraceGroup* group = std::exchange(waiting, nullptr)) {
+      group->interpreted(ms);
       return;
     }
     if (fastest_ms == 0 || ms < fastest_ms) fastest_ms = ms;

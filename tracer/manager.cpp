@@ -33,6 +33,7 @@
 #include "tracer/exits.h"
 #include "tracer/heuristics.h"
 #include "tracer/loop_state.h"
+#include "tracer/own_work.h"
 #include "tracer/recorder.h"
 #include "tracer/side.h"
 #include "tracer/sizes.h"
@@ -48,6 +49,7 @@ namespace {
 
 // Never destroyed: traces own Python objects, and static destructors run after Python has gone.
 auto& loops = *new std::map<std::pair<PyCodeObject*, int>, std::unique_ptr<LoopState>>;
+// At most one of the recorder, Skip and Probe is at work, in the one thread that the evaluator records in; other threads run traces meanwhile.
 Recorder* recorder = nullptr;
 LoopState* recording_loop = nullptr;
 SidePoint* recording_side = nullptr;         // null: a root trace is recorded
@@ -71,25 +73,6 @@ struct Probe {
   int steps = 0;
 };
 Probe probe;
-bool own_work = false;                       // Python code runs that the script did not ask for
-
-// While it lives, that is so, and the script's exception, if one is under way, is put aside.
-class OwnWork {
- public:
-  OwnWork() {
-    PyErr_Fetch(&type_, &value_, &traceback_);
-    own_work = true;
-  }
-  ~OwnWork() {
-    own_work = false;
-    PyErr_Restore(type_, value_, traceback_);
-  }
-  OwnWork(const OwnWork&) = delete;
-  OwnWork& operator=(const OwnWork&) = delete;
-
- private:
-  PyObject *type_ = nullptr, *value_ = nullptr, *traceback_ = nullptr;
-};
 bridge::Bridge* torch_bridge = nullptr;
 BridgeFile bridge_file;
 int next_trace_id = 1;
@@ -110,7 +93,7 @@ LoopState& state_of(vm::HotCounter& counter) {
 bool has_trace(PyCodeObject* code, int unit) {
   auto found = loops.find({code, unit});
   if (found == loops.end()) return false;
-  for (auto& root : found->second->roots)
+  for (auto& root : found->second->roots.traces())
     if (root->compiled->runs() > 0 && root->compiled->iterations() / root->compiled->runs() >= static_cast<uint64_t>(heuristics().long_inner)) return true;
   return false;
 }
@@ -191,49 +174,13 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
   return static_cast<int64_t>(loop.consecutive) * loop.ops < heuristics().hot_defer_long;
 }
 
-constexpr size_t kMaxSamples = 4, kMaxGenerics = 4;
-constexpr int kMaxSizeFailures = 4;
-
-void sizes_failed(SizeFamily& family, const std::string& why) {
-  report().sizes.refused[why]++;
-  if (++family.failures >= kMaxSizeFailures) family.as_numbers = false;
-}
-
-// A recording is a sample of its sizes; one whose sizes are numbers is compiled by way of a generic trace. False: *why.
-bool prepare_sizes(SizeFamily& family, Recording* recording, std::string* why) {
-  auto keep = [&](SizeSample sample) {
-    if (family.samples.size() == kMaxSamples) family.samples.erase(family.samples.begin());
-    family.samples.push_back(std::move(sample));
-  };
-  if (!recording->sizes_are_numbers) {
-    keep(sample_of(recording->trace));
-    return true;
-  }
-  auto generic = std::make_unique<GenericTrace>(std::move(*recording), torch_bridge);
-  *recording = {};
-  *why = generic->own_sizes(recording);
-  if (!why->empty()) {
-    sizes_failed(family, *why);
-    return false;
-  }
-  const std::string refused = generic->learn(family.samples);
-  keep(generic->sample());
-  if (refused.empty()) {
-    if (family.generics.size() == kMaxGenerics) family.generics.erase(family.generics.begin());
-    family.generics.push_back(std::move(generic));
-    report().sizes.generic++;
-  } else {
-    sizes_failed(family, refused);
-  }
-  DYNVM_LOG(kTrace, "sizes as numbers: {}", refused.empty() ? "they may change" : refused);
-  return true;
-}
-
 std::unique_ptr<Recorder> take_recorder() {
   recording_loop = nullptr;
   recording_side = nullptr;
   return std::unique_ptr<Recorder>(std::exchange(recorder, nullptr));
 }
+
+TraceGroup& group_of(LoopState& loop, SidePoint* side) { return side ? side->group : loop.roots; }
 
 // A trace's kind in the report.
 const char* kind_of(const LoopState& loop, const SidePoint* side) { return side ? "side" : loop.function ? "function" : "loop"; }
@@ -245,9 +192,9 @@ bool finish_recording() {
   std::unique_ptr<Recorder> done = take_recorder();
   const OwnWork work;  // some of torch's meta functions are in Python
   const bool sizes = done->sizes_are_numbers();
-  SizeFamily& family = side ? side->sizes : loop.sizes;
+  TraceGroup& group = group_of(loop, side);
   auto failed = [&](Abort reason, const std::string& detail) {
-    if (sizes && !is_lesson(reason)) sizes_failed(family, "recording was given up");
+    if (sizes && !is_lesson(reason)) group.sizes_failed("recording was given up");
     penalise(loop, side, reason, detail);
     return false;
   };
@@ -262,20 +209,19 @@ bool finish_recording() {
   report().recordings++;
   std::string error;
   Abort reason = Abort::kNone;
-  if (!prepare_sizes(family, &recording, &error)) return failed(Abort::k_compile_failed, error);
+  if (!group.prepare(&recording, torch_bridge, &error)) return failed(Abort::k_compile_failed, error);
   std::shared_ptr<LoopTrace> trace = compile(std::move(recording), torch_bridge, loop.code, loop.unit, kind_of(loop, side), &reason, &error);
   if (trace == nullptr) return failed(reason, error);
   trace->of_generic = sizes;
   loop.lessons_in_row = 0;
   if (side != nullptr) {
     side->failures = 0;
-    side->traces.push_back(std::move(trace));
     loop.num_sides++;
   } else {
     loop.penalty = 0;
     trace->entry->interpreted_ms = loop.fastest_ms;
-    loop.roots.push_back(std::move(trace));
   }
+  group.add(std::move(trace));
   return true;
 }
 
@@ -284,7 +230,7 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
 // Lets the interpreter carry out the instruction at view.ip (`begun`: it has been), and comes back behind it.
 bool start_skip(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint* side, bool begun) {
   std::vector<LiveFrame> frames = live_frames(view, root);
-  if (frames.empty() || (!vm::recording() && !vm::start_recording(view))) return false;
+  if (frames.empty() || (vm::recording_thread() != view.tstate && !vm::start_recording(view))) return false;
   skip = Skip{};
   skip.loop = &loop;
   for (LiveFrame& live : frames) skip.frames.push_back(live.frame);
@@ -435,10 +381,6 @@ bool learn(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace, ir::Re
   return false;
 }
 
-void drop(std::vector<std::shared_ptr<LoopTrace>>& traces, const std::shared_ptr<LoopTrace>& trace) {
-  traces.erase(std::remove(traces.begin(), traces.end(), trace), traces.end());
-}
-
 int threshold(const LoopState& loop) {
   return options().hot > 0 ? static_cast<int>(options().hot) : loop.function ? heuristics().hot_call : heuristics().hot_loop;
 }
@@ -450,8 +392,7 @@ bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* 
   recording_loop = &loop;
   recording_side = side;
   recording_root = root;
-  const bool sizes_are_numbers = (side ? side->sizes : loop.sizes).as_numbers;
-  recorder = new Recorder(frames, loop.unit, bridge_now(), loop.lessons, next_trace_id++, sizes_are_numbers, loop.function);
+  recorder = new Recorder(frames, loop.unit, bridge_now(), loop.lessons, next_trace_id++, group_of(loop, side).sizes_are_numbers(), loop.function);
   recorder->has_trace = has_trace;
   PyCodeObject* code = vm::FrameView::code(view.frame);
   DYNVM_LOG(kTrace, "recording {}:{}{}", PyUnicode_AsUTF8(code->co_filename), PyCode_Addr2Line(code, vm::lasti_of(code, view.ip) * 2),
@@ -459,14 +400,9 @@ bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* 
   return true;
 }
 
-// How many of these have been recorded?
-int recorded(const std::vector<std::shared_ptr<LoopTrace>>& traces) {
-  return static_cast<int>(std::count_if(traces.begin(), traces.end(), [](const auto& trace) { return !trace->made_for_sizes; }));
-}
-
 // The state is the loop header's and no root trace could be entered: is another to be recorded?
 HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
-  if (recorded(loop.roots) >= heuristics().max_roots) return HookResult::kContinue;
+  if (loop.roots.recorded() >= heuristics().max_roots) return HookResult::kContinue;
   if (loop.waits > 0) {
     loop.waits--;
     return HookResult::kContinue;
@@ -487,7 +423,7 @@ HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFr
   if (options().hot > 0) hot = std::min(threshold(loop), hot);
   if (main_path) hot = 1;
   if (side.arrivals < hot || side.failures > 4 || loop.num_sides >= heuristics().max_side) return HookResult::kContinue;
-  if (recorded(side.traces) >= heuristics().max_variants) return HookResult::kContinue;
+  if (side.group.recorded() >= heuristics().max_variants) return HookResult::kContinue;
   if (side.waits > 0) {
     side.waits--;
     return HookResult::kContinue;
@@ -495,136 +431,70 @@ HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFr
   return start_recorder(view, loop, root, &side) ? HookResult::kReload : HookResult::kContinue;
 }
 
-// The input that a trace was left for, if it was for a tensor's sizes or strides alone.
-std::optional<RefusedInput> refused_for_sizes(const LoopTrace& trace, ir::Ref inst_ref) {
-  const ir::Trace& ir = trace.compiled->ir();
-  if (inst_ref >= ir.insts.size() || ir.insts[inst_ref].op != ir::Op::k_unbox_tensor || is_constant_input(ir, inst_ref)) return std::nullopt;
-  const auto input = std::find(trace.inputs.begin(), trace.inputs.end(), ir.insts[inst_ref].meta);
-  RefusedInput refused;
-  if (input == trace.inputs.end() || !torch_bridge->refused_geometry(&refused.sizes, &refused.strides)) return std::nullopt;
-  refused.input = static_cast<size_t>(input - trace.inputs.begin());
-  return refused;
-}
+// kMoved: the state is another now (also the header's again, after iterations). kReturns: the function is about to return. kLater: a trace may be
+// made for the sizes that came, but is not worth it yet.
+enum class Entry { kNone, kLater, kMoved, kCut, kReturns, kRaised };
 
-// A tensor had other sizes than a trace wants: another may be made for them, or the next recording takes sizes for numbers.
-bool note_refusal(SizeFamily& family, const LoopTrace& trace, ir::Ref inst_ref) {
-  std::optional<RefusedInput> refused = refused_for_sizes(trace, inst_ref);
-  if (!refused) return false;
-  family.refused = std::move(refused);
-  if (family.failures < kMaxSizeFailures) family.as_numbers = true;
-  return true;
-}
-
-constexpr size_t kMaxSeen = 4096;
-
-// Is a trace for the sizes that were refused worth its costs by now?
-bool pays(SizeFamily& family) {
-  if (family.seen.size() >= kMaxSeen) family.seen.clear();
-  const int times = ++family.seen[*family.refused];
-  return options().hot > 0 || family.cost_ms == 0 || times * family.interpreted_ms / 2 >= family.cost_ms;
-}
-
-// Makes a trace for sizes that these traces refused, where a generic one allows it; it is the first of them then.
-bool specialise(LoopState& loop, SizeFamily& family, std::vector<std::shared_ptr<LoopTrace>>& traces, const char* kind) {
-  if (family.generics.empty() || !family.refused || family.answered.count(*family.refused) != 0) return false;
-  family.waiting = !pays(family);
-  if (family.waiting) return false;
-  family.answered.insert(*family.refused);
-  Recording recording;
-  std::string why = "none";
-  const Clock::time_point start = Clock::now();
-  const OwnWork work;
-  for (size_t i = family.generics.size(); i-- > 0 && !why.empty();) why = family.generics[i]->specialise(*family.refused, &recording);
-  recording.ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-  Abort reason = Abort::kNone;
-  std::shared_ptr<LoopTrace> trace;
-  codegen::set_num_threads(torch_bridge->num_threads());
-  if (why.empty()) trace = compile(std::move(recording), torch_bridge, loop.code, loop.unit, kind, &reason, &why);
-  if (trace == nullptr) {
-    report().sizes.refused[why]++;
-    DYNVM_LOG(kTrace, "other sizes: {}", why);
-    return false;
-  }
-  trace->made_for_sizes = trace->of_generic = true;
-  trace->entry->interpreted_ms = loop.fastest_ms;
-  trace->answers = *family.refused;
-  family.cost_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-  family.seen.erase(*family.refused);
-  report().sizes.made++;
-  traces.insert(traces.begin(), std::move(trace));
-  int made = 0;
-  for (size_t i = 0; i < traces.size(); i++) {
-    if (!traces[i]->made_for_sizes || ++made <= heuristics().max_sizes) continue;
-    family.answered.erase(traces[i]->answers);
-    traces.erase(traces.begin() + static_cast<ptrdiff_t>(i--));
-  }
-  return true;
-}
-
-enum class Entry { kNone, kMoved, kCut, kReturns, kRaised };
-
-// Runs the first of these traces that can be entered here, or else one made for the sizes that they refused. kMoved: the state is another now
-// (also the header's again, after iterations). kReturns: the function is about to return.
-Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, std::vector<std::shared_ptr<LoopTrace>>& traces, SidePoint* side) {
-  SizeFamily& family = side ? side->sizes : loop.sizes;
-  family.refused.reset();
-  family.waiting = false;
-  for (size_t i = 0; i < traces.size(); i++) {
-    std::shared_ptr<LoopTrace> trace = traces[i];
-    if (family.refused && trace->made_for_sizes && trace->answers.input == family.refused->input && trace->answers != *family.refused) continue;
-    LeaveResult left = run_and_leave(view, root, *trace);
-    // The trace that was used last is tried first.
-    if (i > 0 && left.kind != LeaveResult::kNotEntered) std::rotate(traces.begin(), traces.begin() + static_cast<ptrdiff_t>(i), traces.begin() + static_cast<ptrdiff_t>(i) + 1);
-    auto drop_it = [&]() {
-      if (trace->of_generic) {  // what is wrong in one is wrong in all that are made from the same recording
-        family.generics.clear();
-        family.answered.clear();
-        traces.erase(std::remove_if(traces.begin(), traces.end(), [](const auto& other) { return other->made_for_sizes; }), traces.end());
+// Runs the first of the traces of this place that can be entered, or else one made for the sizes that they refused.
+// *by_sizes: it was left again because of a tensor's sizes.
+Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint* side, bool* by_sizes) {
+  TraceGroup& group = group_of(loop, side);
+  *by_sizes = false;
+  std::optional<RefusedInput> refused;
+  for (size_t i = 0; i < group.traces().size();) {
+    const std::shared_ptr<LoopTrace> trace = group.traces()[i++];
+    if (refused && trace->made_for_sizes && trace->answers.input == refused->input && trace->answers != *refused) continue;
+    const LeaveResult left = run_and_leave(view, root, *trace);
+    if (left.kind != LeaveResult::kNotEntered) group.used(trace);
+    auto record_again = [&]() {
+      const int recorded = group.recorded();
+      group.drop(trace);
+      if (side != nullptr) {
+        loop.num_sides -= recorded - group.recorded();
+        side->arrivals = std::max(side->arrivals, heuristics().hot_exit);
+      } else {
+        loop.consecutive = std::max(loop.consecutive, heuristics().hot_loop);
       }
-      drop(traces, trace);
-      if (side != nullptr && !trace->made_for_sizes) loop.num_sides--;
-    };
-    auto record_soon = [&]() {
-      if (side != nullptr) side->arrivals = std::max(side->arrivals, heuristics().hot_exit);
-      else loop.consecutive = std::max(loop.consecutive, heuristics().hot_loop);
     };
     switch (left.kind) {
       case LeaveResult::kNotEntered:  // an entry guard failed; nothing has happened
-        if (note_refusal(family, *trace, left.inst)) {  // the trace that was made for these sizes is next, if there is one
-          const auto next = traces.begin() + static_cast<ptrdiff_t>(i) + 1;
-          const auto made = std::find_if(next, traces.end(), [&](const auto& other) { return other->made_for_sizes && other->answers == *family.refused; });
-          if (made != traces.end()) std::rotate(next, made, made + 1);
+        if (auto input = refused_for_sizes(*trace, left.inst, torch_bridge)) {
+          group.refused(trace, *input);
+          refused = std::move(input);
         }
         if (learn(view, loop, *trace, left.inst)) trace->lessons++;
         if (trace->lessons > 0 && ++trace->entry_failures >= 2) {
           DYNVM_LOG(kTrace, "trace {} dropped: an assumption changed", trace->id);
-          drop_it();
-          record_soon();
-          i--;
+          record_again();
         }
         if (left.iterations > 0) return Entry::kMoved;
+        if (!group.holds(trace)) i--;  // the next has taken its place
         break;
       case LeaveResult::kBreak:
         // Signals, the GIL, pending calls: seen to here, so that the trace can go on.
         return vm::handle_pending(view.tstate) < 0 ? Entry::kRaised : Entry::kMoved;
       case LeaveResult::kLeft:
         if (left.at_end) return trace->cut ? Entry::kCut : loop.function ? Entry::kReturns : Entry::kMoved;
-        loop.left_by_sizes = refused_for_sizes(*trace, left.inst).has_value();
-        if (learn(view, loop, *trace, left.inst)) {
-          drop_it();
-          record_soon();
-        }
+        *by_sizes = refused_for_sizes(*trace, left.inst, torch_bridge).has_value();
+        if (learn(view, loop, *trace, left.inst)) record_again();
         return Entry::kMoved;
       case LeaveResult::kRaised: return Entry::kRaised;
     }
   }
-  return specialise(loop, family, traces, kind_of(loop, side)) ? enter(view, loop, root, traces, side) : Entry::kNone;
+  if (!refused) return Entry::kNone;
+  switch (group.make(*refused, torch_bridge, loop.code, loop.unit, kind_of(loop, side), loop.fastest_ms)) {
+    case TraceGroup::Made::kNo: return Entry::kNone;
+    case TraceGroup::Made::kLater: return Entry::kLater;
+    case TraceGroup::Made::kYes: break;
+  }
+  return enter(view, loop, root, side, by_sizes);
 }
 
 // Runs the loop's traces, root and side, from view on until the interpreter has to go on. `cut`: the state is before an instruction that
 // is the interpreter's.
 HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, bool cut, bool* entered) {
   SidePoint* side = nullptr;
+  bool by_sizes = false;
   bool main_path = !cut;                 // the loop's way always comes here
   for (;;) {
     bool header = view.frame == root && vm::unit_of(loop.code, view.ip) == loop.unit;
@@ -637,11 +507,11 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
         if (*vm::eval_breaker(view.tstate) && vm::handle_pending(view.tstate) < 0) return HookResult::kError;
       }
       side = nullptr;
-      entry = enter(view, loop, root, loop.roots, nullptr);
-      if (entry == Entry::kNone) {
+      entry = enter(view, loop, root, nullptr, &by_sizes);
+      if (entry == Entry::kLater) loop.left_with(loop.roots);
+      if (entry == Entry::kNone || entry == Entry::kLater) {
         if (!*entered) return HookResult::kContinue;
-        if (loop.sizes.waiting) loop.left_with(loop.sizes);
-        else consider_root(view, loop);
+        if (entry == Entry::kNone) consider_root(view, loop);
         return HookResult::kReload;
       }
       main_path = false;
@@ -649,13 +519,11 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
       std::vector<LiveFrame> frames = live_frames(view, root);
       if (!can_begin(frames)) return HookResult::kReload;
       side = &loop.sides[place_of(frames)];
-      if (std::exchange(loop.left_by_sizes, false)) side->by_sizes = true;
-      entry = enter(view, loop, root, side->traces, side);
-      if (entry == Entry::kNone) {
-        if (side->sizes.waiting) loop.left_with(side->sizes);
-        else consider_side(view, loop, root, *side, main_path);
-        return HookResult::kReload;
-      }
+      if (by_sizes) side->by_sizes = true;
+      entry = enter(view, loop, root, side, &by_sizes);
+      if (entry == Entry::kLater) loop.left_with(side->group);
+      if (entry == Entry::kNone) consider_side(view, loop, root, *side, main_path);
+      if (entry == Entry::kNone || entry == Entry::kLater) return HookResult::kReload;
       main_path = false;
     }
     *entered = true;
@@ -675,15 +543,13 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
   if (!loop.roots.empty()) {
     result = travel(view, loop, view.frame, false, &entered);
     if (result == HookResult::kError || entered) return result;
-    if (loop.sizes.waiting) {
-      loop.left_with(loop.sizes);
-      return HookResult::kContinue;
-    }
+    if (loop.waiting != nullptr) return HookResult::kContinue;
   }
   if (bridge_now() == nullptr) {
     counter.count = bridge_file.hopeless() ? INT_MAX : 300;  // no tensors yet
     return HookResult::kContinue;
   }
+  if (base::report_wanted()) torch_bridge->set_counting(true);  // in each thread
   if (!loop.tensors) {
     if (loop.waits > 0) {
       loop.waits--;
@@ -696,13 +562,13 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
       probe = Probe{&loop, view.frame, 0};
       return HookResult::kReload;
     }
-    if (!loop.probing) {
+    if (loop.probing != view.tstate) {
       if (loop.consecutive + 1 < threshold(loop)) return HookResult::kContinue;
       begin_counting(loop);
-      loop.probing = true;
+      loop.probing = view.tstate;
       return HookResult::kContinue;
     }
-    loop.probing = false;
+    loop.probing = nullptr;
     end_counting(loop);
     if (!loop.tensors) {
       loop.penalty = loop.penalty == 0 ? 64 : std::min(loop.penalty * 2, 65536);
@@ -717,21 +583,22 @@ vm::Hooks hooks;
 constexpr int kOtherCalls = 1000;  // of a function that are not looked at, once one was inside of something that may be recorded
 
 HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
-  if (own_work || probe.loop != nullptr) return HookResult::kContinue;
-  if (recorder != nullptr) {
-    counter.count = 0;
-    if (counter.client[0] != nullptr) static_cast<LoopState*>(counter.client[0])->timing = false;
-    return HookResult::kContinue;
-  }
-  if (skip.loop != nullptr) {  // what is skipped has loops of its own
-    if (skip.side != nullptr) skip.side->failures = INT_MAX;
+  if (own_work) return HookResult::kContinue;
+  if (vm::recording_thread() == view.tstate) {
+    if (probe.loop != nullptr) return HookResult::kContinue;
+    if (recorder != nullptr) {
+      counter.count = 0;
+      if (counter.client[0] != nullptr) static_cast<LoopState*>(counter.client[0])->timing = false;
+      return HookResult::kContinue;
+    }
+    if (skip.side != nullptr) skip.side->failures = INT_MAX;  // what is skipped has loops of its own
     stop_skip(view);
   }
   LoopState& loop = state_of(counter);
   if (loop.frame != view.frame) {
     loop.frame = view.frame;
     loop.consecutive = 0;
-    loop.timing = false;
+    loop.forget_arrival();
   }
   loop.arrived();
   HookResult result = decide(view, counter, loop);
@@ -757,7 +624,7 @@ bool is_root_call(const vm::ThreadView& view) {
 }
 
 HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
-  if (own_work || recorder != nullptr || skip.loop != nullptr || probe.loop != nullptr || torch_bridge == nullptr) return HookResult::kContinue;
+  if (own_work || vm::recording_thread() == view.tstate || torch_bridge == nullptr) return HookResult::kContinue;
   if (!is_root_call(view)) {
     counter.count = kOtherCalls;
     return HookResult::kContinue;
@@ -769,6 +636,7 @@ HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
     counter.count = std::exchange(loop.waits, 0);
     return HookResult::kContinue;
   }
+  loop.arrived();
   const HookResult result = decide(view, counter, loop);
   counter.trace = loop.roots.empty() ? nullptr : &loop;
   return result;

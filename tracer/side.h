@@ -15,7 +15,7 @@
 #include <memory>
 #include <vector>
 
-#include "tracer/compile.h"
+#include "tracer/trace_group.h"
 #include "vm/vm.h"
 
 namespace dynvm::tracer {
@@ -38,12 +38,11 @@ struct Position {
 using Place = std::vector<Position>;
 
 struct SidePoint {
-  SizeFamily sizes;
-  bool by_sizes = false;                           // traces come here as a tensor has other sizes
-  std::vector<std::shared_ptr<LoopTrace>> traces;  // variants
-  int arrivals = 0;                                // that no trace could be entered at
+  TraceGroup group;       // variants
+  bool by_sizes = false;  // traces come here as a tensor has other sizes
+  int arrivals = 0;       // that no trace could be entered at
   int waits = 0;
-  int failures = 0;                                // recordings given up in a row
+  int failures = 0;       // recordings given up in a row
 };
 
 // The frames from `root` to view.frame; empty when root is not in the activation.

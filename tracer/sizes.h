@@ -106,18 +106,4 @@ class GenericTrace {
   std::vector<std::vector<std::vector<int64_t>>> seen_;  // of each input and dimension: the sizes of those
 };
 
-// What is known of sizes where traces begin: at a loop's header or a side traces' place.
-struct SizeFamily {
-  bool as_numbers = false;                // the next recording takes sizes for numbers
-  std::vector<SizeSample> samples;        // of recordings
-  std::vector<std::unique_ptr<GenericTrace>> generics;  // one for each way that sizes decide between
-  std::optional<RefusedInput> refused;    // what the last trace refused that did so for a tensor's sizes
-  std::set<RefusedInput> answered;        // refusals that have been answered with a trace, or could not be
-  int failures = 0;                       // times that sizes as numbers led nowhere
-  // A trace is made for sizes once what the interpreter has lost on them, about half of its time, is what making the trace costs.
-  std::map<RefusedInput, int> seen;       // times that sizes came which there is no trace for
-  bool waiting = false;                   // the last refusal is to be answered later
-  double cost_ms = 0, interpreted_ms = 0; // of the last trace that was made; of the rest of an iteration in the interpreter
-};
-
 }  // namespace dynvm::tracer

@@ -94,7 +94,7 @@ void stop_recording(ThreadView& view) {
   activation->stopped = true;  // plain code that is still running notices at its next instruction
 }
 
-bool recording() { return g_recorder != nullptr; }
+PyThreadState* recording_thread() { return g_recorder != nullptr ? g_recorder->tstate : nullptr; }
 
 // ---- rebuilding frames
 

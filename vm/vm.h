@@ -183,7 +183,7 @@ void set_hooks(const Hooks* hooks);
 // From inside a hook of the recorded activation, which then returns kReload (from `event`: takes effect at the next
 // instruction): all its frames go on in fast code.
 void stop_recording(ThreadView& view);
-bool recording();
+PyThreadState* recording_thread();  // null: nothing is recorded
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Rebuilding frames at side exits; all work on the view's activation and change the view

@@ -20,6 +20,7 @@
 #include <mutex>
 
 #include "runtime/torch/python_tensor.h"
+#include "runtime/torch/recorder.h"
 #include "runtime/torch/session.h"
 
 namespace dynvm::torch_bridge {
@@ -29,7 +30,7 @@ using c10::IValue;
 using Kind = bridge::StorageSpec::Kind;
 
 // What is run again is what was recorded below autocast; and the recorder must not see it.
-c10::DispatchKeySet keys_not_rerun() { return c10::autocast_dispatch_keyset | c10::DispatchKeySet(c10::DispatchKey::Fake); }
+c10::DispatchKeySet keys_not_rerun() { return c10::autocast_dispatch_keyset | c10::DispatchKeySet(kRecordKey); }
 
 void replace_tensor(std::vector<IValue>& stack, const TensorPlace& place, at::Tensor value) {
   IValue& argument = stack[static_cast<size_t>(place.argument)];

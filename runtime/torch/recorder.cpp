@@ -14,7 +14,6 @@
 #include <deque>
 #include <mutex>
 #include <set>
-#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -31,12 +30,11 @@ using c10::DispatchKeySet;
 using c10::IValue;
 using Stack = torch::jit::Stack;
 
-constexpr DispatchKey kRecordKey = DispatchKey::Fake;
 
 class RecorderImpl;
 std::atomic<RecorderImpl*> active_recorder{nullptr};
 std::atomic<uint64_t> counted{0};
-thread_local bool counting = false;
+std::atomic<bool> counting{false};  // somebody asks
 
 // Identity of a tensor's value: two TensorImpls with the same key look at the same memory the same way.
 struct Look {
@@ -84,14 +82,13 @@ class RecorderImpl final : public bridge::Recorder {
   ~RecorderImpl() override { disable(); }
 
   void enable() override {
-    owner_ = std::this_thread::get_id();
     active_recorder.store(this, std::memory_order_release);
-    c10::impl::tls_set_dispatch_key_included(kRecordKey, true);
+    mark(true);
   }
 
   void disable() override {
     RecorderImpl* expected = this;
-    if (active_recorder.compare_exchange_strong(expected, nullptr)) c10::impl::tls_set_dispatch_key_included(kRecordKey, counting);
+    if (active_recorder.compare_exchange_strong(expected, nullptr)) mark(false);
   }
 
   std::vector<bridge::OpRecord> take() override {
@@ -114,8 +111,6 @@ class RecorderImpl final : public bridge::Recorder {
   }
 
   const ir::TensorMeta& meta(int32_t id) override { return metas_.at(static_cast<size_t>(id)); }
-
-  bool wants_this_thread() const { return std::this_thread::get_id() == owner_ || autograd_engine_is_running(); }
 
   template <class Redispatch>
   void record(const c10::OperatorHandle& op, Stack* stack, Redispatch&& redispatch) {
@@ -142,6 +137,12 @@ class RecorderImpl final : public bridge::Recorder {
   }
 
  private:
+  static void mark(bool on) {
+    c10::impl::tls_set_dispatch_key_included(kRecordKey, on || counting);
+    c10::impl::tls_set_dispatch_key_included(kRecordedMark, on);
+    c10::impl::tls_set_dispatch_key_excluded(kRecordedMark, on);
+  }
+
   int32_t id_of(const at::Tensor& tensor) {
     Look look{tensor.storage().unsafeGetStorageImpl(), tensor.storage_offset(), tensor.scalar_type(), {}};
     const c10::IntArrayRef sizes = tensor.sizes(), strides = tensor.strides();
@@ -468,7 +469,6 @@ class RecorderImpl final : public bridge::Recorder {
   }
 
   std::mutex mutex_;  // autograd's threads record too
-  std::thread::id owner_;
   std::deque<bridge::OpRecord> records_;
   std::deque<ir::TensorMeta> metas_;
   std::unordered_map<Look, int32_t, LookHash> ids_;
@@ -495,12 +495,14 @@ void fallback(const c10::OperatorHandle& op, DispatchKeySet keys, Stack* stack) 
     return;
   }
   counted.fetch_add(1, std::memory_order_relaxed);
-  RecorderImpl* recorder = active_recorder.load(std::memory_order_acquire);
-  if (recorder && recorder->wants_this_thread()) {
+  const bool recorded = c10::impl::tls_is_dispatch_key_included(kRecordedMark);
+  RecorderImpl* recorder = recorded ? active_recorder.load(std::memory_order_acquire) : nullptr;
+  if (recorder != nullptr) {
     recorder->record(op, stack, redispatch);
-  } else {
-    redispatch();
+    return;
   }
+  if (!counting.load(std::memory_order_relaxed)) c10::impl::tls_set_dispatch_key_included(kRecordKey, false);  // another thread has stopped it
+  redispatch();
 }
 
 }  // namespace
@@ -515,8 +517,7 @@ std::unique_ptr<bridge::Recorder> make_recorder() { return std::make_unique<Reco
 
 void set_counting(bool on) {
   counting = on;
-  RecorderImpl* recorder = active_recorder.load(std::memory_order_acquire);
-  if (!recorder || !recorder->wants_this_thread()) c10::impl::tls_set_dispatch_key_included(kRecordKey, on);
+  if (!c10::impl::tls_is_dispatch_key_included(kRecordedMark)) c10::impl::tls_set_dispatch_key_included(kRecordKey, on);
 }
 
 uint64_t ops_counted() { return counted.load(std::memory_order_relaxed); }

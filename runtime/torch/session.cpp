@@ -15,6 +15,7 @@
 #include "runtime/torch/block_pool.h"
 #include "runtime/torch/convert.h"
 #include "runtime/torch/python_tensor.h"
+#include "runtime/torch/recorder.h"
 #include "runtime/torch/small_work.h"
 #include "runtime/torch/torch_state.h"
 
@@ -26,7 +27,7 @@ using Kind = bridge::StorageSpec::Kind;
 
 // Below autograd, autocast and the recorder: what the recorded operations were.
 c10::DispatchKeySet keys_above_calls() {
-  return c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset | c10::DispatchKeySet(c10::DispatchKey::Fake);
+  return c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset | c10::DispatchKeySet(kRecordKey);
 }
 
 int run_plain(const auto& body) {
@@ -215,8 +216,8 @@ int SessionImpl::bind_input(int32_t number, PyObject* object) {
 }
 
 SessionImpl::Refusal& SessionImpl::last_refusal() {
-  static auto* refusal = new Refusal;
-  return *refusal;
+  static thread_local Refusal refusal;
+  return refusal;
 }
 
 int SessionImpl::check_state(int32_t state) { return read_torch_state() == program_.states[static_cast<size_t>(state)] ? 0 : 1; }

@@ -74,7 +74,7 @@ bool rebuild_frame(ThreadView& view) {
 
 HookResult stress_record(ThreadView& view) {
   ++g_stress.recorded;
-  if (!recording()) Py_FatalError("stress: record hook outside of a recording");
+  if (recording_thread() != PyThreadState_Get()) Py_FatalError("stress: record hook outside of a recording");
   if (!is_plain(FrameView::code(view.frame), view.ip)) Py_FatalError("stress: fast code while recording");
   if (--g_stress.left <= 0) {
     stop_recording(view);

@@ -1,0 +1,28 @@
+// Python code that the script did not ask for, as torch's meta functions run it while a trace is compiled: nothing in it is traced.
+#pragma once
+
+#include <Python.h>
+
+namespace dynvm::tracer {
+
+inline thread_local bool own_work = false;  // this thread's
+
+// While it lives, that is so here, and the script's exception, if one is under way, is put aside.
+class OwnWork {
+ public:
+  OwnWork() {
+    PyErr_Fetch(&type_, &value_, &traceback_);
+    own_work = true;
+  }
+  ~OwnWork() {
+    own_work = false;
+    PyErr_Restore(type_, value_, traceback_);
+  }
+  OwnWork(const OwnWork&) = delete;
+  OwnWork& operator=(const OwnWork&) = delete;
+
+ private:
+  PyObject *type_ = nullptr, *value_ = nullptr, *traceback_ = nullptr;
+};
+
+}  // namespace dynvm::tracer

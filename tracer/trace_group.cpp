@@ -1,0 +1,144 @@
+// See trace_group.h.
+#include "tracer/trace_group.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "codegen/parallel.h"
+#include "runtime/base/dump.h"
+#include "runtime/base/log.h"
+#include "runtime/base/report.h"
+#include "tracer/heuristics.h"
+#include "tracer/own_work.h"
+
+namespace dynvm::tracer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kMaxSamples = 4, kMaxGenerics = 4, kMaxSeen = 4096;
+constexpr int kMaxFailures = 4;
+
+double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+
+template <class T>
+void keep(std::vector<T>& newest, size_t limit, T item) {
+  if (newest.size() == limit) newest.erase(newest.begin());
+  newest.push_back(std::move(item));
+}
+
+}  // namespace
+
+std::optional<RefusedInput> refused_for_sizes(const LoopTrace& trace, ir::Ref inst_ref, bridge::Bridge* bridge) {
+  const ir::Trace& ir = trace.compiled->ir();
+  if (inst_ref >= ir.insts.size() || ir.insts[inst_ref].op != ir::Op::k_unbox_tensor || is_constant_input(ir, inst_ref)) return std::nullopt;
+  const auto input = std::find(trace.inputs.begin(), trace.inputs.end(), ir.insts[inst_ref].meta);
+  RefusedInput refused;
+  if (input == trace.inputs.end() || !bridge->refused_geometry(&refused.sizes, &refused.strides)) return std::nullopt;
+  refused.input = static_cast<size_t>(input - trace.inputs.begin());
+  return refused;
+}
+
+int TraceGroup::recorded() const {
+  return static_cast<int>(std::count_if(traces_.begin(), traces_.end(), [](const Trace& trace) { return !trace->made_for_sizes; }));
+}
+
+size_t TraceGroup::place_of(const Trace& trace) const { return static_cast<size_t>(std::find(traces_.begin(), traces_.end(), trace) - traces_.begin()); }
+
+void TraceGroup::used(const Trace& trace) {
+  const auto place = std::find(traces_.begin(), traces_.end(), trace);
+  if (place != traces_.end() && place != traces_.begin()) std::rotate(traces_.begin(), place, place + 1);
+}
+
+void TraceGroup::drop(const Trace& trace) {
+  const bool all_made = trace->of_generic;
+  if (all_made) {
+    generics_.clear();
+    answered_.clear();
+  }
+  const auto goes = [&](const Trace& other) { return other == trace || (all_made && other->made_for_sizes); };
+  traces_.erase(std::remove_if(traces_.begin(), traces_.end(), goes), traces_.end());
+}
+
+void TraceGroup::sizes_failed(const std::string& why) {
+  base::report().sizes.refused[why]++;
+  if (++failures_ >= kMaxFailures) as_numbers_ = false;
+}
+
+bool TraceGroup::prepare(Recording* recording, bridge::Bridge* bridge, std::string* why) {
+  if (!recording->sizes_are_numbers) {
+    keep(samples_, kMaxSamples, sample_of(recording->trace));
+    return true;
+  }
+  auto generic = std::make_shared<GenericTrace>(std::move(*recording), bridge);
+  *recording = {};
+  *why = generic->own_sizes(recording);
+  if (!why->empty()) {
+    sizes_failed(*why);
+    return false;
+  }
+  const std::string refused = generic->learn(samples_);
+  keep(samples_, kMaxSamples, generic->sample());
+  if (refused.empty()) {
+    keep(generics_, kMaxGenerics, std::move(generic));
+    base::report().sizes.generic++;
+  } else {
+    sizes_failed(refused);
+  }
+  DYNVM_LOG(kTrace, "sizes as numbers: {}", refused.empty() ? "they may change" : refused);
+  return true;
+}
+
+void TraceGroup::refused(const Trace& trace, const RefusedInput& input) {
+  if (failures_ < kMaxFailures) as_numbers_ = true;
+  const size_t place = place_of(trace);
+  if (place == traces_.size()) return;
+  const auto next = traces_.begin() + static_cast<ptrdiff_t>(place) + 1;
+  const auto made = std::find_if(next, traces_.end(), [&](const Trace& other) { return other->made_for_sizes && other->answers == input; });
+  if (made != traces_.end()) std::rotate(next, made, made + 1);
+}
+
+bool TraceGroup::pays(const RefusedInput& input) {
+  if (seen_.size() >= kMaxSeen) seen_.clear();
+  const int times = ++seen_[input];
+  return base::options().hot > 0 || cost_ms_ == 0 || times * interpreted_ms_ / 2 >= cost_ms_;
+}
+
+TraceGroup::Made TraceGroup::make(const RefusedInput& input, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, double interpreted_ms) {
+  if (generics_.empty() || answered_.count(input) != 0) return Made::kNo;
+  if (!pays(input)) return Made::kLater;
+  answered_.insert(input);
+  Recording recording;
+  std::string why = "none";
+  const Clock::time_point start = Clock::now();
+  const OwnWork work;
+  const auto generics = generics_;  // another thread may drop them in between
+  for (size_t i = generics.size(); i-- > 0 && !why.empty();) why = generics[i]->specialise(input, &recording);
+  recording.ms = ms_since(start);
+  Abort reason = Abort::kNone;
+  Trace trace;
+  codegen::set_num_threads(bridge->num_threads());
+  if (why.empty()) trace = compile(std::move(recording), bridge, code, unit, kind, &reason, &why);
+  if (trace == nullptr) {
+    base::report().sizes.refused[why]++;
+    DYNVM_LOG(kTrace, "other sizes: {}", why);
+    return Made::kNo;
+  }
+  trace->made_for_sizes = trace->of_generic = true;
+  trace->entry->interpreted_ms = interpreted_ms;
+  trace->answers = input;
+  cost_ms_ = ms_since(start);
+  seen_.erase(input);
+  base::report().sizes.made++;
+  traces_.insert(traces_.begin(), std::move(trace));
+  int made = 0;
+  for (size_t i = 0; i < traces_.size(); i++) {
+    if (!traces_[i]->made_for_sizes || ++made <= heuristics().max_sizes) continue;
+    answered_.erase(traces_[i]->answers);
+    traces_.erase(traces_.begin() + static_cast<ptrdiff_t>(i--));
+  }
+  return Made::kYes;
+}
+
+}  // namespace dynvm::tracer

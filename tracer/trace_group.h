@@ -1,0 +1,66 @@
+// The traces that begin at one place, a loop's header or where a side trace goes on, and what is known of the sizes of tensors there.
+//
+// Invariants: other threads run traces of the group, and change it, whenever the interpreter may be switched to them; so nobody keeps an
+// iterator or an index over a run of a trace or over its compilation.
+#pragma once
+
+#include <Python.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/bridge/bridge.h"
+#include "tracer/compile.h"
+#include "tracer/sizes.h"
+
+namespace dynvm::tracer {
+
+// The input that a trace was left for, if it was for a tensor's sizes or strides alone. Asked right after the trace.
+std::optional<RefusedInput> refused_for_sizes(const LoopTrace& trace, ir::Ref inst_ref, bridge::Bridge* bridge);
+
+class TraceGroup {
+ public:
+  using Trace = std::shared_ptr<LoopTrace>;  // shared: dropped while it runs, it lives until it is left
+
+  const std::vector<Trace>& traces() const { return traces_; }  // the one that was used last is first
+  bool empty() const { return traces_.empty(); }
+  int recorded() const;
+  bool holds(const Trace& trace) const { return place_of(trace) < traces_.size(); }
+  void add(Trace trace) { traces_.push_back(std::move(trace)); }
+  void used(const Trace& trace);
+  // What is wrong in one that was made from a recording with sizes as numbers is wrong in all of them.
+  void drop(const Trace& trace);
+
+  bool sizes_are_numbers() const { return as_numbers_; }  // in the next recording
+  void sizes_failed(const std::string& why);
+  // A recording is a sample of its sizes; one whose sizes are numbers becomes one of its own sizes by way of a generic trace. False: *why.
+  bool prepare(Recording* recording, bridge::Bridge* bridge, std::string* why);
+  // These sizes came where a trace wants others. The trace that has been made for them is next after that one, if there is one.
+  void refused(const Trace& trace, const RefusedInput& input);
+  // Makes a trace for sizes that all of them refused, the first of them then, where a recording with sizes as numbers allows it and it is
+  // worth its costs by now (kLater: not yet).
+  enum class Made { kNo, kLater, kYes };
+  Made make(const RefusedInput& input, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, double interpreted_ms);
+  // What the interpreter took after kLater for what a trace would have done.
+  void interpreted(double ms) { interpreted_ms_ = ms; }
+
+ private:
+  size_t place_of(const Trace& trace) const;
+  bool pays(const RefusedInput& input);
+
+  std::vector<Trace> traces_;
+  bool as_numbers_ = false;
+  std::vector<SizeSample> samples_;                      // of recordings
+  std::vector<std::shared_ptr<GenericTrace>> generics_;  // one for each way that sizes decide between
+  std::set<RefusedInput> answered_;                      // refusals that have been answered with a trace, or could not be
+  int failures_ = 0;                                     // times that sizes as numbers led nowhere
+  // A trace is made for sizes once what the interpreter has lost on them, about half of its time, is what making the trace costs.
+  std::map<RefusedInput, int> seen_;                     // times that sizes came which there is no trace for
+  double cost_ms_ = 0, interpreted_ms_ = 0;              // of the last trace that was made; of the rest of an iteration in the interpreter
+};
+
+}  // namespace dynvm::tracer
