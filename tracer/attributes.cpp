@@ -147,7 +147,7 @@ Recorder::Attribute Recorder::look_up(V v, PyObject* name) {
       return result;
     }
     if (is_tensor(o)) return look_up_tensor(v, name);
-    Py_ssize_t offset = vm::slot_offset(d);
+    Py_ssize_t offset = vm::field_offset(d);
     if (offset >= 0) {
       auto field = fields_.find({v, name});
       if (field != fields_.end()) {

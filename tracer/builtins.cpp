@@ -38,7 +38,8 @@ Builtin builtin_of(PyObject* callee, const std::string& name) {
       {"builtins.isinstance", Builtin::kIsinstance}, {"builtins.issubclass", Builtin::kIssubclass}, {"builtins.len", Builtin::kLen},
       {"builtins.hasattr", Builtin::kHasattr}, {"builtins.getattr", Builtin::kGetattr}, {"builtins.callable", Builtin::kCallable},
       {"builtins.id", Builtin::kId}, {"builtins.abs", Builtin::kAbs}, {"builtins.min", Builtin::kMin}, {"builtins.max", Builtin::kMax},
-      {"math.sqrt", Builtin::kSqrt}, {"set.add", Builtin::kSetAdd}, {"list.append", Builtin::kListAppend}, {"dict.get", Builtin::kDictGet}, {"dict.keys", Builtin::kDictKeys},
+      {"collections.OrderedDict.keys", Builtin::kDictKeys}, {"collections.OrderedDict.values", Builtin::kDictValues},
+      {"collections.OrderedDict.items", Builtin::kDictItems}, {"math.sqrt", Builtin::kSqrt}, {"set.add", Builtin::kSetAdd}, {"list.append", Builtin::kListAppend}, {"dict.get", Builtin::kDictGet}, {"dict.keys", Builtin::kDictKeys},
       {"dict.values", Builtin::kDictValues}, {"dict.items", Builtin::kDictItems}, {"builtins.iter", Builtin::kIter},
       {"builtins.globals", Builtin::kGlobals}, {"object.__getattribute__", Builtin::kObjectGetattribute},
       {"builtins.next", Builtin::kNext}, {"object.__init__", Builtin::kObjectInit}};
@@ -62,6 +63,8 @@ Builtin builtin_of(PyObject* callee, const std::string& name) {
   auto found = by_name.find(name);
   return found == by_name.end() ? Builtin::kNone : found->second;
 }
+
+constexpr const char* kModuleGetattr = "python:torch.nn.modules.module.Module.__getattr__";
 
 }  // namespace
 
@@ -98,6 +101,10 @@ std::string Recorder::callable_name(PyObject* o) {
   if (PyFunction_Check(o)) {
     auto* f = reinterpret_cast<PyFunctionObject*>(o);
     return "python:" + text(f->func_module) + "." + text(f->func_qualname);
+  }
+  if (PyType_Check(o) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(o), Py_TPFLAGS_HEAPTYPE)) {
+    PyObject* module = vm::own_attribute(reinterpret_cast<PyTypeObject*>(o), "__module__");
+    if (module != nullptr) return "python:" + text(module) + "." + text(reinterpret_cast<PyHeapTypeObject*>(o)->ht_qualname);
   }
   if (PyType_Check(o)) return reinterpret_cast<PyTypeObject*>(o)->tp_name;
   return Py_TYPE(o)->tp_name;
@@ -136,11 +143,22 @@ bool Recorder::runs_no_python(PyObject* callee, const std::vector<V>& args) {
       if (name == "list.append" || i == 0 || is_builtin_value(o)) continue;
       return false;
     }
-    if (name.compare(0, 7, "object.") == 0 || name == "builtins.id" || name == "builtins.callable" || name.compare(0, 5, "torch") == 0) continue;
+    if (name.compare(0, 7, "object.") == 0 || name.compare(0, 14, "BaseException.") == 0 || name == "builtins.id" || name == "builtins.callable" || name.compare(0, 5, "torch") == 0) continue;
     if (!is_builtin_value(o)) return false;
     if ((at(args[i]).kind == Value::kObject)) know_type(args[i]);
   }
   return !done_;
+}
+
+// What torch.nn.Module.__getattr__ finds: a parameter, buffer or submodule; null_: none of that name; kNoValue: not known.
+V Recorder::part_of_module(V module, PyObject* name) {
+  for (const char* kind : {"_parameters", "_buffers", "_modules"}) {
+    const Attribute parts = look_up(module, interned(kind));
+    if (done_ || parts.kind != Attribute::kValue || !PyDict_CheckExact(concrete(parts.value)) || !promote(parts.value)) return kNoValue;
+    const V part = dict_item(concrete(parts.value), name);
+    if (done_ || part != null_) return part;
+  }
+  return null_;
 }
 
 // Result known under guards, or one typed operation. True with *result == kNoValue: a Python exception was raised.
@@ -233,6 +251,14 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       if (n < 2 || !PyUnicode_CheckExact(concrete(args[1])) || !promote(args[1])) return false;
       Attribute a = look_up(args[0], concrete(args[1]));
       if (done_) return false;
+      if (a.kind == Attribute::kPython && (n == 3 || which == Builtin::kHasattr) && callable_name(a.function) == kModuleGetattr) {
+        const V part = part_of_module(args[0], concrete(args[1]));
+        if (done_) return false;
+        if (part != kNoValue) {
+          a.kind = part == null_ ? Attribute::kMissing : Attribute::kValue;
+          a.value = part;
+        }
+      }
       if (which == Builtin::kHasattr) {
         if (a.kind == Attribute::kValue || a.kind == Attribute::kMethod) return truth(true);
         if (a.kind == Attribute::kMissing) return truth(false);
@@ -245,6 +271,12 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       if (a.kind == Attribute::kKnown && n == 2 && !is_tensor(concrete(args[0]))) {
         bool ok = true;
         *result = run_residual(IrOp::k_get_attr_known, {args[0], args[1]}, 0, &ok);
+        if (!ok) *result = kNoValue;
+        return true;
+      }
+      if (a.kind == Attribute::kKnown && n == 3 && !is_tensor(concrete(args[0]))) {  // a descriptor in C, which may raise AttributeError
+        bool ok = true;
+        *result = run_residual(IrOp::k_call_known, {constant(callee), args[0], args[1], args[2]}, -1, &ok);
         if (!ok) *result = kNoValue;
         return true;
       }
@@ -516,7 +548,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
         return !done_;
       }
       std::vector<V> items;
-      if (!(PyList_CheckExact(o) || is_plain_tuple(o) || PyDict_CheckExact(o) || at(args[0]).kind == Value::kView) || !iteration_items(args[0], &items)) return false;
+      if (!(PyList_CheckExact(o) || is_plain_tuple(o) || iterates_as_dict(o) || at(args[0]).kind == Value::kView) || !iteration_items(args[0], &items)) return false;
       *result = take_iterator(PyObject_GetIter(o), std::move(items), PyList_CheckExact(o) ? args[0] : kNoValue);
       return true;
     }
@@ -620,8 +652,9 @@ bool Recorder::dict_view_items(V v, int which, std::vector<V>* items) {
     for (size_t i = 0; i < at(v).keys.size(); i++) pair(constant(at(v).keys[i]), at(v).items[i]);
     return true;
   }
-  if (!PyDict_CheckExact(o)) return false;
+  if (!iterates_as_dict(o)) return false;
   if (!promote(v) || !guard_dict_unchanged(o)) {
+    if (!PyDict_CheckExact(o)) return false;
     std::vector<PyObject*> keys;
     std::vector<V> values;
     if (done_ || !known_dict(v, &keys, &values)) return false;

@@ -339,13 +339,19 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
   if (done_) return HookResult::kContinue;
   if (touches_torch(o, args)) return torch_call(view, callee, args, kwnames, pops);
 
-  // A class whose instances are made by object.__new__ and initialised in Python: the __init__ is followed.
+  if (kwnames == nullptr && PyExceptionClass_Check(o)) {
+    const V made = make_exception(o, args);
+    if (made != kNoValue) return finish_call(view, made, pops);
+    if (done_) return HookResult::kContinue;
+  }
+  // A class whose instances are made by object.__new__, or as an exception is, and initialised in Python: the __init__ is followed.
   static PyObject* object_new = vm::own_attribute(&PyBaseObject_Type, "__new__");
+  static PyObject* exception_new = vm::own_attribute(reinterpret_cast<PyTypeObject*>(PyExc_BaseException), "__new__");
   PyObject* meta_call = _PyType_Lookup(Py_TYPE(o), interned("__call__"));
   static PyObject* type_call = vm::own_attribute(&PyType_Type, "__call__");
   PyObject* make = _PyType_Lookup(type, interned("__new__"));
   PyObject* init = _PyType_Lookup(type, interned("__init__"));
-  if (meta_call == type_call && make == object_new && init != nullptr && PyFunction_Check(init) && !(type->tp_flags & Py_TPFLAGS_IS_ABSTRACT)) {
+  if (meta_call == type_call && (make == object_new || (make == exception_new && kwnames == nullptr)) && init != nullptr && PyFunction_Check(init) && !(type->tp_flags & Py_TPFLAGS_IS_ABSTRACT)) {
     guard_type_unchanged(type);
     if (done_) return HookResult::kContinue;
     bool followed = !(reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(init)->func_code)->co_flags & kGeneratorFlags);
@@ -358,9 +364,10 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
     if (followed) {
       guard_code_unchanged(init);
       snapshot();  // frames before the instance exists: an exit re-executes the whole call
-      static PyObject* maker = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__new__");
       bool ok = true;
-      V instance = run_residual(IrOp::k_call_pure, {constant(maker), callee}, -1, &ok);
+      std::vector<V> making{constant(make), callee};
+      if (make == exception_new) making.insert(making.end(), args.begin(), args.end());
+      V instance = run_residual(IrOp::k_call_pure, making, -1, &ok);
       if (!ok) return raised(view);
       at(instance).type_known = true;
       at(instance).fresh = true;
@@ -376,7 +383,7 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
       return HookResult::kError;
     }
   }
-  return residual_call(view, IrOp::k_call, callee, args, kwnames, pops);
+  return residual_call(view, runs_no_python(o, args) ? IrOp::k_call_known : IrOp::k_call, callee, args, kwnames, pops);
 }
 
 HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops) {

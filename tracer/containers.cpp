@@ -1,4 +1,5 @@
 // Recording of building and taking apart containers: tuples, lists and dicts stay virtual until something needs the object. See recorder.h.
+#include "runtime/exec/helpers.h"
 #include "tracer/recorder.h"
 
 // 3.13's public headers no longer have it.
@@ -26,7 +27,7 @@ bool Recorder::known_items(V v, std::vector<V>* items) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++) items->push_back(constant(PyTuple_GET_ITEM(o, i)));
     return true;
   }
-  if (PyTuple_CheckExact(o) && value.kind == Value::kObject && know_type(v)) {
+  if (is_plain_tuple(o) && value.kind == Value::kObject && know_type(v)) {
     Ref tuple = as_object(v);
     Ref length = emit(IrOp::k_tuple_len, Type::kInt, {tuple});
     PyObject* size = PyLong_FromSsize_t(PyTuple_GET_SIZE(o));
@@ -68,6 +69,26 @@ void Recorder::devirtualise(V v) {
   value.ref = ref;
   value.items_known = false;
   value.is_result = value.type_known = true;
+}
+
+// format(value, spec) after a conversion (0: none). A constant's is a constant, and a string is its own.
+HookResult Recorder::format(vm::ThreadView& view, V value, V spec, int conversion, int pops) {
+  PyObject* o = concrete(value);
+  const bool known = is_immutable(o) && !PyTuple_Check(o) && !PyType_Check(o) && (spec == null_ || PyUnicode_CheckExact(concrete(spec)));
+  if (!known || !know_type(value)) return done_ ? HookResult::kContinue : residual(view, IrOp::k_format_value, {value, spec}, conversion, pops);
+  if (spec == null_ && conversion == 0 && PyUnicode_CheckExact(o)) {
+    pop(view, pops);
+    push(view, value);
+    return next(view);
+  }
+  if (!is_const(value) || !(spec == null_ || is_const(spec))) return residual(view, IrOp::k_format_known, {value, spec}, conversion, pops);
+  PyObject* text = runtime::helpers::format_value(o, concrete(spec), conversion);
+  if (text == nullptr) return raised(view);
+  const V folded = constant(text);
+  Py_DECREF(text);
+  pop(view, pops);
+  push(view, folded);
+  return next(view);
 }
 
 HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
@@ -158,10 +179,9 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
     }
     case Op::kFormatValue: {
       bool with_spec = (arg & 4) != 0;
-      V value = peek(with_spec ? 2 : 1), spec = with_spec ? peek(1) : null_;
-      return residual(view, IrOp::k_format_value, {value, spec}, arg & 3, with_spec ? 2 : 1);
+      return format(view, peek(with_spec ? 2 : 1), with_spec ? peek(1) : null_, arg & 3, with_spec ? 2 : 1);
     }
-    case Op::kConvertValue: return residual(view, IrOp::k_format_value, {peek(1), null_}, arg, 1);
+    case Op::kConvertValue: return format(view, peek(1), null_, arg, 1);
     case Op::kListAppend: {
       V list = peek(arg + 1), item = peek(1);
       if (at(list).kind == Value::kList && at(list).object == kNoRef) {

@@ -1,5 +1,8 @@
 // Autograd graphs at a trace's borders: what backward() did, which graphs it may not reach, and how a tensor that a trace hands out gets its
 // graph. See recorder.h.
+#include <algorithm>
+#include <functional>
+
 #include "tracer/recorder.h"
 
 namespace dynvm::tracer {
@@ -9,28 +12,35 @@ using ir::Ref;
 using ir::Type;
 using IrOp = ir::Op;
 
-// Does the graph of one of these tensors go back to a tensor that came into the trace with a graph of its own?
-bool Recorder::graph_from_outside(const std::vector<V>& tensors) {
-  std::set<Ref> needed;
+// The tensors that backward() from these goes through: along the operands that required gradients when they were used.
+std::set<Ref> Recorder::graph_of(const std::vector<V>& tensors) {
+  std::set<Ref> reached, needed;
   for (V v : tensors) needed.insert(as_tensor(v));
   while (!needed.empty()) {
-    Ref ref = *needed.rbegin();
+    const Ref ref = *needed.rbegin();
     needed.erase(ref);
-    const ir::Inst& inst = trace_.insts[ref];
-    if (inst.op == IrOp::k_unbox_tensor) {
-      const ir::TensorMeta& meta = trace_.metas[inst.meta];
-      if (meta.requires_grad && !meta.is_leaf) return true;
-    } else if (inst.op == IrOp::k_result) {
-      Ref made = trace_.arg(ref, 0);
-      const ir::Inst& call = trace_.insts[made];
-      for (uint32_t k = 0; trace_.calls[call.imm].grad_mode && k < call.count; k++)
-        if (trace_.insts[trace_.arg(made, k)].type == Type::kTensor) needed.insert(trace_.arg(made, k));
+    if (ref == kNoRef || !reached.insert(ref).second || trace_.insts[ref].op != IrOp::k_result) continue;
+    const Ref made = trace_.arg(ref, 0);
+    const ir::AtenCall& call = trace_.calls[trace_.insts[made].imm];
+    if (!call.grad_mode) continue;
+    for (const ir::AtenArg& arg : call.args) {
+      if (arg.kind != ir::AtenArg::kTensor && arg.kind != ir::AtenArg::kTensorList) continue;
+      for (size_t k = 0; k < arg.operands.size(); k++)
+        if (arg.operands[k] >= 0 && (k >= arg.ints.size() || arg.ints[k] != 0)) needed.insert(trace_.arg(made, static_cast<uint32_t>(arg.operands[k])));
     }
   }
-  return false;
+  return reached;
 }
 
-void Recorder::after_backward() {
+// Does it go back to a tensor that came into the trace with a graph of its own?
+bool Recorder::from_outside(const std::set<Ref>& graph) {
+  return std::any_of(graph.begin(), graph.end(), [this](Ref ref) {
+    const ir::Inst& inst = trace_.insts[ref];
+    return inst.op == IrOp::k_unbox_tensor && trace_.metas[inst.meta].requires_grad && !trace_.metas[inst.meta].is_leaf;
+  });
+}
+
+void Recorder::after_backward(const std::set<Ref>& graph) {
   std::vector<std::pair<PyObject*, V>> leaves(leaf_objects_.begin(), leaf_objects_.end());
   for (auto& [o, v] : leaves) {
     bridge::TensorObject object = bridge_->describe(o);
@@ -56,16 +66,74 @@ void Recorder::after_backward() {
     Py_DECREF(grad);
     set_grad(v, g);
   }
-  // Graphs of everything that fed this backward are freed (retain_graph is seen by the second backward not failing; its values stay the same).
+  // It is freed (retain_graph is seen by the second backward not failing; its values stay the same).
   std::vector<Ref> freed;
-  for (auto& [id, ref] : tensors_)
+  for (Ref ref : graph)
     if (requires_graph_.count(ref)) freed.push_back(ref);
   emit(IrOp::k_graph_freed, Type::kVoid, freed);
   for (Value& value : values_)
     if (value.kind == Value::kTensor && value.wrap.requires_grad) value.snap = kNoRef;  // exits from here on find no graph
   for (V v : live_graph_)
-    if (at(v).object != kNoRef && at(v).escaped) return give_up(Abort::k_graph_escaped);  // the graphs live on, to cut()
+    if (at(v).object != kNoRef && at(v).escaped) return give_up(Abort::k_graph_escaped, stored_at_.empty() ? "" : "stored " + stored_at_);  // the graphs live on, to cut()
   freed_.insert(freed.begin(), freed.end());
+}
+
+// Tensors that variables hold and whose graph a coming backward() may need.
+std::vector<V> Recorder::live_graphs() {
+  std::vector<V> found;
+  std::set<V> seen;
+  const std::function<void(V)> look = [&](V v) {
+    if (!seen.insert(v).second) return;
+    const Value& value = at(v);
+    if (value.kind == Value::kTensor && value.wrap.requires_grad && !value.wrap.is_leaf && freed_.count(value.ref) == 0) found.push_back(v);
+    for (V item : std::vector<V>(value.items)) look(item);
+  };
+  for (const ShadowFrame& frame : frames_)
+    for (V v : frame.slots) look(v);
+  for (const auto& [place, v] : pending_) look(v);
+  return found;
+}
+
+// A trace that ends here would have to build it.
+bool Recorder::graph_alive() { return !live_graphs().empty(); }
+
+// These tensors are about to be written. A graph that goes back to one of them could not be built any more later: the Python tensor is made now.
+void Recorder::before_write(const std::vector<Ref>& written) {
+  std::set<int32_t> storages;
+  for (Ref ref : written)
+    if (trace_.insts[ref].op == IrOp::k_unbox_tensor && trace_.metas[trace_.insts[ref].meta].requires_grad) storages.insert(trace_.metas[trace_.insts[ref].meta].storage);
+  if (storages.empty()) return;
+  for (V v : live_graphs()) {
+    if (at(v).object != kNoRef) continue;
+    for (Ref ref : graph_of({v})) {
+      if (trace_.insts[ref].op != IrOp::k_unbox_tensor || storages.count(trace_.metas[trace_.insts[ref].meta].storage) == 0) continue;
+      as_object(v);
+      break;
+    }
+  }
+}
+
+// Of each instruction: the last one that it is needed for, as an operand or where the trace is left.
+static std::vector<Ref> last_uses(const ir::Trace& trace) {
+  const size_t count = trace.insts.size();
+  std::vector<Ref> last(count), left_at(trace.snapshots.size(), 0);
+  for (Ref r = 0; r < count; r++) {
+    last[r] = r;
+    if (trace.insts[r].snapshot >= 0) left_at[static_cast<size_t>(trace.insts[r].snapshot)] = r;
+  }
+  const auto needed = [&](Ref ref, Ref at) {
+    if (ref < count) last[ref] = std::max(last[ref], at);  // no empty slot
+  };
+  for (size_t s = 0; s < trace.snapshots.size(); s++) {
+    for (const ir::SnapshotFrame& frame : trace.snapshots[s].frames)
+      for (Ref slot : frame.slots) needed(slot, left_at[s]);
+    for (const ir::SnapshotStore& store : trace.snapshots[s].stores) needed(store.value, left_at[s]);
+  }
+  for (Ref r = static_cast<Ref>(count); r-- > 0;) {
+    const ir::Inst& inst = trace.insts[r];
+    for (uint32_t k = 0; k < inst.count; k++) needed(trace.arg(r, k), inst.sunk ? last[r] : r);
+  }
+  return last;
 }
 
 // Does a call between two instructions, other than these, write to the memory of this tensor value?
@@ -91,6 +159,7 @@ bool Recorder::fill_wraps() {
   std::vector<size_t> freed_at;  // positions of graph_freed
   for (size_t i = 0; i < count; i++)
     if (trace_.insts[i].op == IrOp::k_graph_freed) freed_at.push_back(i);
+  const std::vector<Ref> last_use = last_uses(trace_);
   for (size_t i = 0; i < count; i++) {
     if (trace_.insts[i].op != IrOp::k_wrap) continue;
     ir::Wrap& wrap = trace_.wraps[trace_.insts[i].imm];
@@ -100,6 +169,7 @@ bool Recorder::fill_wraps() {
       for (uint32_t k = 0; k < trace_.insts[position].count && position < i; k++)
         if (trace_.arg(static_cast<Ref>(position), k) == tensor) wrap.freed = true;
     if (wrap.freed) continue;
+    const Ref until = trace_.insts[i].sunk ? last_use[i] : static_cast<Ref>(i);  // it is built up to there
     // Backward slice through the differentiable operations.
     std::set<Ref> needed{tensor}, leaves;
     std::set<Ref> rerun;                      // the slice
@@ -112,7 +182,7 @@ bool Recorder::fill_wraps() {
         auto use = uses.find(r);
         auto [first, last] = use != uses.end() ? use->second : std::pair<Ref, Ref>(static_cast<Ref>(i), static_cast<Ref>(i));
         if (call.is_random || !is_differentiated(call)) {
-          if (written_between(r, first, static_cast<Ref>(count), rerun)) return false;
+          if (written_between(r, first, until, rerun)) return false;
           leaves.insert(r);  // to autograd what it gave or wrote is a leaf
         } else if (written_between(r, r, last, rerun)) {
           return false;  // written through another name before it was used: the calls that made it would give what it was before
@@ -128,6 +198,8 @@ bool Recorder::fill_wraps() {
           use->second.first = r;  // walking backwards
         }
       } else if (inst.type == Type::kTensor) {
+        auto use = uses.find(r);
+        if (use != uses.end() && written_between(r, use->second.first, until, rerun)) return false;
         leaves.insert(r);
       }
     }

@@ -399,7 +399,7 @@ bool Recorder::iteration_items(V v, std::vector<V>* items) {
     for (PyObject* key : at(v).keys) items->push_back(constant(key));
     return true;
   }
-  if (PyDict_CheckExact(o)) {
+  if (iterates_as_dict(o)) {
     if (!promote(v) || !guard_dict_unchanged(o)) return false;
     Py_ssize_t position = 0;
     PyObject *key, *value;

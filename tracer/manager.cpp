@@ -227,8 +227,9 @@ bool finish_recording() {
 
 HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, bool cut, bool* entered);
 
-// Lets the interpreter carry out the instruction at view.ip (`begun`: it has been), and comes back behind it.
-bool start_skip(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint* side, bool begun) {
+// Lets the interpreter carry out the instruction at view.ip (`begun`: it has been), and comes back behind it, and out of the handlers of
+// exceptions: where `handled` is being handled again.
+bool start_skip(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint* side, bool begun, PyObject* handled) {
   std::vector<LiveFrame> frames = live_frames(view, root);
   if (frames.empty() || (vm::recording_thread() != view.tstate && !vm::start_recording(view))) return false;
   skip = Skip{};
@@ -236,7 +237,7 @@ bool start_skip(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root
   for (LiveFrame& live : frames) skip.frames.push_back(live.frame);
   skip.at = begun ? nullptr : view.ip;
   skip.side = side;
-  skip.handled = view.tstate->exc_info->exc_value;
+  skip.handled = handled;
   return true;
 }
 
@@ -263,7 +264,7 @@ HookResult on_skip(vm::ThreadView& view) {
       known_frame = true;
       if (skip.at == nullptr) skip.frames.resize(i + 1);
     }
-  bool ready = known_frame && skip.at == nullptr && !view.entered_handler && view.tstate->exc_info->exc_value == skip.handled && torch_is_plain();
+  bool ready = known_frame && skip.at == nullptr && !view.entered_handler && view.tstate->exc_info->exc_value == skip.handled && vm::opcode(view.ip) != vm::Op::kReraise && torch_is_plain();
   if (!ready) {
     skip.at = nullptr;
     if (++skip.steps <= heuristics().max_step_over) return HookResult::kContinue;
@@ -317,8 +318,9 @@ HookResult on_record(vm::ThreadView& view) {
   SidePoint* side = recording_side;
   _PyInterpreterFrame* root = recording_root;
   bool cut = recorder->is_cut();
+  PyObject* handled = recorder->handled(view);
   bool compiled = finish_recording();
-  if (cut && compiled && start_skip(view, loop, root, side, true)) return result;
+  if (cut && compiled && start_skip(view, loop, root, side, true, handled)) return result;
   vm::stop_recording(view);
   if (compiled && !cut && !loop.function && result != HookResult::kError) {
     bool entered = false;
@@ -500,7 +502,7 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
     bool header = view.frame == root && vm::unit_of(loop.code, view.ip) == loop.unit;
     Entry entry = Entry::kNone;
     if (cut) {
-      return start_skip(view, loop, root, side, false) ? HookResult::kReload : HookResult::kContinue;
+      return start_skip(view, loop, root, side, false, view.tstate->exc_info->exc_value) ? HookResult::kReload : HookResult::kContinue;
     } else if (header) {
       if (*entered) {
         loop.consecutive++;

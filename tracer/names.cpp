@@ -74,7 +74,8 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
       V value = peek(1);
       bool ok = true;
       pending_.erase({dict, name});
-      if (at(value).kind == Value::kTensor && at(value).object == kNoRef && at(value).wrap.requires_grad && !at(value).wrap.is_leaf) {
+      const bool with_graph = at(value).kind == Value::kTensor && at(value).object == kNoRef && at(value).wrap.requires_grad && !at(value).wrap.is_leaf;
+      if (with_graph || handling_.open) {
         if (PyDict_SetItem(dict, name, concrete(value)) < 0) return raised(view);
         pending_[{dict, name}] = value;
         items_[{dict, name}] = value;
@@ -85,6 +86,23 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
       if (!ok) return raised(view);
       items_[{dict, name}] = value;
       pop(view, 1);
+      return next(view);
+    }
+    case Op::kDeleteName:
+    case Op::kDeleteGlobal: {
+      PyObject* name = PyTuple_GET_ITEM(code->co_names, arg);
+      PyObject* dict = op == Op::kDeleteName ? vm::FrameView::locals_mapping(view.frame) : vm::FrameView::globals(view.frame);
+      if (dict == nullptr || !PyDict_CheckExact(dict) || dict_item(dict, name) == null_) {
+        give_up(Abort::k_opcode, std::string(vm::op_name(op)) + " outside a module, or of a name that is not there");
+        return HookResult::kContinue;
+      }
+      if (!dict_written(dict)) return HookResult::kContinue;
+      static PyObject* dict_pop = vm::own_attribute(&PyDict_Type, "pop");
+      bool ok = true;
+      pending_.erase({dict, name});
+      run_residual(IrOp::k_call_known, {constant(dict_pop), constant(dict), constant(name), constant(Py_None)}, -1, &ok);  // a store that was put off is not due any more
+      if (!ok) return raised(view);
+      items_[{dict, name}] = null_;
       return next(view);
     }
     case Op::kMakeCell: {

@@ -167,7 +167,8 @@ V Recorder::tuple_sum(V left, V right) {
     PyErr_Clear();
     return kNoValue;
   }
-  if (!PyTuple_CheckExact(sum)) {  // a torch.Size: virtual only where sizes are numbers, and of numbers
+  if (!PyTuple_CheckExact(sum)) {  // a torch.Size: constant, or virtual where sizes are numbers, and of numbers
+    if (std::all_of(items.begin(), items.end(), [this](V item) { return is_const(item); })) return taken(sum);
     bool numbers = sizes_are_numbers_;
     for (V item : items) numbers = numbers && as_int(item) != kNoRef && (is_const(item) || at(item).of_sizes);
     if (!numbers) {

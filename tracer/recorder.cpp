@@ -117,19 +117,25 @@ void Recorder::follow(ShadowFrame frame) {
   frames_.push_back(std::move(frame));
 }
 
+// The instruction, its line, and the lines of the calls that led there.
+std::string Recorder::where() const {
+  std::string text;
+  for (size_t i = frames_.size(); i-- > 0 && i + 4 > frames_.size();) {
+    const char* name = PyUnicode_AsUTF8(frames_[i].code->co_qualname);
+    int unit = i + 1 == frames_.size() ? current_unit_ : frames_[i + 1].call_unit;
+    text += std::string(text.empty() ? "in " : ", called by ") + (name ? name : "?") + " line " + std::to_string(PyCode_Addr2Line(frames_[i].code, unit * 2));
+    if (i + 1 == frames_.size() && previous_ip_) text += " at " + std::string(vm::op_name(vm::opcode(previous_ip_)));
+  }
+  return text;
+}
+
 void Recorder::give_up(Abort reason, std::string detail) {
   if (done_) return;
   done_ = true;
   abort_ = reason;
   detail_ = std::move(detail);
-  // Where: the instruction, its line, and the lines of the calls that led there.
-  for (size_t i = frames_.size(); i-- > 0 && i + 4 > frames_.size();) {
-    const char* name = PyUnicode_AsUTF8(frames_[i].code->co_qualname);
-    int unit = i + 1 == frames_.size() ? current_unit_ : frames_[i + 1].call_unit;
-    detail_ += std::string(detail_.empty() ? "" : ", ") + (i + 1 == frames_.size() ? "in " : "called by ") + (name ? name : "?") + " line " +
-               std::to_string(PyCode_Addr2Line(frames_[i].code, unit * 2));
-    if (i + 1 == frames_.size() && previous_ip_) detail_ += " at " + std::string(vm::op_name(vm::opcode(previous_ip_)));
-  }
+  const std::string place = where();
+  detail_ += (detail_.empty() || place.empty() ? "" : ", ") + place;
   if (!frames_.empty() && cut()) detail_ += "; the trace ends there";
 }
 
@@ -142,6 +148,20 @@ bool Recorder::cut() {
 #undef X
     default: return false;
   }
+  if (handling_.open) {  // before the raise
+    std::swap(frames_, handling_.frames);
+    step_begin_ = handling_.begin;
+    step_depth_ = frames_.size();
+    step_slots_ = top().slots.size();
+    current_snapshot_ = handling_.snapshot;
+    const bool cut_there = cut_here();
+    std::swap(frames_, handling_.frames);
+    return cut_there;
+  }
+  return cut_here();
+}
+
+bool Recorder::cut_here() {
   if (abort_ == Abort::k_loop_left && (!side_ || tensor_ops_ == 0)) return false;
   if (!started_ || step_begin_ == 0 || !consumers_.empty() || frames_.size() != step_depth_ || top().slots.size() != step_slots_) return false;
   if (graph_alive()) return false;
@@ -163,28 +183,6 @@ bool Recorder::cut() {
   if (!fill_wraps()) return false;
   cut_at_ = trace_.insts.size();
   return true;
-}
-
-// Is there a tensor whose graph a coming backward() may need? A trace that ends here would have to build it.
-bool Recorder::graph_alive() {
-  auto alive = [&](V v) {
-    const Value& value = at(v);
-    return value.kind == Value::kTensor && value.wrap.requires_grad && !value.wrap.is_leaf && freed_.count(value.ref) == 0;
-  };
-  std::set<V> seen;
-  std::function<bool(V)> any = [&](V v) {
-    if (!seen.insert(v).second) return false;
-    if (alive(v)) return true;
-    for (V item : std::vector<V>(at(v).items))
-      if (any(item)) return true;
-    return false;
-  };
-  for (ShadowFrame& frame : frames_)
-    for (V v : frame.slots)
-      if (any(v)) return true;
-  for (auto& [place, v] : pending_)
-    if (any(v)) return true;
-  return false;
 }
 
 // What a side trace finds: in inlined frames the same functions, and in these, as on each stack, objects and nulls in the same places. The
@@ -398,7 +396,7 @@ void Recorder::on_event(vm::ThreadView&, const vm::EventInfo& info) {
       if (!consumers_.empty() && consumers_.back().frame == info.frame) drop_consumer();
       break;
     case vm::Event::kUnwind:
-      give_up(Abort::k_exception);
+      if (handling_.raised == kNoValue) give_up(Abort::k_exception);
       break;
     case vm::Event::kActivationEnd:
     case vm::Event::kHandover:
@@ -441,10 +439,11 @@ void Recorder::begin_step() {
 HookResult Recorder::step(vm::ThreadView& view) {
   if (done_) return drain(view);
   begin_step();
-  if (view.entered_handler) {
+  if (view.entered_handler && !enter_handler(view)) {
     give_up(Abort::k_exception);
     return HookResult::kContinue;
   }
+  if (handling_.open && all_handled()) handling_ = Handling{};
   if (!check_shadow(view)) {
     std::string where = previous_ip_ ? std::string(vm::op_name(vm::opcode(previous_ip_))) : "start";
     give_up(Abort::k_shadow_mismatch, "after " + where + mismatch_);
@@ -464,7 +463,8 @@ HookResult Recorder::step(vm::ThreadView& view) {
     if (side_) guard_frames();
     root_initial_ = frames_[0].slots;
   } else if (frames_.size() == 1 && current_unit_ == root_unit_) {
-    finish();
+    if (handling_.open) give_up(Abort::k_exception, "the iteration ends while it is handled");
+    else finish();
     return HookResult::kContinue;
   }
   if (bridge_ != nullptr && !(bridge_->torch_state() == torch_state_)) guard_torch_state();
@@ -494,6 +494,7 @@ HookResult Recorder::residual(vm::ThreadView& view, IrOp op, std::vector<V> args
 void Recorder::flush_pending() {
   if (pending_.empty()) return;
   snapshot();
+  stored_at_ = where();
   auto due = std::move(pending_);
   pending_.clear();
   for (auto& [place, v] : due) {
@@ -504,6 +505,12 @@ void Recorder::flush_pending() {
   }
 }
 
+// BaseException.__init__, which keeps nothing but the arguments behind the exception.
+static PyObject* exception_init() {
+  static PyObject* const method = vm::own_attribute(reinterpret_cast<PyTypeObject*>(PyExc_BaseException), "__init__");
+  return method;
+}
+
 V Recorder::run_residual(IrOp op, const std::vector<V>& args, int64_t imm, bool* ok) {
   const ir::OpInfo& info = ir::op_info(op);
   if (info.effects & ir::kBarrier) flush_pending();
@@ -511,8 +518,9 @@ V Recorder::run_residual(IrOp op, const std::vector<V>& args, int64_t imm, bool*
   std::vector<PyObject*> concretes;
   for (V v : args) {
     refs.push_back(as_object(v));
-    bool own_attribute = (op == IrOp::k_set_attr_known || op == IrOp::k_get_attr_known) && v == args[0];
-    if (!own_attribute) escape(v);
+    const bool own_attribute = (op == IrOp::k_set_attr_known || op == IrOp::k_get_attr_known) && v == args[0];
+    const bool initialised = args.size() > 1 && v == args[1] && concrete(args[0]) == exception_init();
+    if (!own_attribute && !initialised) escape(v);
     if (op != IrOp::k_iter_next_known) iterators_.erase(v);
     concretes.push_back(at(v).concrete);
   }
@@ -612,6 +620,11 @@ HookResult Recorder::record(vm::ThreadView& view) {
     case Op::kMakeFunction:
     case Op::kSetFunctionAttribute:
     case Op::kLoadAssertionError: return record_names(view, op, arg);
+    case Op::kRaiseVarargs:
+    case Op::kReraise:
+    case Op::kPushExcInfo:
+    case Op::kCheckExcMatch:
+    case Op::kPopExcept: return record_exceptions(view, op, arg);
 
     case Op::kLoadAttr:
     case Op::kLoadMethod:

@@ -36,6 +36,7 @@
 #include "ir/trace.h"
 #include "runtime/bridge/bridge.h"
 #include "tracer/value.h"
+#include "vm/objects.h"
 #include "vm/vm.h"
 
 namespace dynvm::tracer {
@@ -141,6 +142,8 @@ class Recorder {
   // Called before each instruction. When done() afterwards, the recording has ended (see abort()).
   vm::HookResult step(vm::ThreadView& view);
   void on_event(vm::ThreadView& view, const vm::EventInfo& info);
+  // The exception that was being handled where the trace ends; to compare only.
+  PyObject* handled(const vm::ThreadView& view) const { return handling_.open ? handling_.handled_before : view.tstate->exc_info->exc_value; }
   bool done() const { return done_ && consumers_.empty(); }
   Abort abort_reason() const { return abort_; }
   bool is_cut() const { return cut_at_ > 0; }
@@ -155,9 +158,11 @@ class Recorder {
   using Handler = vm::HookResult;
 
   // --- ending
+  std::string where() const;
   void give_up(Abort reason, std::string detail = {});
   void finish();
-  bool cut();                        // ends the trace before the current instruction; false: not possible
+  bool cut();
+  bool cut_here();                        // ends the trace before the current instruction; false: not possible
   bool graph_alive();
   void guard_frames();               // of a side trace: what its inlined frames are
 
@@ -224,6 +229,7 @@ class Recorder {
   Handler record_names(vm::ThreadView& view, vm::Op op, int arg);         // names.cpp
   Handler record_operators(vm::ThreadView& view, vm::Op op, int arg);     // operators.cpp
   Handler record_containers(vm::ThreadView& view, vm::Op op, int arg);    // containers.cpp
+  Handler format(vm::ThreadView& view, V value, V spec, int conversion, int pops);
   Handler record_loops(vm::ThreadView& view, vm::Op op, int arg);         // loops.cpp
   Handler record_calls(vm::ThreadView& view, vm::Op op, int arg);         // calls.cpp
   Handler record_attributes(vm::ThreadView& view, vm::Op op, int arg);    // attributes.cpp
@@ -234,6 +240,7 @@ class Recorder {
   V run_residual(ir::Op op, const std::vector<V>& args, int64_t imm, bool* ok);
   void effect() {
     effect_done_ = true;
+    handling_.effect = handling_.open;
     if (!consumers_.empty() && !consumers_.front().effect) {
       consumers_.front().effect = true;
       consumers_.front().effect_by = ir::op_info(trace_.insts.back().op).name;
@@ -289,6 +296,26 @@ class Recorder {
   Handler sum_items(vm::ThreadView& view, std::vector<V> items, PyObject* tuple, int pops);
   std::vector<Consumer> consumers_;
 
+  // --- exceptions.cpp
+  // From the raise of an exception until it has been handled.
+  struct Handling {
+    bool open = false, effect = false;
+    int32_t snapshot = -1;            // before the raise; then the shadow frames, the length of the trace and the exception that was being handled
+    std::vector<ShadowFrame> frames;
+    size_t begin = 0;
+    PyObject* handled_before = nullptr;  // to compare only
+    V raised = kNoValue;              // on its way to `handler` in frames_[frame]
+    size_t frame = 0;
+    vm::Handler handler;
+    int depth = 0;                    // exceptions being handled
+  };
+  Handler raise(vm::ThreadView& view, V exc);
+  bool enter_handler(vm::ThreadView& view);
+  bool all_handled();
+  V make_exception(PyObject* type, const std::vector<V>& args);
+  Handler record_exceptions(vm::ThreadView& view, vm::Op op, int arg);
+  Handling handling_;
+
   // --- loops.cpp
   int32_t snapshot_at(int unit, std::vector<V> slots);
   int32_t snapshot_with_item(int unit, std::vector<V> slots, V item);
@@ -320,6 +347,8 @@ class Recorder {
   Handler store_item(vm::ThreadView& view, V container, V key, V value);
   bool put_item(V container, V key, V value);
   static bool is_immutable(PyObject* object);
+  // A dict that is iterated over in the order of its table, which its version stands for: an OrderedDict has an order of its own.
+  static bool iterates_as_dict(PyObject* o) { return PyDict_CheckExact(o) || (PyODict_CheckExact(o) && PyDict_Size(o) <= 1); }
   bool hashes_natively(V v);
   V make_cell(V initial);
   V free_variable(V function, int index);
@@ -356,7 +385,10 @@ class Recorder {
   // Runs `fn` with the ATen recorder on and turns what it recorded into IR. executed_: it ran, and raw_result_ owns its result. Returns true
   // with the result's Value in *out (kNoValue: no tensor operation, no tensor result); false: given up, or raised (*error).
   bool with_torch(const std::function<PyObject*()>& fn, const std::vector<V>& inputs, const char* what, V* out, bool* error, PyObject* callee = nullptr);
-  bool graph_from_outside(const std::vector<V>& tensors);
+  std::set<ir::Ref> graph_of(const std::vector<V>& tensors);
+  std::vector<V> live_graphs();
+  void before_write(const std::vector<ir::Ref>& written);
+  bool from_outside(const std::set<ir::Ref>& graph);
   std::string not_repeatable(const std::vector<bridge::OpRecord>& records, PyObject* result);
   bool convert_records(std::vector<bridge::OpRecord>& records, const std::vector<V>& inputs, bool backward);
   bool convert_record(bridge::OpRecord& record, const std::vector<std::pair<size_t, V>>& scalars, bool backward);
@@ -375,11 +407,12 @@ class Recorder {
   void folded_by_geometry(const std::vector<V>& tensors, SizeFacts::Fold::Kind kind = SizeFacts::Fold::kGeometry);
   V number_of_sizes(V result, V left, V right);
   bool fold_torch(PyObject* callee, const std::vector<V>& args, PyObject* kwnames, const char* kind, V* result);
+  V part_of_module(V module, PyObject* name);
   V regrouped(PyObject* object, const std::unordered_map<PyObject*, V>& tensors);
   V grad_of(V tensor);
   void set_grad(V tensor, V grad);
   void note_grads();
-  void after_backward();
+  void after_backward(const std::set<ir::Ref>& graph);
   bool fill_wraps();
   struct BoundNumber { V value; size_t record, arg; };   // a changing number is that argument of that operation
   void note_graph_numbers(const std::vector<bridge::OpRecord>& records, const std::vector<BoundNumber>& bound);
@@ -403,6 +436,7 @@ class Recorder {
   std::map<std::pair<V, PyObject*>, V> fields_;          // attributes of instances written or read since the last barrier
   std::map<std::pair<PyObject*, PyObject*>, V> items_;   // (dict, key) read or written key by key since the last barrier
   std::map<std::pair<PyObject*, PyObject*>, V> pending_; // module variables to be stored: tensors whose graph backward() may free first
+  std::string stored_at_;                                // where that could not be put off any longer
   std::map<V, V> cells_;                                 // cell -> content
   std::map<V, V> grads_;                                 // tensor object -> .grad
   std::unordered_map<PyObject*, V> leaf_objects_;        // tensor objects seen, by identity

@@ -28,6 +28,16 @@ namespace {
 
 bool is_number(PyObject* o) { return o != nullptr && (PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o)); }
 
+PyObject* operator_eq() {
+  static PyObject* const function = [] {
+    PyObject* module = PyImport_ImportModule("_operator");
+    PyObject* eq = module != nullptr ? PyObject_GetAttrString(module, "eq") : nullptr;
+    Py_XDECREF(module);
+    return eq;
+  }();
+  return function;
+}
+
 }  // namespace
 
 bool holds_number(const AtenArg& arg, PyObject* number) {
@@ -129,9 +139,17 @@ void Recorder::collect(V v, std::vector<V>* tensors, std::vector<V>* numbers, bo
   }
 }
 
-// As promote, also for what may be another object each time: then the trace is left here.
+// As promote, also for what may be another object each time: a device or a string must be equal then; anything else fails the guard, and the
+// trace is left here each time.
 void Recorder::freeze(V v) {
   if (promote(v) || done_) return;
+  PyObject* o = concrete(v);
+  if (is_immutable(o) && !PyTuple_Check(o) && know_type(v)) {
+    const Ref equal = emit(IrOp::k_call_pure, Type::kObject, {const_ref(operator_eq()), as_object(v), const_ref(o)}, -1, false);
+    trace_.insts[equal].snapshot = current_snapshot_;
+    guard(IrOp::k_guard_is, {equal, const_ref(Py_True)}, -1);
+    return;
+  }
   guard(IrOp::k_guard_is, {as_object(v), const_ref(concrete(v))}, -1);
   at(v).kind = Value::kConst;
 }
@@ -329,7 +347,8 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
     if (done_) return false;
   }
   bool backward = callee != nullptr && callable_name(callee).find("run_backward") != std::string::npos;
-  if (backward && graph_from_outside(tensors)) {
+  const std::set<Ref> graph = backward ? graph_of(tensors) : std::set<Ref>{};
+  if (from_outside(graph)) {
     give_up(Abort::k_graph_from_outside);
     return false;
   }
@@ -381,7 +400,7 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
     if (!done_) give_up(Abort::k_unknown_tensor, what);
     return false;
   }
-  if (backward) after_backward();
+  if (backward) after_backward(graph);
   if (done_) return false;
   bool ok = true;
   *out = tensor_result(result, inputs, records, &ok);
@@ -551,12 +570,17 @@ bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size
     call.results[i] = static_cast<int32_t>(trace_.metas.size()) - 1;
     metas_[ids[i]] = call.results[i];
   }
+  std::vector<Ref> written;
   for (int32_t argument : mutates)
     for (int32_t operand : call.args[argument].operands)
-      if (operand >= 0 && trace_.insts[compact[operand]].meta >= 0 && moving_storages_.count(trace_.metas[trace_.insts[compact[operand]].meta].storage)) {
-        give_up(Abort::k_unsupported_operation, call.name + ": write to memory that a view with a changing offset looks at");
-        return false;
-      }
+      if (operand >= 0) written.push_back(compact[operand]);
+  for (Ref ref : written)
+    if (trace_.insts[ref].meta >= 0 && moving_storages_.count(trace_.metas[trace_.insts[ref].meta].storage)) {
+      give_up(Abort::k_unsupported_operation, call.name + ": write to memory that a view with a changing offset looks at");
+      return false;
+    }
+  before_write(written);
+  if (done_) return false;
   trace_.calls.push_back(call);
   sizes_.torch_call_of.push_back(static_cast<int32_t>(sizes_.torch_calls.size()) - 1);
   tensor_ops_++;
@@ -569,9 +593,7 @@ bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size
   }
   if (!mutates.empty()) {
     effect();
-    for (int32_t argument : mutates)
-      for (int32_t operand : call.args[argument].operands)
-        if (operand >= 0) emit(IrOp::k_bump_version, Type::kVoid, {compact[operand]}, 1);
+    for (Ref ref : written) emit(IrOp::k_bump_version, Type::kVoid, {ref}, 1);
   }
   return true;
 }

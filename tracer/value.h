@@ -41,6 +41,7 @@ struct Value {
   bool type_known = false;    // kObject: its exact type has been guarded
   bool of_sizes = false;      // kScalar: computed from sizes of tensors and constants alone
   bool is_result = false;     // made by this iteration (a call's result): never promoted
+  bool caught = false;        // an exception that the trace has raised and caught: nobody may look at the object (exceptions.cpp)
   int32_t site = -1;          // kObject: index of the promotion site, for learning from failed guards
   PyObject* concrete = nullptr;  // owned by the recorder
   ir::Ref ref = ir::kNoRef;

@@ -196,6 +196,7 @@ Ref Recorder::make(V v, bool for_snapshot) {
 }
 
 Ref Recorder::as_object(V v) {
+  if (at(v).caught) give_up(Abort::k_exception, "the exception object is used");
   switch (at(v).kind) {
     case Value::kNull: return const_ref(nullptr);
     case Value::kConst: return const_ref(at(v).concrete);
@@ -221,6 +222,7 @@ Ref Recorder::as_object(V v) {
 }
 
 Ref Recorder::as_snapshot(V v) {
+  if (at(v).caught) return as_object(v);
   switch (at(v).kind) {
     case Value::kNull: return ir::kSlotNull;
     case Value::kConst: return const_ref(at(v).concrete);
@@ -238,6 +240,10 @@ Ref Recorder::as_snapshot(V v) {
 }
 
 int32_t Recorder::snapshot() {
+  if (handling_.open) {
+    if (handling_.effect) give_up(Abort::k_exception, "an effect while it is handled");
+    return handling_.snapshot;
+  }
   if (!consumers_.empty()) {
     if (consumers_.front().effect) {
       lessons_.opaque_consumers.insert(consumers_.front().place);

@@ -21,6 +21,8 @@ PyObject* instance_dict(PyObject* object);
 bool may_have_dict(PyObject* object);
 // Byte offset of the object slot that a __slots__ member descriptor reads, or -1 for any other descriptor.
 Py_ssize_t slot_offset(PyObject* descriptor);
+// Also of the object that another descriptor in C reads and gives as it is, where it is set: other members of objects, a function's names.
+Py_ssize_t field_offset(PyObject* descriptor);
 // Of the two slots below a call's arguments, whether a callable without self stands in the lower one.
 extern const bool kLoneCallableFirst;
 // What a super object stands for.
@@ -31,6 +33,14 @@ bool is_c_descriptor(PyObject* descriptor);
 // Does the code handle exceptions. From 3.12 on, all of a generator's code stands under a handler that turns StopIteration into
 // RuntimeError: that is none of its own.
 bool has_handlers(PyCodeObject* code);
+
+// Where an exception that a code unit raises goes on in its code: the handler's unit and the depth of the value stack there; push_lasti: the
+// raising unit goes onto it below the exception. False: the frame is left.
+struct Handler {
+  int level = 0, unit = 0;
+  bool push_lasti = false;
+};
+bool find_handler(PyCodeObject* code, int unit, Handler* handler);
 
 // A suspended generator of a generator function, to go on at a code unit, with local variables and value stack (count slots, null allowed;
 // those that are not given are null). A new reference, or null with an exception.

@@ -6,6 +6,8 @@
 #include <structmember.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <vector>
 
 #include "vm/objects.h"
@@ -63,6 +65,18 @@ Py_ssize_t slot_offset(PyObject* descriptor) {
   return member->type == T_OBJECT_EX ? member->offset : -1;
 }
 
+Py_ssize_t field_offset(PyObject* descriptor) {
+  if (Py_TYPE(descriptor) == &PyMemberDescr_Type) {
+    PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member;
+    return (member->type == T_OBJECT || member->type == T_OBJECT_EX) && (member->flags & PY_AUDIT_READ) == 0 ? member->offset : -1;
+  }
+  if (Py_TYPE(descriptor) != &PyGetSetDescr_Type || reinterpret_cast<PyDescrObject*>(descriptor)->d_type != &PyFunction_Type) return -1;
+  const char* name = reinterpret_cast<PyGetSetDescrObject*>(descriptor)->d_getset->name;
+  if (strcmp(name, "__name__") == 0) return offsetof(PyFunctionObject, func_name);
+  if (strcmp(name, "__qualname__") == 0) return offsetof(PyFunctionObject, func_qualname);
+  return -1;
+}
+
 namespace {
 struct SuperObject {  // layout of superobject in Objects/typeobject.c
   PyObject_HEAD
@@ -98,6 +112,13 @@ bool has_handlers(PyCodeObject* code) {
     if (first.info.op != Op::kCallIntrinsic1 || first.arg != kStopIterationError) return true;
   }
   return false;
+}
+
+bool find_handler(PyCodeObject* code, int unit, Handler* handler) {
+  cpython::HandlerEntry entry;
+  if (!cpython::find_handler(code, unit, &entry)) return false;
+  *handler = Handler{entry.level, entry.handler, entry.push_lasti};
+  return true;
 }
 
 PyObject* suspended_generator(PyFunctionObject* function, int unit, PyObject* const* slots, int count) {

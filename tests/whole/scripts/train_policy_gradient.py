@@ -1,5 +1,5 @@
 # REINFORCE with torch.distributions on a bandit: actions are sampled, log-probabilities kept until the episode ends.
-# expect: compiled>=0.3, traces>=1
+# expect: compiled>=0.25, traces>=1
 import torch
 from torch import nn
 from torch.distributions import Categorical
