@@ -1,4 +1,5 @@
 // Calls of C functions whose result is known under guards, or that are one typed operation. See recorder.h.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <unordered_map>
@@ -129,6 +130,13 @@ bool Recorder::looks_at_frames(PyObject* callee, const std::vector<V>& args) {
   return names.count(name) != 0;
 }
 
+// Do the C functions of this name give the same for the same builtin values, and nothing else?
+bool Recorder::is_pure(const std::string& name) {
+  for (const char* prefix : {"str.", "bytes.", "int.", "float.", "math."})
+    if (name.compare(0, strlen(prefix), prefix) == 0) return true;
+  return false;
+}
+
 bool Recorder::runs_no_python(PyObject* callee, const std::vector<V>& args) {
   std::string name = callable_name(callee);
   bool listed = false;
@@ -194,6 +202,14 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
     for (V v : args) objects.push_back(concrete(v));
     argv = objects.data();
     return !done_ && take(PyObject_Vectorcall(callee, argv, n, nullptr));
+  }
+  if (is_pure(name) && !keywords && std::all_of(args.begin(), args.end(), [this](V v) { return is_const(v) && is_immutable(concrete(v)); })) {
+    std::vector<PyObject*> objects;
+    for (V v : args) objects.push_back(concrete(v));
+    PyObject* made = PyObject_Vectorcall(callee, objects.data(), n, nullptr);
+    if (made == nullptr) PyErr_Clear();
+    if (made != nullptr && is_immutable(made)) return take(made);
+    Py_XDECREF(made);
   }
 #define F(pattern, kind, sentence) \
   if (strcmp(pattern, name.c_str()) == 0) return fold_torch(callee, args, kwnames, #kind, result);
@@ -496,27 +512,11 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
     case Builtin::kSet: {
       std::vector<V> items;
       if (n > 1 || (n == 1 && (at(args[0]).kind == Value::kObject || !iteration_items(args[0], &items)))) return false;
-      PyObject* made = PySet_New(nullptr);
-      std::vector<V> members;
-      for (V item : items) {
-        if (!hashes_natively(item) || done_) {
-          Py_XDECREF(made);
-          return false;
-        }
-        if (PySet_Contains(made, concrete(item)) == 0) members.push_back(item);
-        PySet_Add(made, concrete(item));
-      }
-      *result = virtual_object(Value::kSet, std::move(members), made);
-      Py_DECREF(made);
-      return true;
+      *result = virtual_set(items);
+      return *result != kNoValue;
     }
     case Builtin::kSetAdd: {
-      if (n != 2 || at(args[0]).kind != Value::kSet || !hashes_natively(args[1]) || done_) return false;
-      if (PySet_Contains(concrete(args[0]), concrete(args[1])) == 0) {
-        PySet_Add(concrete(args[0]), concrete(args[1]));
-        at(args[0]).items.push_back(args[1]);
-        at(args[0]).snap = kNoRef;
-      }
+      if (n != 2 || !add_to_set(args[0], args[1])) return false;
       *result = constant(Py_None);
       return true;
     }

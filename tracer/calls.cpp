@@ -3,6 +3,7 @@
 // A call to a Python function is followed: the frame is pushed here, with arguments bound here (bind_arguments mirrors CPython's
 // binder on Values, so each parameter keeps its origin). A call to a C function is folded (builtins.cpp), recorded as tensor operations
 // (torch_calls.cpp), or residual. What needs the evaluator's frame (sys._getframe, locals) cannot be inside a trace.
+#include <algorithm>
 #include <cstring>
 
 #include "tracer/heuristics.h"
@@ -190,6 +191,50 @@ HookResult Recorder::finish_call(vm::ThreadView& view, V result, int pops) {
   return next(view);
 }
 
+// The call of a functools.partial that is the same each time, as the call of its function. False: not known.
+bool Recorder::open_partial(V* callee, std::vector<V>* args, PyObject** kwnames) {
+  if (at(*callee).kind == Value::kObject) likely_same(*callee);
+  if (!promote(*callee)) return false;
+  V parts[3];
+  const char* const names[] = {"func", "args", "keywords"};
+  for (int i = 0; i < 3; i++) {
+    const Attribute part = look_up(*callee, interned(names[i]));
+    if (done_ || part.kind != Attribute::kValue || !promote(part.value)) return false;
+    parts[i] = part.value;
+  }
+  PyObject* keywords = concrete(parts[2]);
+  std::vector<V> all;
+  if (!known_items(parts[1], &all) || !PyDict_CheckExact(keywords) || !guard_dict_unchanged(keywords)) return false;
+  const size_t given = *kwnames != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(*kwnames)) : 0;
+  const size_t positional = args->size() - given;
+  all.insert(all.end(), args->begin(), args->begin() + static_cast<ptrdiff_t>(positional));
+  // The partial's keywords, then the call's others; where both have one, the call's value counts.
+  std::vector<PyObject*> merged;
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(keywords, &position, &key, &value)) {
+    size_t k = 0;
+    while (k < given && PyUnicode_Compare(PyTuple_GET_ITEM(*kwnames, static_cast<Py_ssize_t>(k)), key) != 0) k++;
+    merged.push_back(key);
+    all.push_back(k < given ? (*args)[positional + k] : constant(value));
+  }
+  for (size_t k = 0; k < given; k++) {
+    key = PyTuple_GET_ITEM(*kwnames, static_cast<Py_ssize_t>(k));
+    if (PyDict_Contains(keywords, key) == 1) continue;
+    merged.push_back(key);
+    all.push_back((*args)[positional + k]);
+  }
+  *kwnames = nullptr;
+  if (!merged.empty()) {
+    *kwnames = PyTuple_New(static_cast<Py_ssize_t>(merged.size()));
+    for (size_t k = 0; k < merged.size(); k++) PyTuple_SET_ITEM(*kwnames, static_cast<Py_ssize_t>(k), Py_NewRef(merged[k]));
+    owned_.push_back(*kwnames);
+  }
+  *callee = parts[0];
+  *args = std::move(all);
+  return true;
+}
+
 HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops) {
   PyObject* o = concrete(callee);
   // Bound methods are taken apart.
@@ -213,6 +258,10 @@ HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, P
     if (PyMethod_Check(o) && (is_const(callee) || at(callee).stable) && promote(callee)) {
       args.insert(args.begin(), constant(PyMethod_GET_SELF(o)));
       callee = constant(PyMethod_GET_FUNCTION(o));
+      o = concrete(callee);
+      continue;
+    }
+    if (strcmp(Py_TYPE(o)->tp_name, "functools.partial") == 0 && open_partial(&callee, &args, &kwnames)) {
       o = concrete(callee);
       continue;
     }
@@ -416,7 +465,9 @@ HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args,
   }
   if (done_) return HookResult::kContinue;
   if (touches_torch(o, args)) return torch_call(view, callee, args, kwnames, pops);
-  return residual_call(view, runs_no_python(o, args) ? IrOp::k_call_known : IrOp::k_call, callee, args, kwnames, pops);
+  if (!runs_no_python(o, args)) return residual_call(view, IrOp::k_call, callee, args, kwnames, pops);
+  const bool pure = is_pure(callable_name(o)) && std::all_of(args.begin(), args.end(), [this](V v) { return is_immutable(concrete(v)); });
+  return residual_call(view, pure ? IrOp::k_call_pure : IrOp::k_call_known, callee, args, kwnames, pops);
 }
 
 // C functions that only lead back to Python code which can be followed: getattr of a property or through __getattr__, next of an

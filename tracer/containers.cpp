@@ -71,6 +71,27 @@ void Recorder::devirtualise(V v) {
   value.is_result = value.type_known = true;
 }
 
+// A virtual set of these; kNoValue: hashing one might run Python code.
+V Recorder::virtual_set(const std::vector<V>& items) {
+  for (V item : items)
+    if (!hashes_natively(item) || done_) return kNoValue;
+  PyObject* made = PySet_New(nullptr);
+  const V set = made == nullptr ? kNoValue : virtual_object(Value::kSet, {}, made);
+  Py_XDECREF(made);
+  for (V item : items) add_to_set(set, item);
+  return set;
+}
+
+bool Recorder::add_to_set(V set, V item) {
+  if (at(set).kind != Value::kSet || !hashes_natively(item) || done_) return false;
+  if (PySet_Contains(concrete(set), concrete(item)) == 0) {
+    PySet_Add(concrete(set), concrete(item));
+    at(set).items.push_back(item);
+    at(set).snap = kNoRef;
+  }
+  return true;
+}
+
 // format(value, spec) after a conversion (0: none). A constant's is a constant, and a string is its own.
 HookResult Recorder::format(vm::ThreadView& view, V value, V spec, int conversion, int pops) {
   PyObject* o = concrete(value);
@@ -172,7 +193,39 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
       Py_DECREF(made);
       return put(pops, v);
     }
-    case Op::kBuildSet: return residual(view, IrOp::k_build_set, top_values(arg), 0, arg);
+    case Op::kBuildSet: {
+      const V set = virtual_set(top_values(arg));
+      if (done_) return HookResult::kContinue;
+      if (set == kNoValue) return residual(view, IrOp::k_build_set, top_values(arg), 0, arg);
+      pop(view, arg);
+      push(view, set);
+      return next(view);
+    }
+    case Op::kSetAdd: {
+      if (!add_to_set(peek(arg + 1), peek(1))) {
+        if (done_) return HookResult::kContinue;
+        static PyObject* add = vm::own_attribute(&PySet_Type, "add");
+        bool ok = true;
+        run_residual(IrOp::k_call, {constant(add), peek(arg + 1), peek(1)}, -1, &ok);
+        if (!ok) return raised(view);
+      }
+      pop(view, 1);
+      return next(view);
+    }
+    case Op::kSetUpdate: {
+      std::vector<V> items;
+      bool added = at(peek(arg + 1)).kind == Value::kSet && iteration_items(peek(1), &items);
+      for (size_t i = 0; added && i < items.size(); i++) added = add_to_set(peek(arg + 1), items[i]);
+      if (!added) {
+        if (done_) return HookResult::kContinue;
+        static PyObject* update = vm::own_attribute(&PySet_Type, "update");
+        bool ok = true;
+        run_residual(IrOp::k_call, {constant(update), peek(arg + 1), peek(1)}, -1, &ok);
+        if (!ok) return raised(view);
+      }
+      pop(view, 1);
+      return next(view);
+    }
     case Op::kBuildString: {
       std::vector<V> items = top_values(arg);
       return residual(view, IrOp::k_build_string, items, 0, arg);
@@ -302,9 +355,23 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
       V sequence = peek(1);
       PyObject* s = concrete(sequence);
       std::vector<V> items;
-      if (is_tensor(s)) {
-        give_up(Abort::k_unsupported_operation, "unpacking a tensor");
-        return HookResult::kContinue;
+      if (is_tensor(s)) {  // Tensor.__iter__ goes over its unbind()
+        bool error = false;
+        V rows = kNoValue;
+        const bool fine = with_torch([s] { return PyObject_CallMethod(s, "unbind", nullptr); }, {sequence}, "unpacking a tensor", &rows, &error);
+        if (error) return raised(view);
+        if (done_) return HookResult::kContinue;
+        if (!fine || rows == kNoValue || at(rows).items.size() != static_cast<size_t>(arg)) {
+          give_up(Abort::k_unsupported_operation, "unpacking a tensor");
+          return HookResult::kContinue;
+        }
+        sequence = rows;
+        s = concrete(rows);
+      }
+      if (at(sequence).kind == Value::kGenerator) {
+        if (consume(view, Consumer::kTuple, sequence, 0, 1)) return HookResult::kReload;
+        if (entered_error_) return HookResult::kError;
+        if (done_) return HookResult::kContinue;
       }
       bool exact = is_plain_tuple(s) ? PyTuple_GET_SIZE(s) == arg : PyList_CheckExact(s) && PyList_GET_SIZE(s) == arg;
       if (!exact || !known_items(sequence, &items)) {
@@ -324,6 +391,11 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
     case Op::kUnpackEx: {
       size_t before = static_cast<size_t>(arg & 0xff), after = static_cast<size_t>(arg >> 8);
       std::vector<V> items;
+      if (at(peek(1)).kind == Value::kGenerator) {
+        if (consume(view, Consumer::kTuple, peek(1), 0, 1)) return HookResult::kReload;
+        if (entered_error_) return HookResult::kError;
+        if (done_) return HookResult::kContinue;
+      }
       if (is_tensor(concrete(peek(1))) || !known_items(peek(1), &items) || items.size() < before + after) {
         if (!done_) give_up(Abort::k_opcode, "UnpackEx");
         return HookResult::kContinue;

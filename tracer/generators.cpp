@@ -125,7 +125,7 @@ HookResult Recorder::consumer_yield(vm::ThreadView& view) {
   bool truth = false;
   if (kind == Consumer::kAll || kind == Consumer::kAny) {
     HookResult result;
-    if (!decide(view, v, false, &truth, &result)) return result;  // given up: drain() goes on from here
+    if (!decide(view, v, false, &truth, &result)) return done_ && result == HookResult::kContinue ? drain(view) : result;
     if (truth == (kind == Consumer::kAny)) return consumer_end(view, true, truth);
   }
   consumers_.back().items.push_back(v);

@@ -406,6 +406,12 @@ bool Recorder::iteration_items(V v, std::vector<V>* items) {
     while (PyDict_Next(o, &position, &key, &value)) items->push_back(constant(key));
     return true;
   }
+  if (PyFrozenSet_CheckExact(o) && is_const(v)) {
+    PyObject* members = PySequence_List(o);
+    for (Py_ssize_t i = 0; members != nullptr && i < PyList_GET_SIZE(members); i++) items->push_back(constant(PyList_GET_ITEM(members, i)));
+    Py_XDECREF(members);
+    return members != nullptr;
+  }
   if (PyRange_Check(o) && is_const(v)) {
     Py_ssize_t n = PyObject_Length(o);
     if (n < 0 || n > 4 * heuristics().max_unroll) {

@@ -387,10 +387,18 @@ bool Recorder::check_shadow(vm::ThreadView& view) {
   return true;
 }
 
+// torch.compiler.is_exporting(), which each call of a ScriptFunction begins with: false wherever no mode of torch's is active.
+static bool asks_for_export(_PyInterpreterFrame* frame) {
+  PyCodeObject* code = vm::FrameView::code(frame);
+  PyObject* module = PyDict_GetItemString(vm::FrameView::globals(frame), "__name__");
+  return module != nullptr && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "torch.compiler") == 0 &&
+         PyUnicode_CompareWithASCIIString(code->co_name, "is_exporting") == 0;
+}
+
 void Recorder::on_event(vm::ThreadView&, const vm::EventInfo& info) {
   switch (info.event) {
     case vm::Event::kNestedEntry:
-      if (in_torch_) python_in_torch_ = true;
+      if (in_torch_ && !asks_for_export(info.frame)) python_in_torch_ = true;
       break;
     case vm::Event::kFrameUnwound:
       if (!consumers_.empty() && consumers_.back().frame == info.frame) drop_consumer();
@@ -697,8 +705,15 @@ HookResult Recorder::record(vm::ThreadView& view) {
     case Op::kMapAdd:
     case Op::kDictUpdate:
     case Op::kDictMerge:
+    case Op::kSetAdd:
+    case Op::kSetUpdate:
     case Op::kUnpackEx:
     case Op::kUnpackSequence: return record_containers(view, op, arg);
+
+    case Op::kMatchMapping:
+    case Op::kMatchSequence:
+    case Op::kMatchKeys:
+    case Op::kMatchClass: return record_matching(view, op, arg);
 
     default: break;
   }

@@ -229,6 +229,12 @@ class Recorder {
   Handler record_names(vm::ThreadView& view, vm::Op op, int arg);         // names.cpp
   Handler record_operators(vm::ThreadView& view, vm::Op op, int arg);     // operators.cpp
   Handler record_containers(vm::ThreadView& view, vm::Op op, int arg);    // containers.cpp
+  V virtual_set(const std::vector<V>& items);
+  bool add_to_set(V set, V item);
+  Handler record_matching(vm::ThreadView& view, vm::Op op, int arg);      // matching.cpp
+  V captures(const std::vector<V>& items);
+  V match_class(V subject, V type, Py_ssize_t positional, PyObject* names);
+  V match_keys(V subject, V keys);
   Handler format(vm::ThreadView& view, V value, V spec, int conversion, int pops);
   Handler record_loops(vm::ThreadView& view, vm::Op op, int arg);         // loops.cpp
   Handler record_calls(vm::ThreadView& view, vm::Op op, int arg);         // calls.cpp
@@ -357,11 +363,13 @@ class Recorder {
   // The operator method of the first argument's class if it is a Python function: entered; otherwise the residual operation.
   Handler call_dunder(vm::ThreadView& view, const char* name, std::vector<V> args, ir::Op op, int pops, vm::Continuation k);
   bool truth_value(vm::ThreadView& view, V v, V* truth);   // a bool value; false: aborted, or raised
+  bool open_partial(V* callee, std::vector<V>* args, PyObject** kwnames);
   Handler call(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops);
   Handler residual_call(vm::ThreadView& view, ir::Op op, V callee, const std::vector<V>& args, PyObject* kwnames, int pops);
   bool call_followed(vm::ThreadView& view, PyObject* callee, const std::vector<V>& args, PyObject* kwnames, int pops);
   static bool is_opaque(PyObject* callee);
   bool looks_at_frames(PyObject* callee, const std::vector<V>& args);
+  static bool is_pure(const std::string& name);
   bool runs_no_python(PyObject* callee, const std::vector<V>& args);
   bool dict_view_items(V v, int which, std::vector<V>* items);
   bool promote_deeply(V v);

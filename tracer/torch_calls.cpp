@@ -60,7 +60,7 @@ bool Recorder::touches_torch(PyObject* callee, const std::vector<V>& args) {
     auto* f = reinterpret_cast<PyCFunctionObject*>(callee);
     if (f->m_self != nullptr && strncmp(Py_TYPE(f->m_self)->tp_name, "torch.", 6) == 0) return true;
   }
-  if (strncmp(Py_TYPE(callee)->tp_name, "torch.", 6) == 0) return true;
+  if (strncmp(Py_TYPE(callee)->tp_name, "torch.", 6) == 0 || strcmp(Py_TYPE(callee)->tp_name, "ScriptFunction") == 0) return true;
   // float(tensor), int(tensor), bool(tensor), abs(tensor), sum of a list of tensors is Python's own business
   if (callee == reinterpret_cast<PyObject*>(&PyFloat_Type) || callee == reinterpret_cast<PyObject*>(&PyLong_Type) ||
       callee == reinterpret_cast<PyObject*>(&PyBool_Type) || name == "builtins.abs" || name == "builtins.round" || name == "math.sqrt" || name == "builtins.divmod")
@@ -416,6 +416,12 @@ std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObj
     if (!record.unsupported.empty()) return record.call.name + ": " + record.unsupported;
     // It may be an argument of the next operation, e.g. a tensor as `alpha`.
     if (record.number != OpRecord::kNoNumber && r + 1 < records.size()) return "a number read in the middle of a call";
+    for (int32_t id : record.tensors) {
+      if (id < 0 || made.count(id) != 0 || tensors_.count(id) != 0) continue;
+      PyObject* constant = aten_->constant(id);
+      if (constant == nullptr) return record.call.name + ": a tensor that nothing is known of";
+      Py_DECREF(constant);
+    }
     made.insert(record.call.results.begin(), record.call.results.end());
   }
   bool reads_number = !records.empty() && records.back().number != OpRecord::kNoNumber;

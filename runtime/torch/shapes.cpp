@@ -19,11 +19,14 @@
 
 #include "runtime/torch/convert.h"
 #include "runtime/torch/program.h"
+#include "runtime/torch/recorder.h"
 
 namespace dynvm::torch_bridge {
 namespace {
 
 const c10::Device kMetaDevice(c10::kMeta);
+// What is asked of torch here is neither differentiated nor one of the script's operations, which are counted.
+const c10::DispatchKeySet kKeysAbove = c10::autograd_dispatch_keyset | c10::DispatchKeySet(kRecordKey);
 
 std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& sizes) {
   std::vector<int64_t> strides(sizes.size());
@@ -93,7 +96,7 @@ class ShapesImpl final : public bridge::Shapes {
   void input(int32_t tensor, const ir::TensorMeta& meta) override {
     const auto options = at::TensorOptions().dtype(to_scalar_type(meta.dtype)).device(kMetaDevice);
     const c10::InferenceMode none(false);
-    const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset);
+    const c10::impl::ExcludeDispatchKeyGuard below(kKeysAbove);
     at::Tensor made = at::empty_strided(meta.sizes, meta.strides, options);
     auto known = storages_.find(meta.storage);
     if (known == storages_.end()) {
@@ -111,7 +114,7 @@ class ShapesImpl final : public bridge::Shapes {
                    const std::vector<ir::TensorMeta>& recorded, std::vector<ir::TensorMeta>* metas) override {
     try {
       const c10::InferenceMode none(false);
-      const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset);
+      const c10::impl::ExcludeDispatchKeyGuard below(kKeysAbove);
       return run(call, operands, results, recorded, metas);
     } catch (const std::exception& error) {
       const std::string text = error.what();

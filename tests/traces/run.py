@@ -19,15 +19,18 @@ from cases import STRESS, compare, finish, not_built, parser, run_folder  # noqa
 from compare import ROOT  # noqa: E402
 from session import defects, run_alone  # noqa: E402
 
-# The examples: arguments of a short and of a long run. What the long run does more is steady state.
-EXAMPLES = {"train_digits.py": (["--epochs", "3"], []), "char_gpt.py": (["--steps", "40"], [])}
-EXAMPLE_SHARE = 0.99
+# The examples: arguments of a short and of a long run, which both make the same way to steady state: what the long run does more is that.
+# The share of tensor operations that runs compiled then: char_gpt.py prints a line every 20 steps, and learns for some time where it goes on from there.
+EXAMPLES = {
+    "train_digits.py": (["--epochs", "3"], [], 0.99),
+    "char_gpt.py": (["--steps", "100", "--sample", "20"], ["--sample", "20"], 0.96),
+}
 
 
 def run_examples(stress):
     """name -> complaints. The share is that of what the long run does more than the short one."""
     results = {}
-    for name, (short, long) in EXAMPLES.items():
+    for name, (short, long, wanted) in EXAMPLES.items():
         path = os.path.join(ROOT, "examples", name)
         reports = []
         complaints = results[name] = []
@@ -48,8 +51,8 @@ def run_examples(stress):
             total, compiled = (reports[1][key] - reports[0][key] for key in ("tensor_ops_total", "tensor_ops_compiled"))
             share = compiled / total if total > 0 else 0.0
             print(f"{name}: {100 * share:.2f} % of {total} steady tensor operations ran compiled")
-            if share < EXAMPLE_SHARE:
-                complaints.append(f"only {100 * share:.2f} % ran compiled, {100 * EXAMPLE_SHARE:.0f} % wanted; "
+            if share < wanted:
+                complaints.append(f"only {100 * share:.2f} % ran compiled, {100 * wanted:.0f} % wanted; "
                                   f"aborts {reports[1]['aborts']}, {reports[1]['side_exits']} side exits")
     return results
 
