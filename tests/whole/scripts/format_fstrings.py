@@ -1,5 +1,5 @@
 # A training log with f-strings: nested widths, conversions, self-documenting expressions, tensors in format specs.
-# expect: compiled>=0.4, traces>=1
+# expect: compiled>=0.55, traces>=1
 import torch
 from torch import nn
 

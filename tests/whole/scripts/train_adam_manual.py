@@ -1,5 +1,5 @@
 # Adam written out by hand beside torch.optim.Adam: both must walk the same way.
-# expect: compiled>=0.1, traces>=1
+# expect: compiled>=0.6, traces>=1
 import torch
 from torch import nn
 

@@ -1,5 +1,5 @@
 # A contrastive loss over normalised embeddings of two views, with a learned temperature that is clamped.
-# expect: compiled>=0.45, traces>=1
+# expect: compiled>=0.7, traces>=1
 import torch
 import torch.nn.functional as F
 from torch import nn
