@@ -597,6 +597,8 @@ bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size
     trace_.insts[result].meta = call.results[i];
     tensors_[ids[i]] = result;
   }
+  // Where guards leave to before several instructions, what they leave would draw other random numbers when it is done again.
+  if (call.is_random && (handling_.open || !consumers_.empty())) effect();
   if (!mutates.empty()) {
     effect();
     for (Ref ref : written) emit(IrOp::k_bump_version, Type::kVoid, {ref}, 1);
