@@ -40,7 +40,8 @@ Builtin builtin_of(PyObject* callee, const std::string& name) {
       {"builtins.hasattr", Builtin::kHasattr}, {"builtins.getattr", Builtin::kGetattr}, {"builtins.callable", Builtin::kCallable},
       {"builtins.id", Builtin::kId}, {"builtins.abs", Builtin::kAbs}, {"builtins.min", Builtin::kMin}, {"builtins.max", Builtin::kMax},
       {"collections.OrderedDict.keys", Builtin::kDictKeys}, {"collections.OrderedDict.values", Builtin::kDictValues},
-      {"collections.OrderedDict.items", Builtin::kDictItems}, {"math.sqrt", Builtin::kSqrt}, {"set.add", Builtin::kSetAdd}, {"list.append", Builtin::kListAppend}, {"dict.get", Builtin::kDictGet}, {"dict.keys", Builtin::kDictKeys},
+      {"collections.OrderedDict.items", Builtin::kDictItems}, {"math.sqrt", Builtin::kSqrt},
+      {"set.add", Builtin::kSetAdd}, {"list.append", Builtin::kListAppend}, {"dict.get", Builtin::kDictGet}, {"dict.keys", Builtin::kDictKeys},
       {"dict.values", Builtin::kDictValues}, {"dict.items", Builtin::kDictItems}, {"builtins.iter", Builtin::kIter},
       {"builtins.globals", Builtin::kGlobals}, {"object.__getattribute__", Builtin::kObjectGetattribute},
       {"builtins.next", Builtin::kNext}, {"object.__init__", Builtin::kObjectInit}};
@@ -284,15 +285,10 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
         *result = a.value;
         return true;
       }
-      if (a.kind == Attribute::kKnown && n == 2 && !is_tensor(concrete(args[0]))) {
+      if (a.kind == Attribute::kKnown && n <= 3 && !is_tensor(concrete(args[0]))) {  // with a default, as the descriptor may raise AttributeError
         bool ok = true;
-        *result = run_residual(IrOp::k_get_attr_known, {args[0], args[1]}, 0, &ok);
-        if (!ok) *result = kNoValue;
-        return true;
-      }
-      if (a.kind == Attribute::kKnown && n == 3 && !is_tensor(concrete(args[0]))) {  // a descriptor in C, which may raise AttributeError
-        bool ok = true;
-        *result = run_residual(IrOp::k_call_known, {constant(callee), args[0], args[1], args[2]}, -1, &ok);
+        *result = n == 2 ? run_residual(IrOp::k_get_attr_known, {args[0], args[1]}, 0, &ok)
+                         : run_residual(IrOp::k_call_known, {constant(callee), args[0], args[1], args[2]}, -1, &ok);
         if (!ok) *result = kNoValue;
         return true;
       }
@@ -470,10 +466,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
             Py_DECREF(index);
           }
           for (auto& source : sources) parts.push_back(source[i]);
-          PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(parts.size()));
-          for (size_t k = 0; k < parts.size(); k++) PyTuple_SET_ITEM(tuple, k, Py_NewRef(concrete(parts[k])));
-          items.push_back(virtual_object(Value::kTuple, std::move(parts), tuple));
-          Py_DECREF(tuple);
+          items.push_back(virtual_tuple(std::move(parts)));
         }
       }
       std::vector<PyObject*> objects;
@@ -642,11 +635,7 @@ bool Recorder::dict_view_items(V v, int which, std::vector<V>* items) {
   auto pair = [&](V key, V value) {
     if (which == 0) items->push_back(key);
     if (which == 1) items->push_back(value);
-    if (which == 2) {
-      PyObject* tuple = PyTuple_Pack(2, concrete(key), concrete(value));
-      items->push_back(virtual_object(Value::kTuple, {key, value}, tuple));
-      Py_DECREF(tuple);
-    }
+    if (which == 2) items->push_back(virtual_tuple({key, value}));
   };
   if (at(v).kind == Value::kDict) {
     for (size_t i = 0; i < at(v).keys.size(); i++) pair(constant(at(v).keys[i]), at(v).items[i]);

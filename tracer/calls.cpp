@@ -33,10 +33,7 @@ bool Recorder::bind_arguments(V function, const std::vector<V>& args, PyObject* 
   if (star) {
     std::vector<V> rest;
     for (size_t i = positional; i < npos; i++) rest.push_back(args[i]);
-    PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(rest.size()));
-    for (size_t i = 0; i < rest.size(); i++) PyTuple_SET_ITEM(tuple, i, Py_NewRef(concrete(rest[i])));
-    (*locals)[total] = virtual_object(Value::kTuple, std::move(rest), tuple);
-    Py_DECREF(tuple);
+    (*locals)[total] = virtual_tuple(std::move(rest));
   }
   V keywords = kNoValue;
   if (star_star) {
@@ -224,12 +221,7 @@ bool Recorder::open_partial(V* callee, std::vector<V>* args, PyObject** kwnames)
     merged.push_back(key);
     all.push_back((*args)[positional + k]);
   }
-  *kwnames = nullptr;
-  if (!merged.empty()) {
-    *kwnames = PyTuple_New(static_cast<Py_ssize_t>(merged.size()));
-    for (size_t k = 0; k < merged.size(); k++) PyTuple_SET_ITEM(*kwnames, static_cast<Py_ssize_t>(k), Py_NewRef(merged[k]));
-    owned_.push_back(*kwnames);
-  }
+  *kwnames = merged.empty() ? nullptr : names_tuple(merged);
   *callee = parts[0];
   *args = std::move(all);
   return true;
@@ -521,9 +513,7 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
           std::vector<V> values;
           fine = known_dict(dict, &keys, &values);
           if (fine && !keys.empty()) {
-            kwnames = PyTuple_New(static_cast<Py_ssize_t>(keys.size()));
-            for (size_t i = 0; i < keys.size(); i++) PyTuple_SET_ITEM(kwnames, i, Py_NewRef(keys[i]));
-            owned_.push_back(kwnames);
+            kwnames = names_tuple(keys);
             args.insert(args.end(), values.begin(), values.end());
           }
         }
@@ -534,11 +524,7 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
       bool ok = true;
       if (!PyTuple_CheckExact(concrete(tuple)) && Py_TYPE(concrete(tuple))->tp_iter != nullptr) {  // a tuple is made of it first
         const int depth = with_dict ? 2 : 1;
-        if (at(tuple).kind == Value::kGenerator) {
-          if (consume(view, Consumer::kTuple, tuple, 0, depth)) return HookResult::kReload;
-          if (entered_error_) return HookResult::kError;
-          if (done_) return HookResult::kContinue;
-        }
+        if (std::optional<HookResult> entered = consume_operand(view, tuple, depth)) return *entered;
         V made = run_residual(IrOp::k_call, {constant(reinterpret_cast<PyObject*>(&PyTuple_Type)), tuple}, -1, &ok);
         if (!ok) return raised(view);
         replace_operand(view, depth, made);

@@ -71,6 +71,22 @@ void Recorder::devirtualise(V v) {
   value.is_result = value.type_known = true;
 }
 
+V Recorder::virtual_tuple(std::vector<V> items) {
+  PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(items.size()));
+  for (size_t i = 0; i < items.size(); i++) PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), Py_NewRef(concrete(items[i])));
+  const V v = virtual_object(Value::kTuple, std::move(items), tuple);
+  Py_DECREF(tuple);
+  return v;
+}
+
+// A tuple of these names that lives as long as the trace.
+PyObject* Recorder::names_tuple(const std::vector<PyObject*>& names) {
+  PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(names.size()));
+  for (size_t i = 0; i < names.size(); i++) PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), Py_NewRef(names[i]));
+  owned_.push_back(tuple);
+  return tuple;
+}
+
 // A virtual set of these; kNoValue: hashing one might run Python code.
 V Recorder::virtual_set(const std::vector<V>& items) {
   for (V item : items)
@@ -201,26 +217,21 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
       push(view, set);
       return next(view);
     }
-    case Op::kSetAdd: {
-      if (!add_to_set(peek(arg + 1), peek(1))) {
-        if (done_) return HookResult::kContinue;
-        static PyObject* add = vm::own_attribute(&PySet_Type, "add");
-        bool ok = true;
-        run_residual(IrOp::k_call, {constant(add), peek(arg + 1), peek(1)}, -1, &ok);
-        if (!ok) return raised(view);
-      }
-      pop(view, 1);
-      return next(view);
-    }
+    case Op::kSetAdd:
     case Op::kSetUpdate: {
-      std::vector<V> items;
-      bool added = at(peek(arg + 1)).kind == Value::kSet && iteration_items(peek(1), &items);
-      for (size_t i = 0; added && i < items.size(); i++) added = add_to_set(peek(arg + 1), items[i]);
+      const V set = peek(arg + 1);
+      std::vector<V> items{peek(1)};
+      bool added = true;
+      if (op == Op::kSetUpdate) {
+        items.clear();
+        added = at(set).kind == Value::kSet && iteration_items(peek(1), &items);
+      }
+      for (size_t i = 0; added && i < items.size(); i++) added = add_to_set(set, items[i]);
       if (!added) {
         if (done_) return HookResult::kContinue;
-        static PyObject* update = vm::own_attribute(&PySet_Type, "update");
+        PyObject* method = vm::own_attribute(&PySet_Type, op == Op::kSetAdd ? "add" : "update");
         bool ok = true;
-        run_residual(IrOp::k_call, {constant(update), peek(arg + 1), peek(1)}, -1, &ok);
+        run_residual(IrOp::k_call, {constant(method), set, peek(1)}, -1, &ok);
         if (!ok) return raised(view);
       }
       pop(view, 1);
@@ -368,11 +379,7 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
         sequence = rows;
         s = concrete(rows);
       }
-      if (at(sequence).kind == Value::kGenerator) {
-        if (consume(view, Consumer::kTuple, sequence, 0, 1)) return HookResult::kReload;
-        if (entered_error_) return HookResult::kError;
-        if (done_) return HookResult::kContinue;
-      }
+      if (std::optional<HookResult> entered = consume_operand(view, sequence, 1)) return *entered;
       bool exact = is_plain_tuple(s) ? PyTuple_GET_SIZE(s) == arg : PyList_CheckExact(s) && PyList_GET_SIZE(s) == arg;
       if (!exact || !known_items(sequence, &items)) {
         if (done_) return HookResult::kContinue;
@@ -391,11 +398,7 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
     case Op::kUnpackEx: {
       size_t before = static_cast<size_t>(arg & 0xff), after = static_cast<size_t>(arg >> 8);
       std::vector<V> items;
-      if (at(peek(1)).kind == Value::kGenerator) {
-        if (consume(view, Consumer::kTuple, peek(1), 0, 1)) return HookResult::kReload;
-        if (entered_error_) return HookResult::kError;
-        if (done_) return HookResult::kContinue;
-      }
+      if (std::optional<HookResult> entered = consume_operand(view, peek(1), 1)) return *entered;
       if (is_tensor(concrete(peek(1))) || !known_items(peek(1), &items) || items.size() < before + after) {
         if (!done_) give_up(Abort::k_opcode, "UnpackEx");
         return HookResult::kContinue;
@@ -438,10 +441,7 @@ bool Recorder::known_dict(V v, std::vector<PyObject*>* keys, std::vector<V>* ite
   if (!same_dict && !know_type(v)) return false;
   const bool same_items = same_dict && guard_dict_unchanged(dict);
   if (!same_items) {  // its keys decide what is done, its values are loaded
-    PyObject* names = PyTuple_New(static_cast<Py_ssize_t>(keys->size()));
-    for (size_t i = 0; i < keys->size(); i++) PyTuple_SET_ITEM(names, i, Py_NewRef((*keys)[i]));
-    guard(IrOp::k_guard_true, {emit(IrOp::k_dict_has_keys, Type::kBool, {as_object(v), const_ref(names)})});
-    Py_DECREF(names);
+    guard(IrOp::k_guard_true, {emit(IrOp::k_dict_has_keys, Type::kBool, {as_object(v), const_ref(names_tuple(*keys))})});
   }
   for (PyObject* name : *keys) {
     constant(name);

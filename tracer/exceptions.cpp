@@ -15,15 +15,11 @@ using IrOp = ir::Op;
 
 namespace {
 
-bool is_exception_class(PyObject* o) { return PyExceptionClass_Check(o); }
-
 // Does calling the class run no Python code? (What the arguments are is not asked: they are kept.)
 bool constructs_natively(PyObject* o) {
   auto* type = reinterpret_cast<PyTypeObject*>(o);
   const auto in_c = [type](const char* name) {
-    PyObject* text = PyUnicode_InternFromString(name);
-    PyObject* found = text != nullptr ? _PyType_Lookup(type, text) : nullptr;
-    Py_XDECREF(text);
+    PyObject* found = _PyType_Lookup(type, interned(name));
     return found != nullptr && !PyFunction_Check(found);
   };
   return Py_TYPE(type) == &PyType_Type && in_c("__new__") && in_c("__init__");
@@ -83,7 +79,7 @@ bool Recorder::enter_handler(vm::ThreadView& view) {
   slots.resize(static_cast<size_t>(top().nlocals + handling_.handler.level));
   if (handling_.handler.push_lasti) slots.push_back(constant(view.sp[-2]));
   V exc = std::exchange(handling_.raised, kNoValue);
-  if (is_exception_class(concrete(exc)) || concrete(exc) != view.sp[-1]) {
+  if (PyExceptionClass_Check(concrete(exc)) || concrete(exc) != view.sp[-1]) {
     exc = object(kNoRef, view.sp[-1], false);
     at(exc).type_known = true;
   }
@@ -105,7 +101,7 @@ bool Recorder::all_handled() {
 
 // An instance of an exception class, made by C code alone.
 V Recorder::make_exception(PyObject* type, const std::vector<V>& args) {
-  if (!is_exception_class(type) || !constructs_natively(type)) return kNoValue;
+  if (!PyExceptionClass_Check(type) || !constructs_natively(type)) return kNoValue;
   guard_type_unchanged(reinterpret_cast<PyTypeObject*>(type));
   std::vector<V> all{constant(type)};
   all.insert(all.end(), args.begin(), args.end());
@@ -125,7 +121,7 @@ HookResult Recorder::record_exceptions(vm::ThreadView& view, Op op, int arg) {
       V exc = peek(arg);
       PyObject* o = concrete(exc);
       const bool from_none = arg == 1 || (is_const(peek(1)) && concrete(peek(1)) == Py_None);
-      const bool of_class = is_exception_class(o) && constructs_natively(o) && promote(exc);
+      const bool of_class = PyExceptionClass_Check(o) && constructs_natively(o) && promote(exc);
       const bool made_here = PyExceptionInstance_Check(o) && at(exc).kind == Value::kObject && at(exc).fresh && !at(exc).escaped;
       if (done_) return HookResult::kContinue;
       if (!from_none || !(of_class || made_here || at(exc).caught)) break;

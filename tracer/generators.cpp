@@ -119,6 +119,16 @@ bool Recorder::consume(vm::ThreadView& view, Consumer::Kind kind, V generator, i
   return true;
 }
 
+// A generator that an instruction takes as a whole, `depth` below the top: a tuple takes its place, and then the instruction comes again. Nothing: it
+// is none, or is not followed.
+std::optional<HookResult> Recorder::consume_operand(vm::ThreadView& view, V generator, int depth) {
+  if (at(generator).kind != Value::kGenerator) return std::nullopt;
+  if (consume(view, Consumer::kTuple, generator, 0, depth)) return HookResult::kReload;
+  if (entered_error_) return HookResult::kError;
+  if (done_) return HookResult::kContinue;
+  return std::nullopt;
+}
+
 HookResult Recorder::consumer_yield(vm::ThreadView& view) {
   V v = peek(1);
   Consumer::Kind kind = consumers_.back().kind;

@@ -85,7 +85,7 @@ std::vector<V> Recorder::live_graphs() {
   const std::function<void(V)> look = [&](V v) {
     if (!seen.insert(v).second) return;
     const Value& value = at(v);
-    if (value.kind == Value::kTensor && value.wrap.requires_grad && !value.wrap.is_leaf && freed_.count(value.ref) == 0) found.push_back(v);
+    if (value.has_graph() && freed_.count(value.ref) == 0) found.push_back(v);
     for (V item : std::vector<V>(value.items)) look(item);
   };
   for (const ShadowFrame& frame : frames_)
@@ -159,7 +159,7 @@ bool Recorder::fill_wraps() {
   std::vector<size_t> freed_at;  // positions of graph_freed
   for (size_t i = 0; i < count; i++)
     if (trace_.insts[i].op == IrOp::k_graph_freed) freed_at.push_back(i);
-  const std::vector<Ref> last_use = last_uses(trace_);
+  std::vector<Ref> last_use;  // found for the first wrap that asks
   for (size_t i = 0; i < count; i++) {
     if (trace_.insts[i].op != IrOp::k_wrap) continue;
     ir::Wrap& wrap = trace_.wraps[trace_.insts[i].imm];
@@ -169,6 +169,7 @@ bool Recorder::fill_wraps() {
       for (uint32_t k = 0; k < trace_.insts[position].count && position < i; k++)
         if (trace_.arg(static_cast<Ref>(position), k) == tensor) wrap.freed = true;
     if (wrap.freed) continue;
+    if (last_use.empty()) last_use = last_uses(trace_);
     const Ref until = trace_.insts[i].sunk ? last_use[i] : static_cast<Ref>(i);  // it is built up to there
     // Backward slice through the differentiable operations.
     std::set<Ref> needed{tensor}, leaves;

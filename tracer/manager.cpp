@@ -12,12 +12,9 @@
 #include "tracer/manager.h"
 
 #include <algorithm>
-#include <chrono>
 #include <climits>
-#include <cstring>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -36,7 +33,7 @@
 #include "tracer/own_work.h"
 #include "tracer/recorder.h"
 #include "tracer/side.h"
-#include "tracer/sizes.h"
+#include "tracer/trace_group.h"
 #include "vm/objects.h"
 
 namespace dynvm::tracer {

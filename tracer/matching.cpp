@@ -14,15 +14,6 @@ PyObject* builtin(const char* name) { return PyDict_GetItemString(PyEval_GetBuil
 
 }  // namespace
 
-// The tuple of what a pattern captures.
-V Recorder::captures(const std::vector<V>& items) {
-  PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(items.size()));
-  for (size_t i = 0; i < items.size(); i++) PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), Py_NewRef(concrete(items[i])));
-  const V v = virtual_object(Value::kTuple, items, tuple);
-  Py_DECREF(tuple);
-  return v;
-}
-
 // What a class pattern reads of the subject; constant None: the subject does not match. kNoValue: not followed.
 V Recorder::match_class(V subject, V type, Py_ssize_t positional, PyObject* names) {
   V is_instance = kNoValue;
@@ -33,9 +24,8 @@ V Recorder::match_class(V subject, V type, Py_ssize_t positional, PyObject* name
   std::vector<V> items;
   std::vector<PyObject*> attributes;
   if (positional > 0) {
-    static PyObject* match_args = PyUnicode_InternFromString("__match_args__");
     guard_type_unchanged(cls);
-    PyObject* own = _PyType_Lookup(cls, match_args);
+    PyObject* own = _PyType_Lookup(cls, interned("__match_args__"));
     if (own == nullptr) {
       if (positional != 1 || !PyType_HasFeature(cls, _Py_TPFLAGS_MATCH_SELF)) return kNoValue;
       items.push_back(subject);
@@ -57,7 +47,7 @@ V Recorder::match_class(V subject, V type, Py_ssize_t positional, PyObject* name
       return kNoValue;
     }
   }
-  return captures(items);
+  return virtual_tuple(items);
 }
 
 // The values of a mapping's keys; constant None: one is missing. kNoValue: not followed.
@@ -72,7 +62,7 @@ V Recorder::match_keys(V subject, V keys) {
     if (i == names.size()) return constant(Py_None);
     found.push_back(items[i]);
   }
-  return captures(found);
+  return virtual_tuple(found);
 }
 
 HookResult Recorder::record_matching(vm::ThreadView& view, Op op, int arg) {

@@ -74,8 +74,7 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
       V value = peek(1);
       bool ok = true;
       pending_.erase({dict, name});
-      const bool with_graph = at(value).kind == Value::kTensor && at(value).object == kNoRef && at(value).wrap.requires_grad && !at(value).wrap.is_leaf;
-      if (with_graph || handling_.open) {
+      if ((at(value).has_graph() && at(value).object == kNoRef) || handling_.open) {
         if (PyDict_SetItem(dict, name, concrete(value)) < 0) return raised(view);
         pending_[{dict, name}] = value;
         items_[{dict, name}] = value;

@@ -27,6 +27,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -161,8 +162,8 @@ class Recorder {
   std::string where() const;
   void give_up(Abort reason, std::string detail = {});
   void finish();
-  bool cut();
-  bool cut_here();                        // ends the trace before the current instruction; false: not possible
+  bool cut();                        // ends the trace before the current instruction, or the raise that is being handled; false: not possible
+  bool cut_here();
   bool graph_alive();
   void guard_frames();               // of a side trace: what its inlined frames are
 
@@ -229,10 +230,11 @@ class Recorder {
   Handler record_names(vm::ThreadView& view, vm::Op op, int arg);         // names.cpp
   Handler record_operators(vm::ThreadView& view, vm::Op op, int arg);     // operators.cpp
   Handler record_containers(vm::ThreadView& view, vm::Op op, int arg);    // containers.cpp
+  V virtual_tuple(std::vector<V> items);
+  PyObject* names_tuple(const std::vector<PyObject*>& names);
   V virtual_set(const std::vector<V>& items);
   bool add_to_set(V set, V item);
   Handler record_matching(vm::ThreadView& view, vm::Op op, int arg);      // matching.cpp
-  V captures(const std::vector<V>& items);
   V match_class(V subject, V type, Py_ssize_t positional, PyObject* names);
   V match_keys(V subject, V keys);
   Handler format(vm::ThreadView& view, V value, V spec, int conversion, int pops);
@@ -293,6 +295,7 @@ class Recorder {
   bool resume(vm::ThreadView& view, V generator, vm::Continuation k);
   void suspend(vm::ThreadView& view);
   bool consume(vm::ThreadView& view, Consumer::Kind kind, V generator, int pops, int depth = 0);
+  std::optional<vm::HookResult> consume_operand(vm::ThreadView& view, V generator, int depth);
   void replace_operand(vm::ThreadView& view, int depth, V v);
   Handler consumer_yield(vm::ThreadView& view);
   Handler consumer_end(vm::ThreadView& view, bool early, bool truth);

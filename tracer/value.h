@@ -55,6 +55,8 @@ struct Value {
   V source = kNoValue;        // kIterator: the list
   std::vector<PyObject*> keys;
   bool items_known = false;
+
+  bool has_graph() const { return kind == kTensor && wrap.requires_grad && !wrap.is_leaf; }  // autograd tracks it
 };
 
 }  // namespace dynvm::tracer

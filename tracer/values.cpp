@@ -216,7 +216,7 @@ Ref Recorder::as_object(V v) {
       value.items_known = false;
       value.items.clear();
     }
-    if (at(v).kind == Value::kTensor && at(v).wrap.requires_grad && !at(v).wrap.is_leaf) live_graph_.push_back(v);
+    if (at(v).has_graph()) live_graph_.push_back(v);
   }
   return at(v).object;
 }

@@ -30,7 +30,6 @@ using c10::DispatchKeySet;
 using c10::IValue;
 using Stack = torch::jit::Stack;
 
-
 class RecorderImpl;
 std::atomic<RecorderImpl*> active_recorder{nullptr};
 std::atomic<uint64_t> counted{0};
