@@ -70,15 +70,19 @@ PyObject* generator_at(PyObject** parts, int64_t count) {
                              static_cast<int>(count - 2));
 }
 
+// Methods are called by interned names: each other string with the same text takes an entry of CPython's method cache, and
+// lives as long as that.
+
 PyObject* dict_view(PyObject* dict, int64_t which) {
-  static const char* const names[] = {"keys", "values", "items"};
-  return PyObject_CallMethod(dict, names[which], nullptr);
+  static PyObject* const names[] = {PyUnicode_InternFromString("keys"), PyUnicode_InternFromString("values"), PyUnicode_InternFromString("items")};
+  return PyObject_CallMethodNoArgs(dict, names[which]);
 }
 
 PyObject* iter_at(PyObject* list, PyObject* index) {
   PyObject* iterator = PyObject_GetIter(list);
   if (iterator == nullptr) return nullptr;
-  PyObject* none = PyObject_CallMethod(iterator, "__setstate__", "O", index);
+  static PyObject* const set_state = PyUnicode_InternFromString("__setstate__");
+  PyObject* none = PyObject_CallMethodOneArg(iterator, set_state, index);
   if (none == nullptr) Py_CLEAR(iterator);
   Py_XDECREF(none);
   return iterator;
