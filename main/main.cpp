@@ -44,6 +44,7 @@ std::string help_text() {
 
 // Reads DYNVM_OPTIONS and DYNVM_STRESS.
 base::Status read_environment() {
+  if (const char* cache = std::getenv("DYNVM_CACHE"); cache != nullptr && *cache != 0 && base::options().cache.empty()) base::options().cache = cache;
   if (const char* stress = std::getenv("DYNVM_STRESS"); stress != nullptr && *stress != 0) base::options().stress = stress;
   const char* words = std::getenv("DYNVM_OPTIONS");
   return words == nullptr ? base::Status() : base::parse_option_words(words, base::options()).in("DYNVM_OPTIONS");

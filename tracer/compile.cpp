@@ -13,8 +13,49 @@
 
 namespace dynvm::tracer {
 
+namespace {
+
+double ms_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std::vector<PyObject*> objects, bridge::Bridge* bridge, PyCodeObject* code, int unit,
+                      const char* kind) {
+  const std::string name = ir.name;
+  runtime::CompileOptions options;
+  options.stress_exits = base::options().stress == "exit";
+  options.listing = base::dump_on(base::DumpStage::kAsm);
+  options.count_residuals = base::report_wanted();
+  std::unique_ptr<runtime::CompiledTrace> compiled;
+  base::Status status = runtime::CompiledTrace::compile(std::move(ir), plan, bridge, options, &compiled);
+  if (!status.ok()) return status;
+  compiled->own(std::move(objects));
+  if (options.listing) base::dump(base::DumpStage::kAsm, name, compiled->listing());
+  trace.compiled = std::move(compiled);
+  const ir::Trace& final = trace.compiled->ir();
+  int ops = 0;
+  for (const ir::Inst& inst : final.insts) {
+    trace.ops_before.push_back(ops);
+    if (inst.op == ir::Op::k_aten && !inst.sunk) ops += final.calls[inst.imm].count;
+    if (inst.op == ir::Op::k_kernel) ops += final.kernel_op_counts[inst.imm];
+    if (inst.op == ir::Op::k_read_scalar) ops++;
+  }
+  base::TraceReport& entry = base::report().add_trace();
+  entry.file = PyUnicode_AsUTF8(code->co_filename);
+  entry.line = PyCode_Addr2Line(code, unit * 2);
+  entry.function = PyUnicode_AsUTF8(code->co_qualname);
+  entry.kind = kind;
+  entry.ir_insts = static_cast<int>(final.insts.size());
+  entry.tensor_ops = ops;
+  entry.kernels = static_cast<int>(final.kernels.size());
+  trace.entry = &entry;
+  return {};
+}
+
 std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, Abort* reason,
-                                   std::string* error) {
+                                   std::string* error, bool keep_parts) {
   auto start = std::chrono::steady_clock::now();
   auto trace = std::make_unique<LoopTrace>();
   trace->sites = std::move(recording.sites);
@@ -43,43 +84,20 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   }
   if (base::dump_on(base::DumpStage::kIr)) base::dump(base::DumpStage::kIr, name + " optimised", before);
   ir::Plan plan = ir::make_plan(ir, [bridge](const ir::AtenCall& call) { return bridge != nullptr && bridge->has_planned_form(call); });
-  runtime::CompileOptions options;
-  options.stress_exits = base::options().stress == "exit";
-  std::unique_ptr<runtime::CompiledTrace> compiled;
-  options.listing = base::dump_on(base::DumpStage::kAsm);
-  options.count_residuals = base::report_wanted();
-  status = runtime::CompiledTrace::compile(std::move(recording.trace), plan, bridge, options, &compiled);
+  status = assemble(*trace, std::move(recording.trace), plan, std::move(recording.owned), bridge, code, unit, kind);
   if (!status.ok()) {
     *reason = Abort::k_compile_failed;
     *error = status.message();
     return nullptr;
   }
-  compiled->own(std::move(recording.owned));
-  if (options.listing) base::dump(base::DumpStage::kAsm, name, compiled->listing());
-  trace->compiled = std::move(compiled);
-  double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  if (keep_parts) trace->parts = std::make_unique<LoopTrace::Parts>(LoopTrace::Parts{std::move(plan), std::move(recording.uses)});
+  const double ms = ms_since(start);
   base::report().compile_ms += ms;
   const ir::Trace& final = trace->compiled->ir();
-  int ops = 0;
-  for (const ir::Inst& inst : final.insts) {
-    trace->ops_before.push_back(ops);
-    if (inst.op == ir::Op::k_aten && !inst.sunk) ops += final.calls[inst.imm].count;
-    if (inst.op == ir::Op::k_kernel) ops += final.kernel_op_counts[inst.imm];
-    if (inst.op == ir::Op::k_read_scalar) ops++;
-  }
-  base::TraceReport& entry = base::report().add_trace();
-  entry.file = PyUnicode_AsUTF8(code->co_filename);
-  entry.line = PyCode_Addr2Line(code, unit * 2);
-  entry.function = PyUnicode_AsUTF8(code->co_qualname);
-  entry.kind = kind;
-  entry.ir_insts = static_cast<int>(final.insts.size());
-  entry.tensor_ops = ops;
-  entry.kernels = static_cast<int>(final.kernels.size());
   std::string kernels;
   for (const ir::Kernel& kernel : final.kernels) kernels += " " + kernel.name;
   DYNVM_LOG(kCompile, "trace {}: {:.1f} ms for {} instructions, {} bytes of machine code, kernels{}", trace->id, ms, final.insts.size(),
             trace->compiled->code_size(), kernels.empty() ? " none" : kernels);
-  trace->entry = &entry;
   DYNVM_LOG(kTrace, "trace {} {}: {} instructions, {} tensor operations, {} kernels; made in {:.1f} ms, compiled in {:.1f} ms", trace->id, name,
             final.insts.size(), recording.tensor_ops, final.kernels.size(), recording.ms, ms);
   return trace;

@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "ir/plan.h"
 #include "runtime/base/report.h"
 #include "runtime/bridge/bridge.h"
 #include "runtime/exec/compiled_trace.h"
+#include "tracer/object_names.h"
 #include "tracer/recorder.h"
 #include "tracer/sizes.h"
 
@@ -31,10 +33,21 @@ struct LoopTrace {
   int entry_failures = 0;
   std::map<ir::Ref, int> exit_counts;
   base::TraceReport* entry = nullptr;
+  // What keeping it on disk needs beside its IR; until that is done.
+  struct Parts {
+    ir::Plan plan;
+    std::vector<DictUse> uses;
+  };
+  std::unique_ptr<Parts> parts;
+  std::string kept_as;                 // on disk: the hash of what stands there
 };
 
-// Null with *reason and *error when it cannot be compiled; the script goes on in the interpreter.
+// Null with *reason and *error when it cannot be compiled; the script goes on in the interpreter. keep_parts: for the trace cache.
 std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, Abort* reason,
-                                   std::string* error);
+                                   std::string* error, bool keep_parts = false);
+
+// The last step alone: machine code of a trace that passes have been run on. `trace` has what does not follow from the IR; objects: taken over.
+base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std::vector<PyObject*> objects, bridge::Bridge* bridge, PyCodeObject* code, int unit,
+                      const char* kind);
 
 }  // namespace dynvm::tracer

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tracer/side.h"
+#include "tracer/trace_cache.h"
 #include "tracer/trace_group.h"
 
 namespace dynvm::tracer {
@@ -34,6 +35,7 @@ struct LoopState {
   };
   std::map<std::pair<PyCodeObject*, int>, Turns> turns;
   int num_sides = 0;
+  TraceCache::Kept kept;                 // traces on disk that have not been entered yet
   _PyInterpreterFrame* frame = nullptr;  // of the last arrival, to count iterations of one run of the loop
   int consecutive = 0;
   int waits = 0;                         // arrivals still to let pass after an abort

@@ -182,10 +182,28 @@ TraceGroup& group_of(LoopState& loop, SidePoint* side) { return side ? side->gro
 // A trace's kind in the report.
 const char* kind_of(const LoopState& loop, const SidePoint* side) { return side ? "side" : loop.function ? "function" : "loop"; }
 
+const Place* place_of(const LoopState& loop, const SidePoint* side) {
+  const auto found = std::find_if(loop.sides.begin(), loop.sides.end(), [&](const auto& known) { return &known.second == side; });
+  return found == loop.sides.end() ? nullptr : &found->first;
+}
+
+// Traces of an earlier process that fit here; true when there are any. root: the loop's frame.
+bool read_traces(LoopState& loop, SidePoint* side, _PyInterpreterFrame* root) {
+  const OwnWork work;
+  const Place* place = side != nullptr ? place_of(loop, side) : nullptr;
+  auto traces = TraceCache::find(loop.kept, place, root, loop.code, loop.unit, kind_of(loop, side), torch_bridge, &next_trace_id);
+  for (auto& trace : traces) {
+    if (side != nullptr) loop.num_sides++;
+    group_of(loop, side).add(std::move(trace));
+  }
+  return !traces.empty();
+}
+
 // Compiles what has been recorded; true when the loop has a new trace.
 bool finish_recording() {
   LoopState& loop = *recording_loop;
   SidePoint* side = recording_side;
+  _PyInterpreterFrame* root = recording_root;
   std::unique_ptr<Recorder> done = take_recorder();
   const OwnWork work;  // some of torch's meta functions are in Python
   const bool sizes = done->sizes_are_numbers();
@@ -207,9 +225,10 @@ bool finish_recording() {
   std::string error;
   Abort reason = Abort::kNone;
   if (!group.prepare(&recording, torch_bridge, &error)) return failed(Abort::k_compile_failed, error);
-  std::shared_ptr<LoopTrace> trace = compile(std::move(recording), torch_bridge, loop.code, loop.unit, kind_of(loop, side), &reason, &error);
+  std::shared_ptr<LoopTrace> trace = compile(std::move(recording), torch_bridge, loop.code, loop.unit, kind_of(loop, side), &reason, &error, TraceCache::on());
   if (trace == nullptr) return failed(reason, error);
   trace->of_generic = sizes;
+  TraceCache::keep(loop.kept, *trace, side != nullptr ? place_of(loop, side) : nullptr, root, loop.code, loop.unit, torch_bridge);
   loop.lessons_in_row = 0;
   if (side != nullptr) {
     side->failures = 0;
@@ -448,6 +467,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
     auto record_again = [&]() {
       const int recorded = group.recorded();
       group.drop(trace);
+      TraceCache::forget(*trace, loop.code, loop.unit, torch_bridge);
       if (side != nullptr) {
         loop.num_sides -= recorded - group.recorded();
         side->arrivals = std::max(side->arrivals, heuristics().hot_exit);
@@ -519,6 +539,7 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
       if (!can_begin(frames)) return HookResult::kReload;
       side = &loop.sides[place_of(frames)];
       if (by_sizes) side->by_sizes = true;
+      if (!std::exchange(side->asked, true)) read_traces(loop, side, root);
       entry = enter(view, loop, root, side, &by_sizes);
       if (entry == Entry::kLater) loop.left_with(side->group);
       if (entry == Entry::kNone) consider_side(view, loop, root, *side, main_path);
@@ -549,6 +570,11 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
     return HookResult::kContinue;
   }
   if (base::report_wanted()) torch_bridge->set_counting(true);  // in each thread
+  if (loop.roots.empty() && TraceCache::on() && torch_is_plain() && read_traces(loop, nullptr, view.frame)) {
+    counter.trace = &loop;
+    result = travel(view, loop, view.frame, false, &entered);
+    if (result == HookResult::kError || entered) return result;
+  }
   if (!loop.tensors) {
     if (loop.waits > 0) {
       loop.waits--;

@@ -471,7 +471,7 @@ V Recorder::contains(V container, V value) {
     if (promote(container) && promote(value)) {
       auto cached = items_.find({c, o});
       if (cached != items_.end()) return constant(cached->second == null_ ? Py_False : Py_True);
-      if (guard_dict_unchanged(c)) return fold();
+      if (guard_dict_unchanged(c, o)) return fold();
       if (PyDict_CheckExact(c)) {
         Ref found = emit(IrOp::k_dict_get, Type::kObject, {const_ref(c), const_ref(o)});
         Ref missing = emit(IrOp::k_is_same, Type::kBool, {found, const_ref(nullptr)});
@@ -572,7 +572,7 @@ V Recorder::item_of(V container, V key) {
       return kNoValue;
     }
     if (PyUnicode_CheckExact(k) && PyDict_CheckExact(c)) return dict_item(c, k);
-    if (guard_dict_unchanged(c)) return constant(value);
+    if (guard_dict_unchanged(c, k)) return constant(value);
     return kNoValue;
   }
   if (is_const(container) && computes_natively(c) && (PySlice_Check(k) ? known_slice() : is_number(k) && promote(key))) {  // torch.Size too

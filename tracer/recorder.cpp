@@ -95,6 +95,7 @@ Recording Recorder::take() {
   recording.sizes_are_numbers = sizes_are_numbers_;
   recording.sizes = std::move(sizes_);
   recording.sites = std::move(sites_);
+  for (const auto& [dict, key] : dict_uses_) recording.uses.push_back({dict, key});
   recording.owned = std::move(owned_);
   owned_.clear();
   recording.tensor_ops = tensor_ops_;
@@ -274,8 +275,10 @@ void Recorder::guard_type_unchanged(PyTypeObject* type) {
   if (!known('T', type)) guard(IrOp::k_guard_type_version, {const_ref(reinterpret_cast<PyObject*>(type))}, version);
 }
 
-bool Recorder::guard_dict_unchanged(PyObject* dict) {
+bool Recorder::guard_dict_unchanged(PyObject* dict, PyObject* key) {
   if (lessons_.changing_dicts.count(dict)) return false;
+  if (key != nullptr && !PyUnicode_CheckExact(key)) key = nullptr;
+  if (dict_uses_.emplace(dict, key).second && key != nullptr) owned_.push_back(Py_NewRef(key));
   guarded_dicts_.insert(dict);
   if (!known('d', dict)) {
     uint64_t version = vm::dict_version(dict);
@@ -289,7 +292,7 @@ V Recorder::dict_item(PyObject* dict, PyObject* key) {
   if (cached != items_.end()) return cached->second;
   PyObject* value = PyDict_GetItemWithError(dict, key);
   if (value == nullptr && PyErr_Occurred()) PyErr_Clear();
-  if (guard_dict_unchanged(dict)) return value ? constant(value) : null_;
+  if (guard_dict_unchanged(dict, key)) return value ? constant(value) : null_;
   Ref ref = emit(IrOp::k_dict_get, Type::kObject, {const_ref(dict), const_ref(key)});
   V v;
   if (value == nullptr) {

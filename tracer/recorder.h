@@ -36,6 +36,7 @@
 
 #include "ir/trace.h"
 #include "runtime/bridge/bridge.h"
+#include "tracer/object_names.h"
 #include "tracer/value.h"
 #include "vm/objects.h"
 #include "vm/vm.h"
@@ -105,6 +106,7 @@ struct Recording {
   SizeFacts sizes;
   std::vector<Site> sites;
   std::vector<PyObject*> owned;     // objects that trace.objects borrows: the compiled trace takes them over
+  std::vector<DictUse> uses;        // what was folded from dicts (their keys: strings, in owned)
   Abort cut = Abort::kNone;         // why the trace ends before the loop's header
   int tensor_ops = 0;
   double ms = 0;
@@ -203,7 +205,8 @@ class Recorder {
   bool know_type(V v);               // guard its exact type
   void guard_type_unchanged(PyTypeObject* type);
   void guard_torch_state();
-  bool guard_dict_unchanged(PyObject* dict);  // false: the dict is known to change
+  // For a read of the item with a str key, or of all items. False: the dict is known to change.
+  bool guard_dict_unchanged(PyObject* dict, PyObject* key = nullptr);
   bool dict_written(PyObject* dict);          // false: recording given up, to start again
   V dict_item(PyObject* dict, PyObject* key); // value of a str key in a long-lived dict; null value when missing
   ir::Ref list_guard(V v);
@@ -466,6 +469,7 @@ class Recorder {
   std::map<V, bool> bound_;                              // bound C methods: items are (descriptor, self)
   std::map<V, std::pair<V, V>> functions_;               // functions made here: defaults, keyword defaults
   std::set<PyObject*> guarded_dicts_;
+  std::set<std::pair<PyObject*, PyObject*>> dict_uses_;  // (dict, key)
   std::vector<V> root_initial_;
   bool side_ = false;
   const bool sizes_are_numbers_, function_;

@@ -41,6 +41,7 @@ struct SidePoint {
   TraceGroup group;       // variants
   bool by_sizes = false;  // traces come here as a tensor has other sizes
   int arrivals = 0;       // that no trace could be entered at
+  bool asked = false;     // the trace cache was
   int waits = 0;
   int failures = 0;       // recordings given up in a row
 };

@@ -524,6 +524,7 @@ Recording GenericTrace::instance(Walk& walk) const {
   }();
   Recording made;
   made.sites = recording_.sites;
+  made.uses = recording_.uses;
   made.cut = recording_.cut;
   made.tensor_ops = recording_.tensor_ops;
   made.ms = recording_.ms;

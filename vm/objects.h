@@ -17,6 +17,10 @@ PyObject* own_attribute(PyTypeObject* type, PyObject* name);
 PyObject* own_attribute(PyTypeObject* type, const char* name);
 // The instance's dict, made from its inline values if need be; null when instances have none.
 PyObject* instance_dict(PyObject* object);
+// The same, where there is one already.
+PyObject* existing_dict(PyObject* object);
+// The type's own dict: a new reference, or null.
+PyObject* type_dict(PyTypeObject* type);
 // True when the instance could have a dict (so that an instance attribute can hide a class attribute).
 bool may_have_dict(PyObject* object);
 // Byte offset of the object slot that a __slots__ member descriptor reads, or -1 for any other descriptor.

@@ -145,6 +145,8 @@ std::string Report::json() const {
   }
   all["handovers"] = handovers;
   all["native"] = {{"codes", native.codes}, {"runs", native.runs}, {"bytes", native.bytes}, {"given_up", native.given_up}};
+  all["cache"] = {{"loaded", cache.loaded}, {"kept", cache.kept}, {"read_ms", cache.read_ms}, {"write_ms", cache.write_ms}, {"refused", cache.refused},
+                  {"not_kept", cache.not_kept}};
   all["sizes"] = {{"generic", sizes.generic}, {"made", sizes.made}, {"refused", sizes.refused}};
   all["recordings"] = recordings;
   all["record_ms"] = record_ms;

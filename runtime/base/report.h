@@ -55,6 +55,11 @@ struct Report {
     uint64_t generic = 0, made = 0;                // recordings whose sizes may change; traces made from them without recording
     std::map<std::string, uint64_t> refused;       // why sizes could not change -> times
   } sizes;
+  struct {
+    uint64_t loaded = 0, kept = 0;                 // traces read from the trace cache; traces written to it
+    double read_ms = 0, write_ms = 0;
+    std::map<std::string, uint64_t> refused, not_kept;  // why a trace there could not be used here; why one was not written -> times
+  } cache;
   uint64_t recordings = 0;
   double record_ms = 0;
   double compile_ms = 0;

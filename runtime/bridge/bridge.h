@@ -27,7 +27,7 @@
 
 namespace dynvm::bridge {
 
-inline constexpr int kBridgeVersion = 3;
+inline constexpr int kBridgeVersion = 4;
 
 // Conventions of AtenCall here and in CallSpec, beyond those of ir/trace.h:
 //  - results of a list type stand one by one; a result that is no tensor stands as -1.
@@ -179,6 +179,9 @@ class Bridge {
   // Counts ATen operations dispatched on this thread while on (about 0.15 us each): for --report and for finding tensor loops.
   virtual void set_counting(bool on) = 0;
   virtual uint64_t ops_counted() = 0;
+  // Values that only the bridge understands (AtenArg::kOpaque), as bytes that mean the same in another process; false where that cannot be.
+  virtual bool opaque_text(int64_t handle, std::string* bytes) { (void)handle; (void)bytes; return false; }
+  virtual bool opaque_of(const std::string& bytes, int64_t* handle) { (void)bytes; (void)handle; return false; }
   // --- running
   virtual std::unique_ptr<Program> build(const ProgramSpec&, std::string* error) = 0;  // null and error when an operation is unknown
   virtual const SessionFunctions& functions() = 0;

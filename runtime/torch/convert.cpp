@@ -9,7 +9,10 @@
 #define DYNVM_HAS_NAMES(tensor) false
 #endif
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <mutex>
 
@@ -60,6 +63,8 @@ struct OpaqueTable {
   std::mutex mutex;
   std::deque<c10::IValue> values;
 };
+constexpr size_t kMaxOpaqueBytes = 1 << 20;
+
 OpaqueTable& opaque_table() {
   static auto* table = new OpaqueTable;  // never destroyed: tensors in it must not die after torch
   return *table;
@@ -82,6 +87,54 @@ const c10::IValue& opaque(int64_t handle) {
   OpaqueTable& table = opaque_table();
   std::lock_guard lock(table.mutex);
   return table.values.at(static_cast<size_t>(handle));
+}
+
+bool opaque_text(int64_t handle, std::string* bytes) {
+  const c10::IValue& value = opaque(handle);
+  if (value.isDevice()) {
+    *bytes = "D" + value.toDevice().str();
+    return true;
+  }
+  if (!value.isTensor()) return false;
+  const at::Tensor& tensor = value.toTensor();
+  if (!tensor.defined() || !tensor.device().is_cpu() || tensor.layout() != c10::kStrided || !tensor.is_contiguous() || tensor.nbytes() > kMaxOpaqueBytes) return false;
+  *bytes = "T";
+  auto number = [&](int64_t n) { bytes->append(reinterpret_cast<const char*>(&n), sizeof n); };
+  number(static_cast<int64_t>(tensor.scalar_type()));
+  number(tensor.dim());
+  for (int64_t size : tensor.sizes()) number(size);
+  bytes->append(static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes());
+  return true;
+}
+
+bool opaque_of(const std::string& bytes, int64_t* handle) {
+  if (bytes.empty()) return false;
+  try {
+    if (bytes[0] == 'D') {
+      *handle = intern_opaque(c10::Device(bytes.substr(1)));
+      return true;
+    }
+    size_t position = 1;
+    auto number = [&]() {
+      int64_t n = -1;
+      if (position + sizeof n <= bytes.size()) std::memcpy(&n, bytes.data() + position, sizeof n);
+      position += sizeof n;
+      return n;
+    };
+    const int64_t type = number(), dims = number();
+    if (bytes[0] != 'T' || type < 0 || type >= static_cast<int64_t>(c10::ScalarType::NumOptions) || dims < 0 || dims > 64) return false;
+    std::vector<int64_t> sizes;
+    for (int64_t d = 0; d < dims; d++) sizes.push_back(number());
+    for (int64_t size : sizes)
+      if (size < 0 || size > static_cast<int64_t>(kMaxOpaqueBytes)) return false;
+    at::Tensor tensor = at::empty(sizes, static_cast<c10::ScalarType>(type));
+    if (position + tensor.nbytes() != bytes.size()) return false;
+    std::memcpy(tensor.mutable_data_ptr(), bytes.data() + position, tensor.nbytes());
+    *handle = intern_opaque(std::move(tensor));
+    return true;
+  } catch (const c10::Error&) {
+    return false;
+  }
 }
 
 ByteExtent byte_extent(const ir::TensorMeta& meta) {

@@ -9,6 +9,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <cstdint>
+#include <string>
 
 #include "ir/trace.h"
 
@@ -28,6 +29,9 @@ const char* refuse_tensor(const at::Tensor& tensor);
 // the process: a trace that holds one may outlive its recorder.
 int64_t intern_opaque(c10::IValue value);
 const c10::IValue& opaque(int64_t handle);
+// The same as bytes: devices, and dense tensors in the CPU's memory of up to 1 MiB. False for others, and for bytes that are not such.
+bool opaque_text(int64_t handle, std::string* bytes);
+bool opaque_of(const std::string& bytes, int64_t* handle);
 
 // Bytes from the storage's start that a tensor of this geometry reads or writes: [first, last).
 struct ByteExtent {

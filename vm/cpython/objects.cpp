@@ -54,6 +54,13 @@ PyObject* instance_dict(PyObject* object) {
   return *slot != nullptr && cpython::own_items(*slot) ? *slot : nullptr;
 }
 
+PyObject* existing_dict(PyObject* object) {
+  PyObject* dict = cpython::instance_dict(object, Py_TYPE(object));
+  return dict != nullptr && PyDict_Check(dict) ? dict : nullptr;
+}
+
+PyObject* type_dict(PyTypeObject* type) { return cpython::type_dict(type); }
+
 bool may_have_dict(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   return type->tp_dictoffset != 0 || (type->tp_flags & Py_TPFLAGS_MANAGED_DICT);

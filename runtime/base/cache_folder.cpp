@@ -1,0 +1,137 @@
+// See cache_folder.h.
+#include "runtime/base/cache_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace dynvm::base {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kMagic = "dynvm cache 1\n";
+
+Status failed(const std::string& what, const std::string& path) { return Status::failure(what + " " + path + ": " + std::strerror(errno)); }
+
+// The user's own, and nobody else may change it?
+Status trusted(const struct stat& status, const std::string& path) {
+  if (status.st_uid != geteuid()) return Status::failure(path + " belongs to another user");
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) return Status::failure(path + " may be written by others");
+  return {};
+}
+
+}  // namespace
+
+std::string stable_hash(const std::string& bytes) {
+  char text[33];
+  const std::hash<std::string_view> hash;
+  std::snprintf(text, sizeof text, "%016zx%016zx", hash(bytes), hash(bytes + "\x01" + std::to_string(bytes.size())));
+  return text;
+}
+
+Status CacheFolder::open(const std::string& path) {
+  std::error_code error;
+  const fs::path folder(path);
+  for (fs::path part; const fs::path& next : folder) {
+    part /= next;
+    if (!fs::exists(part, error) && mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) return failed("cannot make", part.string());
+  }
+  struct stat status{};
+  if (lstat(path.c_str(), &status) != 0) return failed("cannot look at", path);
+  if (!S_ISDIR(status.st_mode)) return Status::failure(path + " is no folder");
+  if (Status trust = trusted(status, path); !trust.ok()) return trust;
+  for (const auto& entry : fs::directory_iterator(folder, error)) names_.insert(entry.path().filename().string());
+  if (error) return Status::failure("cannot read " + path + ": " + error.message());
+  path_ = path;
+  return {};
+}
+
+Status CacheFolder::read(const std::string& name, std::string* bytes) const {
+  const std::string path = path_ + "/" + name;
+  const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (file < 0) return failed("cannot open", path);
+  struct stat status{};
+  std::string content;
+  Status result = fstat(file, &status) == 0 ? trusted(status, path) : failed("cannot look at", path);
+  if (result.ok()) {
+    content.resize(static_cast<size_t>(status.st_size));
+    size_t done = 0;
+    while (done < content.size()) {
+      const ssize_t got = ::read(file, content.data() + done, content.size() - done);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) break;
+      done += static_cast<size_t>(got);
+    }
+    const size_t head = kMagic.size() + 33;
+    const bool whole = done == content.size() && content.size() >= head && content.compare(0, kMagic.size(), kMagic) == 0;
+    if (whole) bytes->assign(content, head);
+    if (!whole || content.compare(kMagic.size(), 32, stable_hash(*bytes)) != 0) result = Status::failure(path + " is damaged");
+  }
+  ::close(file);
+  return result;
+}
+
+Status CacheFolder::write(const std::string& name, const std::string& bytes) {
+  const std::string path = path_ + "/" + name;
+  std::string temporary = path + ".XXXXXX";
+  const int file = mkostemp(temporary.data(), O_CLOEXEC);  // readable and writable by its owner alone
+  if (file < 0) return failed("cannot write", path);
+  const std::string content = std::string(kMagic) + stable_hash(bytes) + "\n" + bytes;
+  size_t done = 0;
+  while (done < content.size()) {
+    const ssize_t put = ::write(file, content.data() + done, content.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) break;
+    done += static_cast<size_t>(put);
+  }
+  if (::close(file) != 0 || done != content.size() || rename(temporary.c_str(), path.c_str()) != 0) {
+    Status status = failed("cannot write", path);
+    unlink(temporary.c_str());
+    return status;
+  }
+  names_.insert(name);
+  return {};
+}
+
+Status CacheFolder::remove(const std::string& name) {
+  names_.erase(name);
+  const std::string path = path_ + "/" + name;
+  return unlink(path.c_str()) == 0 || errno == ENOENT ? Status() : failed("cannot remove", path);
+}
+
+void limit_folder(const std::string& path, uint64_t bytes) {
+  struct File {
+    fs::file_time_type changed;
+    uint64_t size;
+    fs::path path;
+  };
+  std::vector<File> files;
+  uint64_t total = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+    std::error_code gone;
+    if (!it->is_regular_file(gone) || gone) continue;
+    const uint64_t size = it->file_size(gone);
+    const auto changed = it->last_write_time(gone);
+    if (gone) continue;
+    files.push_back({changed, size, it->path()});
+    total += size;
+  }
+  std::sort(files.begin(), files.end(), [](const File& a, const File& b) { return a.changed < b.changed; });
+  for (size_t i = 0; i < files.size() && total > bytes; i++) {
+    if (fs::remove(files[i].path, error)) total -= files[i].size;
+  }
+}
+
+}  // namespace dynvm::base

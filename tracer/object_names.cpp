@@ -1,0 +1,785 @@
+// See object_names.h.
+#include "tracer/object_names.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "vm/objects.h"
+#include "vm/vm.h"
+
+namespace dynvm::tracer {
+namespace {
+
+constexpr size_t kMaxVisited = 300000;
+constexpr Py_ssize_t kMaxItems = 20000;  // of a container that is searched
+constexpr int kMaxDepth = 8;             // of a description
+
+std::string utf8(PyObject* text) {
+  Py_ssize_t size = 0;
+  if (const char* bytes = PyUnicode_AsUTF8AndSize(text, &size)) return std::string(bytes, static_cast<size_t>(size));
+  PyErr_Clear();
+  PyObject* encoded = PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass");
+  std::string bytes = encoded == nullptr ? std::string() : std::string(PyBytes_AS_STRING(encoded), static_cast<size_t>(PyBytes_GET_SIZE(encoded)));
+  Py_XDECREF(encoded);
+  PyErr_Clear();
+  return bytes;
+}
+
+PyObject* text_of(const std::string& bytes) {
+  PyObject* text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "surrogatepass");
+  if (text != nullptr) PyUnicode_InternInPlace(&text);
+  return text;
+}
+
+std::string str(PyObject* object) {
+  PyObject* text = PyObject_Str(object);
+  std::string bytes = text == nullptr ? std::string() : utf8(text);
+  Py_XDECREF(text);
+  PyErr_Clear();
+  return bytes;
+}
+
+// A class's module and qualified name.
+std::pair<std::string, std::string> type_name(PyTypeObject* type) {
+  if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) return {"", type->tp_name};
+  PyObject* module = vm::own_attribute(type, "__module__");
+  PyObject* name = reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname;
+  return {module != nullptr && PyUnicode_Check(module) ? utf8(module) : std::string(), name == nullptr ? std::string() : utf8(name)};
+}
+
+std::string type_text(PyTypeObject* type) {
+  const auto [module, name] = type_name(type);
+  return module.empty() ? name : module + ":" + name;
+}
+
+bool is_torch_value(PyObject* o) {
+  const char* name = Py_TYPE(o)->tp_name;
+  return strcmp(name, "torch.dtype") == 0 || strcmp(name, "torch.device") == 0 || strcmp(name, "torch.layout") == 0 || strcmp(name, "torch.memory_format") == 0;
+}
+
+bool is_singleton(PyObject* o) {
+  return o == Py_None || o == Py_True || o == Py_False || o == Py_Ellipsis || o == Py_NotImplemented;
+}
+
+// What is what it is by its value, not by its identity.
+bool is_value(PyObject* o) {
+  return o == nullptr || is_singleton(o) || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyComplex_CheckExact(o) || PyUnicode_CheckExact(o) ||
+         PyBytes_CheckExact(o) || PyTuple_Check(o) || PyFrozenSet_CheckExact(o) || is_torch_value(o);
+}
+
+bool is_container(PyObject* o) {
+  return PyDict_Check(o) || PyList_Check(o) || PyAnySet_Check(o) || PyCell_Check(o);
+}
+
+PyObject* modules() { return PyImport_GetModuleDict(); }
+
+PyObject* module_of(const std::string& name) {
+  PyObject* module = PyDict_GetItemString(modules(), name.c_str());
+  return module;
+}
+
+// module.a.b.c, through the dicts of modules and classes alone; borrowed, or null.
+PyObject* qualified(const std::string& module, const std::string& name) {
+  PyObject* object = module_of(module);
+  for (size_t begin = 0; object != nullptr && begin <= name.size();) {
+    const size_t end = std::min(name.find('.', begin), name.size());
+    const std::string part = name.substr(begin, end - begin);
+    if (PyType_Check(object)) {
+      object = vm::own_attribute(reinterpret_cast<PyTypeObject*>(object), part.c_str());
+    } else {
+      PyObject* dict = PyModule_Check(object) ? PyModule_GetDict(object) : vm::existing_dict(object);
+      object = dict == nullptr ? nullptr : PyDict_GetItemString(dict, part.c_str());
+    }
+    begin = end + 1;
+  }
+  return object;
+}
+
+// All classes of C by their names; those whose name is not unique are null.
+const std::map<std::string, PyTypeObject*>& static_types() {
+  static auto* const found = [] {
+    auto* types = new std::map<std::string, PyTypeObject*>;
+    std::deque<PyObject*> queue{reinterpret_cast<PyObject*>(&PyBaseObject_Type)};
+    std::set<PyObject*> seen;
+    while (!queue.empty()) {
+      PyObject* type = queue.front();
+      queue.pop_front();
+      if (!seen.insert(type).second) continue;
+      auto* as_type = reinterpret_cast<PyTypeObject*>(type);
+      if (!PyType_HasFeature(as_type, Py_TPFLAGS_HEAPTYPE)) {
+        auto [place, fresh] = types->emplace(as_type->tp_name, as_type);
+        if (!fresh) place->second = nullptr;
+      }
+      PyObject* method = vm::own_attribute(&PyType_Type, "__subclasses__");
+      PyObject* subclasses = method == nullptr ? nullptr : PyObject_CallOneArg(method, type);
+      for (Py_ssize_t i = 0; subclasses != nullptr && i < PyList_GET_SIZE(subclasses); i++) queue.push_back(PyList_GET_ITEM(subclasses, i));
+      Py_XDECREF(subclasses);
+      PyErr_Clear();
+    }
+    return types;
+  }();
+  return *found;
+}
+
+// The names of members (of C, and slots) that hold objects.
+const std::vector<std::string>& members_of(PyTypeObject* type) {
+  static auto* const known = new std::unordered_map<PyTypeObject*, std::pair<uint32_t, std::vector<std::string>>>;
+  const uint32_t version = vm::type_version(type);
+  auto [place, fresh] = known->try_emplace(type);
+  if (!fresh && place->second.first == version && version != 0) return place->second.second;
+  place->second = {version, {}};
+  PyObject* mro = type->tp_mro;
+  for (Py_ssize_t i = 0; mro != nullptr && i < PyTuple_GET_SIZE(mro); i++) {
+    PyObject* dict = vm::type_dict(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i)));
+    PyObject *name = nullptr, *value = nullptr;
+    for (Py_ssize_t position = 0; dict != nullptr && PyDict_Next(dict, &position, &name, &value);)
+      if (Py_TYPE(value) == &PyMemberDescr_Type && vm::field_offset(value) >= 0 && PyUnicode_Check(name)) place->second.second.push_back(utf8(name));
+    Py_XDECREF(dict);
+  }
+  return place->second.second;
+}
+
+PyObject* member(PyObject* o, const std::string& name) {
+  PyObject* key = PyUnicode_InternFromString(name.c_str());
+  PyObject* descriptor = _PyType_Lookup(Py_TYPE(o), key);
+  Py_XDECREF(key);
+  const Py_ssize_t offset = descriptor != nullptr && Py_TYPE(descriptor) == &PyMemberDescr_Type ? vm::field_offset(descriptor) : -1;
+  return offset < 0 ? nullptr : *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + offset);
+}
+
+// For messages: what a dict is known by.
+std::string first_keys(PyObject* o) {
+  std::string text;
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t position = 0, i = 0; PyDict_Check(o) && i < 3 && PyDict_Next(o, &position, &key, &value); i++)
+    text += (i == 0 ? " of " : ", ") + (PyUnicode_Check(key) ? utf8(key) : type_text(Py_TYPE(key)));
+  return text;
+}
+
+bool is_descriptor_of_c(PyObject* o) {
+  PyTypeObject* type = Py_TYPE(o);
+  return PyObject_TypeCheck(o, &PyMethodDescr_Type) || type == &PyMemberDescr_Type || type == &PyGetSetDescr_Type || type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type;
+}
+
+// The C method of an object, as an attribute gives it; a new reference, or null.
+PyObject* bound_method(PyObject* self, const std::string& name) {
+  PyObject* key = PyUnicode_InternFromString(name.c_str());
+  PyObject* descriptor = _PyType_Lookup(Py_TYPE(self), key);
+  Py_XDECREF(key);
+  if (descriptor == nullptr || Py_TYPE(descriptor) != &PyMethodDescr_Type) return nullptr;
+  return Py_TYPE(descriptor)->tp_descr_get(descriptor, self, reinterpret_cast<PyObject*>(Py_TYPE(self)));
+}
+
+bool is_partial(PyObject* o) { return strcmp(Py_TYPE(o)->tp_name, "functools.partial") == 0; }
+
+// Parts of these can be taken for constant, as they cannot be changed.
+bool cannot_change(PyObject* o) {
+  return PyTuple_Check(o) || PyMethod_Check(o) || PyCFunction_Check(o) || Py_TYPE(o) == &PyProperty_Type || Py_TYPE(o) == &PyStaticMethod_Type ||
+         Py_TYPE(o) == &PyClassMethod_Type || PySlice_Check(o) || is_partial(o) || PyFunction_Check(o) || PyCode_Check(o);
+}
+
+// visit(step, number, text, part): what an object holds. `all`: also what is not worth following from objects that happen to be met.
+template <class Visit>
+void for_each_part(PyObject* o, bool all, Visit visit) {
+  auto part = [&](Step step, PyObject* child, int64_t number = 0, const std::string& text = {}) {
+    if (child != nullptr) visit(step, number, text, child);
+  };
+  if (PyModule_Check(o)) {
+    if (all) part(Step::kDict, PyModule_GetDict(o));
+    return;
+  }
+  if (PyType_Check(o)) {
+    if (!all) return;
+    PyObject* dict = vm::type_dict(reinterpret_cast<PyTypeObject*>(o));
+    PyObject *name = nullptr, *value = nullptr;
+    for (Py_ssize_t position = 0; dict != nullptr && PyDict_Next(dict, &position, &name, &value);)
+      if (PyUnicode_CheckExact(name)) part(Step::kTypeItem, value, 0, utf8(name));
+    Py_XDECREF(dict);
+    PyObject* mro = reinterpret_cast<PyTypeObject*>(o)->tp_mro;
+    for (Py_ssize_t i = 1; mro != nullptr && i < PyTuple_GET_SIZE(mro); i++) part(Step::kBase, PyTuple_GET_ITEM(mro, i), i);
+    return;
+  }
+  if (PyTuple_Check(o) || PyList_Check(o)) {
+    const Py_ssize_t size = Py_SIZE(o);
+    for (Py_ssize_t i = 0; i < size && i < kMaxItems; i++) part(Step::kIndex, PyTuple_Check(o) ? PyTuple_GET_ITEM(o, i) : PyList_GET_ITEM(o, i), i);
+  } else if (PyCell_Check(o)) {
+    part(Step::kCell, PyCell_GET(o));
+  } else if (PyMethod_Check(o)) {
+    part(Step::kFunction, PyMethod_GET_FUNCTION(o));
+    part(Step::kSelf, PyMethod_GET_SELF(o));
+  } else if (PyCFunction_Check(o)) {
+    part(Step::kSelf, PyCFunction_GET_SELF(o));
+  } else if (PyFunction_Check(o)) {
+    part(Step::kCode, PyFunction_GET_CODE(o));
+    part(Step::kClosure, PyFunction_GET_CLOSURE(o));
+    part(Step::kDefaults, PyFunction_GET_DEFAULTS(o));
+    part(Step::kKwDefaults, PyFunction_GET_KW_DEFAULTS(o));
+    if (all) part(Step::kGlobalsOf, PyFunction_GET_GLOBALS(o));
+    part(Step::kDict, vm::existing_dict(o));
+    return;
+  } else if (!PyDict_Check(o) && !PyCode_Check(o)) {
+    part(Step::kDict, vm::existing_dict(o));
+  }
+  if (!PyDict_Check(o))
+    for (const std::string& name : members_of(Py_TYPE(o))) part(Step::kMember, member(o, name), 0, name);
+}
+
+}  // namespace
+
+ObjectNames::~ObjectNames() {
+  for (PyObject* object : objects_) Py_XDECREF(object);
+}
+
+std::vector<PyObject*> ObjectNames::take_objects() { return std::exchange(objects_, {}); }
+
+int64_t ObjectNames::number_of(const void* object) const {
+  const auto found = numbers_.find(object);
+  return found == numbers_.end() ? -1 : found->second;
+}
+
+void ObjectNames::note_file(PyObject* path) {
+  const std::string name = utf8(path);
+  if (!known_files_.insert(name).second) return;
+  struct stat status{};
+  if (stat(name.c_str(), &status) == 0) files_.push_back({name, status.st_size, status.st_mtim.tv_sec * 1000000000LL + status.st_mtim.tv_nsec});
+}
+
+// What can be said of an object without its identity. Of code it is the place in a file that has not been changed, or everything.
+std::string ObjectNames::description(PyObject* o, int depth) {
+  if (o == nullptr) return "null";
+  if (depth > kMaxDepth) {
+    undescribed_ = "deep " + type_text(Py_TYPE(o));
+    return "...";
+  }
+  auto of = [&](PyObject* part) { return "<" + description(part, depth + 1) + ">"; };
+  if (is_singleton(o)) return str(o);
+  const std::string type = type_text(Py_TYPE(o));
+  if (PyLong_CheckExact(o)) {
+    PyObject* digits = PyNumber_ToBase(o, 16);
+    std::string text = digits == nullptr ? std::string() : utf8(digits);
+    Py_XDECREF(digits);
+    return text;
+  }
+  if (PyFloat_CheckExact(o)) {
+    const double value = PyFloat_AS_DOUBLE(o);
+    return "f" + std::string(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  if (PyUnicode_CheckExact(o)) return "'" + utf8(o);
+  if (PyBytes_CheckExact(o)) return "b" + std::string(PyBytes_AS_STRING(o), static_cast<size_t>(PyBytes_GET_SIZE(o)));
+  if (PyComplex_CheckExact(o) || PyRange_Check(o) || is_torch_value(o)) return type + " " + str(o);
+  if (PyTuple_Check(o)) {
+    std::string text = type;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++) text += of(PyTuple_GET_ITEM(o, i));
+    return text;
+  }
+  if (PyFrozenSet_CheckExact(o)) {
+    std::vector<std::string> items;
+    PyObject* iterator = PyObject_GetIter(o);
+    while (PyObject* item = iterator == nullptr ? nullptr : PyIter_Next(iterator)) {
+      if (!is_value(item)) undescribed_ = "frozenset of objects";
+      items.push_back(of(item));
+      Py_DECREF(item);
+    }
+    Py_XDECREF(iterator);
+    PyErr_Clear();
+    std::sort(items.begin(), items.end());
+    std::string text = type;
+    for (const std::string& item : items) text += item;
+    return text;
+  }
+  if (PySlice_Check(o)) {
+    auto* slice = reinterpret_cast<PySliceObject*>(o);
+    return type + of(slice->start) + of(slice->stop) + of(slice->step);
+  }
+  if (PyCode_Check(o)) {
+    auto* code = reinterpret_cast<PyCodeObject*>(o);
+    std::string text = "code " + utf8(code->co_filename) + ":" + std::to_string(code->co_firstlineno) + " " + utf8(code->co_qualname) + " " + std::to_string(code->co_flags);
+    const size_t known = files_.size();
+    const bool fresh = known_files_.count(utf8(code->co_filename)) == 0;
+    note_file(code->co_filename);
+    const std::string name = utf8(code->co_filename);
+    const bool has_file = fresh ? files_.size() > known : std::any_of(files_.begin(), files_.end(), [&](const File& file) { return file.path == name; });
+    if (!has_file) {
+      PyObject* bytes = PyCode_GetCode(code);
+      if (bytes != nullptr) text += of(bytes);
+      Py_XDECREF(bytes);
+      text += of(code->co_consts) + of(code->co_names);
+    }
+    return text;
+  }
+  if (PyFunction_Check(o)) {
+    auto* function = reinterpret_cast<PyFunctionObject*>(o);
+    return "function " + utf8(function->func_qualname) + of(function->func_code);
+  }
+  if (PyType_Check(o)) return "class " + type_text(reinterpret_cast<PyTypeObject*>(o));
+  if (PyModule_Check(o)) {
+    PyObject* name = PyDict_GetItemString(PyModule_GetDict(o), "__name__");
+    return "module " + (name != nullptr && PyUnicode_Check(name) ? utf8(name) : std::string());
+  }
+  if (PyCFunction_Check(o)) return "builtin " + std::string(reinterpret_cast<PyCFunctionObject*>(o)->m_ml->ml_name);
+  if (is_descriptor_of_c(o)) return type + " " + utf8(PyDescr_NAME(o)) + " of " + type_text(PyDescr_TYPE(o));
+  if (Py_TYPE(o) == &PyProperty_Type || Py_TYPE(o) == &PyStaticMethod_Type || Py_TYPE(o) == &PyClassMethod_Type) {
+    std::string text = type;
+    for_each_part(o, false, [&](Step step, int64_t, const std::string& name, PyObject* part) {
+      if (step == Step::kMember && name != "__doc__") text += " " + name + of(part);
+    });
+    return text;
+  }
+  if (PyObject* dict = vm::existing_dict(o)) {  // a member of an enumeration
+    PyObject* name = strncmp(Py_TYPE(Py_TYPE(o))->tp_name, "Enum", 4) == 0 ? PyDict_GetItemString(dict, "_name_") : nullptr;
+    if (name != nullptr && PyUnicode_CheckExact(name)) return type + "." + utf8(name);
+  }
+  return type;
+}
+
+int32_t ObjectNames::add(PyObject* object, ObjectName name) {
+  const auto number = static_cast<int32_t>(names_.size());
+  name.description = description(object);
+  numbers_[object] = number;
+  names_.push_back(std::move(name));
+  objects_.push_back(Py_XNewRef(object));
+  return number;
+}
+
+// Objects that need no way to them.
+bool ObjectNames::name_by_itself(PyObject* o) {
+  ObjectName name;
+  if (o == nullptr) {
+    name.step = Step::kNull;
+  } else if (is_singleton(o)) {
+    name.step = Step::kSingleton;
+    name.text = str(o);
+  } else if (PyType_Check(o)) {
+    auto* type = reinterpret_cast<PyTypeObject*>(o);
+    std::tie(name.text, name.more) = type_name(type);
+    name.step = Step::kQualified;
+    if (qualified(name.text, name.more) != o) {
+      const auto found = static_types().find(type->tp_name);
+      if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || found == static_types().end() || found->second != type) return false;
+      name.step = Step::kStaticType;
+      name.text = type->tp_name;
+      name.more.clear();
+    }
+  } else if (PyFunction_Check(o) || PyCFunction_Check(o)) {
+    PyObject* module = PyFunction_Check(o) ? reinterpret_cast<PyFunctionObject*>(o)->func_module : reinterpret_cast<PyCFunctionObject*>(o)->m_module;
+    if (module == nullptr || !PyUnicode_Check(module)) return false;
+    name.step = Step::kQualified;
+    name.text = utf8(module);
+    name.more = PyFunction_Check(o) ? utf8(reinterpret_cast<PyFunctionObject*>(o)->func_qualname) : reinterpret_cast<PyCFunctionObject*>(o)->m_ml->ml_name;
+    if (qualified(name.text, name.more) != o) return false;
+  } else if (is_descriptor_of_c(o)) {
+    auto* owner = reinterpret_cast<PyObject*>(PyDescr_TYPE(o));
+    if (numbers_.count(owner) == 0 && !name_by_itself(owner)) return false;
+    name.step = Step::kTypeItem;
+    name.parent = numbers_.at(owner);
+    name.text = utf8(PyDescr_NAME(o));
+    if (vm::own_attribute(PyDescr_TYPE(o), name.text.c_str()) != o) return false;
+  } else if (is_torch_value(o)) {
+    name.step = Step::kTorch;
+    name.text = Py_TYPE(o)->tp_name;
+    name.more = str(o);
+  } else {
+    PyObject* known = PyModule_Check(o) ? PyDict_GetItemString(PyModule_GetDict(o), "__name__") : nullptr;
+    if (known == nullptr && PyObject_TypeCheck(o, &PyModule_Type) == 0) return false;
+    if (known == nullptr || !PyUnicode_Check(known) || module_of(utf8(known)) != o) return false;
+    name.step = Step::kModule;
+    name.text = utf8(known);
+  }
+  add(o, std::move(name));
+  return true;
+}
+
+// Breadth first, from the frame and from what has names by itself, until all that is wanted has been met.
+class ObjectNames::Search {
+ public:
+  explicit Search(ObjectNames& names) : names_(names) {}
+
+  void run(std::set<PyObject*> wanted) {
+    wanted_ = asked_ = std::move(wanted);
+    _PyInterpreterFrame* frame = names_.frame_;
+    for (int i = 0; i < vm::FrameView::local_count(frame); i++) meet({vm::FrameView::locals(frame)[i], -1, Step::kLocal, i, {}, nullptr});
+    meet({vm::FrameView::globals(frame), -1, Step::kGlobals, 0, {}, nullptr});
+    meet({vm::FrameView::builtins(frame), -1, Step::kBuiltins, 0, {}, nullptr});
+    for (size_t number = 0; number < names_.objects_.size(); number++)
+      if (names_.objects_[number] != nullptr) meet({names_.objects_[number], -1, Step::kNull, static_cast<int64_t>(number), {}, nullptr});
+    for (size_t i = 0; i < nodes_.size() && !wanted_.empty() && nodes_.size() < kMaxVisited; i++) expand(static_cast<int64_t>(i));
+  }
+
+  const std::set<PyObject*>& missing() const { return wanted_; }
+
+  // The name of something that was met.
+  int32_t name(PyObject* object) {
+    const auto known = names_.numbers_.find(object);
+    if (known != names_.numbers_.end()) return known->second;
+    const Node node = nodes_[static_cast<size_t>(met_.at(object))];
+    ObjectName name;
+    name.step = node.step;
+    name.number = node.number;
+    name.text = node.text;
+    if (node.from >= 0) name.parent = this->name(nodes_[static_cast<size_t>(node.from)].object);
+    if (node.key != nullptr) {
+      const auto key = names_.numbers_.find(node.key);
+      name.key = key != names_.numbers_.end() ? key->second : names_.add(node.key, value_name(node.key));
+    }
+    return names_.add(object, std::move(name));
+  }
+
+  bool met(PyObject* object) const { return met_.count(object) != 0; }
+
+  // Of an int, a float, a string, bytes.
+  static ObjectName value_name(PyObject* o) {
+    ObjectName name;
+    if (PyUnicode_CheckExact(o)) {
+      name.step = Step::kText;
+      name.text = utf8(o);
+    } else if (PyBytes_CheckExact(o)) {
+      name.step = Step::kBytes;
+      name.text.assign(PyBytes_AS_STRING(o), static_cast<size_t>(PyBytes_GET_SIZE(o)));
+    } else if (PyFloat_CheckExact(o)) {
+      name.step = Step::kFloat;
+      const double value = PyFloat_AS_DOUBLE(o);
+      std::memcpy(&name.number, &value, sizeof value);
+    } else if (is_singleton(o)) {
+      name.step = Step::kSingleton;
+      name.text = str(o);
+    } else {
+      name.step = Step::kInt;
+      name.text = str(o);
+    }
+    return name;
+  }
+
+ private:
+  struct Node {
+    PyObject* object;
+    int64_t from;
+    Step step;
+    int64_t number;
+    std::string text;
+    PyObject* key;
+  };
+
+  void meet(Node node) {
+    PyObject* o = node.object;
+    if (o == nullptr || is_singleton(o)) return;
+    const bool was_wanted = wanted_.erase(o) != 0;
+    // What leads nowhere else is remembered only if somebody asked for it.
+    const bool leaf = PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyUnicode_CheckExact(o) || PyBytes_CheckExact(o);
+    if (leaf && (!was_wanted || !is_kept_there(o, node))) return;
+    if (met_.try_emplace(o, static_cast<int64_t>(nodes_.size())).second) nodes_.push_back(std::move(node));
+  }
+
+  // A number is known by its value; where it is compared by identity, it must be the one that an object holds. What a variable holds may be equal
+  // by chance.
+  bool is_kept_there(PyObject* o, const Node& node) const {
+    if (PyUnicode_CheckExact(o) || node.from < 0) return false;
+    if (nodes_[static_cast<size_t>(node.from)].step == Step::kGlobals) return false;
+    int overflow = 0;
+    const long value = PyLong_Check(o) ? PyLong_AsLongAndOverflow(o, &overflow) : 1000;
+    return overflow != 0 || value < -5 || value > 256;
+  }
+
+  void expand(int64_t at) {
+    PyObject* o = nodes_[static_cast<size_t>(at)].object;
+    if (auto* type = reinterpret_cast<PyObject*>(Py_TYPE(o)); wanted_.count(type) != 0) meet({type, at, Step::kType, 0, {}, nullptr});
+    if (PyDict_Check(o)) {
+      if (PyDict_Size(o) > kMaxItems) return;
+      PyObject *key = nullptr, *value = nullptr;
+      for (Py_ssize_t position = 0; PyDict_Next(o, &position, &key, &value);)
+        if (PyUnicode_CheckExact(key) || PyLong_CheckExact(key) || PyBool_Check(key) || key == Py_None) meet({value, at, Step::kKey, 0, {}, key});
+    } else {
+      const bool all = names_.numbers_.count(o) != 0 || asked_.count(o) != 0;
+      for_each_part(o, all, [&](Step step, int64_t number, const std::string& text, PyObject* part) { meet({part, at, step, number, text, nullptr}); });
+    }
+  }
+
+  ObjectNames& names_;
+  std::set<PyObject*> wanted_, asked_;  // still; at first
+  std::vector<Node> nodes_;
+  std::unordered_map<PyObject*, int64_t> met_;
+};
+
+std::string ObjectNames::find(const std::vector<PyObject*>& objects, const std::vector<DictUse>& uses, const std::vector<PyTypeObject*>& types) {
+  std::set<PyObject*> wanted;
+  std::vector<PyObject*> order;
+  auto want = [&](PyObject* o) {
+    if (o != nullptr && wanted.insert(o).second) order.push_back(o);
+  };
+  for (PyObject* o : objects) want(o);
+  std::set<PyTypeObject*> classes;
+  for (PyTypeObject* type : types)
+    for (Py_ssize_t i = 0; type->tp_mro != nullptr && i < PyTuple_GET_SIZE(type->tp_mro); i++)
+      if (auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i)); PyType_HasFeature(base, Py_TPFLAGS_HEAPTYPE) && classes.insert(base).second)
+        want(reinterpret_cast<PyObject*>(base));
+  for (const DictUse& use : uses) {
+    want(use.dict);
+    if (use.key != nullptr) {
+      want(use.key);
+      want(PyDict_GetItemWithError(use.dict, use.key));
+      PyErr_Clear();
+      continue;
+    }
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t position = 0; PyDict_Next(use.dict, &position, &key, &value);) {
+      want(key);
+      want(value);
+    }
+  }
+  // Objects that only their identity tells from others may have been compared with; parts of what cannot change are as good as it.
+  for (PyTypeObject* type : classes)
+    for_each_part(reinterpret_cast<PyObject*>(type), true, [&](Step, int64_t, const std::string&, PyObject* part) {
+      const bool bare = !is_value(part) && !is_container(part) && !cannot_change(part) && description(part) == type_text(Py_TYPE(part)) &&
+                        PyType_HasFeature(Py_TYPE(part), Py_TPFLAGS_HEAPTYPE);
+      if (bare) want(part);
+    });
+  for (size_t i = 0; i < order.size(); i++)
+    if (cannot_change(order[i]) && !PyFunction_Check(order[i]) && !PyCode_Check(order[i]))
+      for_each_part(order[i], false, [&](Step, int64_t, const std::string& name, PyObject* part) {
+        if (!is_value(part) && name != "__doc__") want(part);
+      });
+  add(nullptr, ObjectName{});
+  name_by_itself(module_of("sys"));  // a way to sys.modules and what else the interpreter keeps there
+  std::set<PyObject*> searched;
+  for (PyObject* o : order)
+    if (numbers_.count(o) == 0 && !name_by_itself(o)) searched.insert(o);
+  Search search(*this);
+  search.run(searched);
+  // By value where no way leads to it: tuples after their items.
+  std::function<std::string(PyObject*)> name = [&](PyObject* o) -> std::string {
+    if (numbers_.count(o) != 0) return {};
+    if (search.met(o)) {
+      search.name(o);
+      return {};
+    }
+    if (PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyUnicode_CheckExact(o) || PyBytes_CheckExact(o)) {
+      add(o, Search::value_name(o));
+      return {};
+    }
+    PyObject* self = PyCFunction_Check(o) ? PyCFunction_GET_SELF(o) : nullptr;
+    if (self != nullptr && !PyModule_Check(self)) {
+      if (numbers_.count(self) == 0 && !name_by_itself(self))
+        if (std::string missing = name(self); !missing.empty()) return missing;
+      ObjectName made;
+      made.step = Step::kBound;
+      made.parent = numbers_.at(self);
+      made.text = reinterpret_cast<PyCFunctionObject*>(o)->m_ml->ml_name;
+      PyObject* again = bound_method(self, made.text);
+      const bool same = again != nullptr && PyCFunction_Check(again) && reinterpret_cast<PyCFunctionObject*>(again)->m_ml == reinterpret_cast<PyCFunctionObject*>(o)->m_ml;
+      Py_XDECREF(again);
+      PyErr_Clear();
+      if (!same) return "no way to " + description(o);
+      add(o, std::move(made));
+      return {};
+    }
+    if (PyTuple_CheckExact(o) || strcmp(Py_TYPE(o)->tp_name, "torch.Size") == 0) {
+      ObjectName made;
+      made.step = PyTuple_CheckExact(o) ? Step::kTuple : Step::kSize;
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++) {
+        PyObject* item = PyTuple_GET_ITEM(o, i);
+        if (numbers_.count(item) == 0 && !name_by_itself(item))
+          if (std::string missing = name(item); !missing.empty()) return missing;
+        made.items.push_back(numbers_.at(item));
+      }
+      add(o, std::move(made));
+      return {};
+    }
+    return "no way to " + description(o) + first_keys(o);
+  };
+  for (PyObject* o : order)
+    if (std::string missing = name(o); !missing.empty()) return missing;
+  for (PyTypeObject* type : classes) {
+    std::string& text = names_[static_cast<size_t>(numbers_.at(type))].description;
+    text = class_description(type);
+  }
+  for (const DictUse& use : uses) {
+    DictFact fact;
+    fact.dict = numbers_.at(use.dict);
+    if (use.key != nullptr) {
+      fact.key = numbers_.at(use.key);
+      PyObject* value = PyDict_GetItemWithError(use.dict, use.key);
+      PyErr_Clear();
+      if (value != nullptr) fact.value = numbers_.at(value);
+    } else {
+      PyObject *key = nullptr, *value = nullptr;
+      for (Py_ssize_t position = 0; PyDict_Next(use.dict, &position, &key, &value);) {
+        fact.all.push_back(numbers_.at(key));
+        fact.all.push_back(numbers_.at(value));
+      }
+    }
+    dict_facts_.push_back(std::move(fact));
+  }
+  for (size_t i = 0; i < objects_.size(); i++) {
+    PyObject* o = objects_[i];
+    if (o == nullptr || !(cannot_change(o) || PyType_Check(o))) continue;
+    if (PyType_Check(o) && classes.count(reinterpret_cast<PyTypeObject*>(o)) == 0) continue;
+    for_each_part(o, true, [&](Step step, int64_t number, const std::string& text, PyObject* part) {
+      // A function's code and defaults may change: the trace looks at them.
+      if (PyFunction_Check(o) && step != Step::kGlobalsOf && step != Step::kClosure) return;
+      if (const auto found = numbers_.find(part); found != numbers_.end()) parts_.push_back({static_cast<int32_t>(i), step, number, text, found->second});
+    });
+  }
+  if (!undescribed_.empty()) return "no description of " + undescribed_;
+  return {};
+}
+
+// A class with all that its own dict holds.
+std::string ObjectNames::class_description(PyTypeObject* type) {
+  std::string text = description(reinterpret_cast<PyObject*>(type));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); i++) text += " " + type_text(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i)));
+  for_each_part(reinterpret_cast<PyObject*>(type), true, [&](Step, int64_t, const std::string& name, PyObject* part) {
+    if (name != "__doc__") text += "\n" + name + " " + description(part);
+  });
+  return text;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// In another process
+
+PyObject* ObjectNames::follow(PyObject* from, Step step, int64_t number, const std::string& text, PyObject* key) {
+  PyObject* found = nullptr;
+  switch (step) {
+    case Step::kKey: found = PyDict_Check(from) && key != nullptr ? PyDict_GetItemWithError(from, key) : nullptr; break;
+    case Step::kIndex:
+      if (number < 0 || !(PyTuple_Check(from) || PyList_Check(from)) || number >= Py_SIZE(from)) return nullptr;
+      found = PyTuple_Check(from) ? PyTuple_GET_ITEM(from, number) : PyList_GET_ITEM(from, number);
+      break;
+    case Step::kDict:
+      found = PyModule_Check(from) ? PyModule_GetDict(from) : PyType_Check(from) || PyDict_Check(from) ? nullptr : vm::instance_dict(from);
+      break;
+    case Step::kType: found = reinterpret_cast<PyObject*>(Py_TYPE(from)); break;
+    case Step::kBase: {
+      PyObject* mro = PyType_Check(from) ? reinterpret_cast<PyTypeObject*>(from)->tp_mro : nullptr;
+      found = mro != nullptr && number >= 0 && number < PyTuple_GET_SIZE(mro) ? PyTuple_GET_ITEM(mro, number) : nullptr;
+      break;
+    }
+    case Step::kBound: return bound_method(from, text);
+    case Step::kTypeItem: found = PyType_Check(from) ? vm::own_attribute(reinterpret_cast<PyTypeObject*>(from), text.c_str()) : nullptr; break;
+    case Step::kMember: found = member(from, text); break;
+    case Step::kCell: found = PyCell_Check(from) ? PyCell_GET(from) : nullptr; break;
+    case Step::kFunction: found = PyMethod_Check(from) ? PyMethod_GET_FUNCTION(from) : nullptr; break;
+    case Step::kSelf: found = PyMethod_Check(from) ? PyMethod_GET_SELF(from) : PyCFunction_Check(from) ? PyCFunction_GET_SELF(from) : nullptr; break;
+    default:
+      if (!PyFunction_Check(from)) return nullptr;
+      found = step == Step::kCode ? PyFunction_GET_CODE(from) : step == Step::kDefaults ? PyFunction_GET_DEFAULTS(from)
+              : step == Step::kKwDefaults ? PyFunction_GET_KW_DEFAULTS(from) : step == Step::kGlobalsOf ? PyFunction_GET_GLOBALS(from)
+              : step == Step::kClosure ? PyFunction_GET_CLOSURE(from) : nullptr;
+  }
+  PyErr_Clear();
+  return Py_XNewRef(found);
+}
+
+// A new reference, or null.
+PyObject* ObjectNames::resolve(const ObjectName& name) {
+  auto known = [&](int32_t number) { return number >= 0 && number < static_cast<int32_t>(objects_.size()) ? objects_[static_cast<size_t>(number)] : nullptr; };
+  switch (name.step) {
+    case Step::kNull: return nullptr;
+    case Step::kSingleton:
+      for (PyObject* o : {Py_None, Py_True, Py_False, Py_Ellipsis, Py_NotImplemented})
+        if (str(o) == name.text) return Py_NewRef(o);
+      return nullptr;
+    case Step::kInt: return PyLong_FromString(name.text.c_str(), nullptr, 10);
+    case Step::kFloat: {
+      double value = 0;
+      std::memcpy(&value, &name.number, sizeof value);
+      return PyFloat_FromDouble(value);
+    }
+    case Step::kText: return text_of(name.text);
+    case Step::kBytes: return PyBytes_FromStringAndSize(name.text.data(), static_cast<Py_ssize_t>(name.text.size()));
+    case Step::kTuple:
+    case Step::kSize: {
+      PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(name.items.size()));
+      for (size_t i = 0; tuple != nullptr && i < name.items.size(); i++) {
+        PyObject* item = known(name.items[i]);
+        PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), Py_NewRef(item == nullptr ? Py_None : item));
+      }
+      if (name.step == Step::kTuple || tuple == nullptr) return tuple;
+      PyObject* type = qualified("torch", "Size");
+      PyObject* size = type == nullptr ? nullptr : PyObject_CallOneArg(type, tuple);
+      Py_DECREF(tuple);
+      return size;
+    }
+    case Step::kTorch: {
+      if (name.text == "torch.device") {
+        PyObject* type = qualified("torch", "device");
+        return type == nullptr ? nullptr : PyObject_CallFunction(type, "s", name.more.c_str());
+      }
+      return name.more.rfind("torch.", 0) == 0 ? Py_XNewRef(qualified("torch", name.more.substr(6))) : nullptr;
+    }
+    case Step::kModule: return Py_XNewRef(module_of(name.text));
+    case Step::kQualified: return Py_XNewRef(qualified(name.text, name.more));
+    case Step::kStaticType: {
+      const auto found = static_types().find(name.text);
+      return found == static_types().end() ? nullptr : Py_XNewRef(reinterpret_cast<PyObject*>(found->second));
+    }
+    case Step::kLocal:
+      return name.number >= 0 && name.number < vm::FrameView::local_count(frame_) ? Py_XNewRef(vm::FrameView::locals(frame_)[name.number]) : nullptr;
+    case Step::kGlobals: return Py_XNewRef(vm::FrameView::globals(frame_));
+    case Step::kBuiltins: return Py_XNewRef(vm::FrameView::builtins(frame_));
+    default: {
+      PyObject* parent = known(name.parent);
+      return parent == nullptr ? nullptr : follow(parent, name.step, name.number, name.text, known(name.key));
+    }
+  }
+}
+
+std::string ObjectNames::read(ir::ArchiveReader& archive) {
+  archive(names_, dict_facts_, parts_, files_);
+  if (!archive.ok) return "damaged";
+  for (const File& file : files_) {
+    struct stat status{};
+    if (stat(file.path.c_str(), &status) != 0 || status.st_size != file.size || status.st_mtim.tv_sec * 1000000000LL + status.st_mtim.tv_nsec != file.changed)
+      return file.path + " has changed";
+    known_files_.insert(file.path);
+  }
+  for (const ObjectName& name : names_) {
+    PyObject* object = resolve(name);
+    PyErr_Clear();
+    objects_.push_back(object);
+    if (object == nullptr && name.step != Step::kNull) return "there is no " + name.description.substr(0, 100);
+    const bool whole_class = object != nullptr && PyType_Check(object) && name.description.find('\n') != std::string::npos;
+    const std::string now = whole_class ? class_description(reinterpret_cast<PyTypeObject*>(object)) : description(object);
+    if (now != name.description) return now.substr(0, 100) + " instead of " + name.description.substr(0, 100);
+    if (object != nullptr && !is_value(object) && !numbers_.emplace(object, static_cast<int32_t>(objects_.size()) - 1).second)
+      return "the same object twice: " + name.description.substr(0, 100);
+  }
+  return check();
+}
+
+// Do the facts hold here?
+std::string ObjectNames::check() {
+  auto same = [&](PyObject* now, int32_t number) {
+    PyObject* then = at(number);
+    if (now == then) return true;
+    return now != nullptr && then != nullptr && is_value(now) && is_value(then) && description(now) == description(then);
+  };
+  for (const DictFact& fact : dict_facts_) {
+    PyObject* dict = at(fact.dict);
+    if (dict == nullptr || !PyDict_Check(dict)) return "no dict";
+    if (fact.key >= 0) {
+      PyObject* value = PyDict_GetItemWithError(dict, at(fact.key));
+      PyErr_Clear();
+      if (fact.value < 0 ? value != nullptr : !same(value, fact.value)) return "another " + description(at(fact.key));
+      continue;
+    }
+    if (PyDict_Size(dict) * 2 != static_cast<Py_ssize_t>(fact.all.size())) return "a dict of another size";
+    PyObject *key = nullptr, *value = nullptr;
+    size_t i = 0;
+    for (Py_ssize_t position = 0; PyDict_Next(dict, &position, &key, &value); i += 2)
+      if (i + 1 >= fact.all.size() || !same(key, fact.all[i]) || !same(value, fact.all[i + 1])) return "another item";
+  }
+  for (const Part& part : parts_) {
+    PyObject* whole = at(part.whole);
+    PyObject* now = whole == nullptr ? nullptr : follow(whole, part.step, part.number, part.text, nullptr);
+    const bool holds = now != nullptr && same(now, part.part);
+    Py_XDECREF(now);
+    if (!holds) return "another part of " + names_[static_cast<size_t>(part.whole)].description.substr(0, 100);
+  }
+  return {};
+}
+
+}  // namespace dynvm::tracer

@@ -1,0 +1,305 @@
+// See trace_cache.h.
+#include "tracer/trace_cache.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <utility>
+
+#include "codegen/x86/kernel/cpu_features.h"
+#include "ir/archive.h"
+#include "runtime/base/cache_folder.h"
+#include "runtime/base/log.h"
+#include "runtime/base/options.h"
+#include "runtime/base/report.h"
+#include "tracer/object_names.h"
+#include "vm/objects.h"
+
+namespace dynvm::tracer {
+namespace {
+
+using ir::Op;
+
+constexpr size_t kMaxEntries = 64;            // of one loop; the oldest goes first
+constexpr uint64_t kMaxBytes = 1ull << 30;    // of all that is kept
+constexpr int kTries = 8;                     // arrivals at which a root trace's objects are looked for
+
+// What a trace is beside IR and objects.
+struct Extra {
+  std::vector<int32_t> inputs;
+  bool of_generic = false, cut = false;
+};
+template <class A>
+void fields(A& a, Extra& x) { a(x.inputs, x.of_generic, x.cut); }
+
+// When the library that holds this address was built.
+std::string build_of(const void* address) {
+  Dl_info info{};
+  struct stat status{};
+  if (dladdr(address, &info) == 0 || info.dli_fname == nullptr || stat(info.dli_fname, &status) != 0) return "?";
+  return std::to_string(status.st_size) + "." + std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec);
+}
+
+std::string root_folder() {
+  const std::string& option = base::options().cache;
+  if (!option.empty()) return option;
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/') return std::string(cache) + "/dynvm";
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') return std::string(home) + "/.cache/dynvm";
+  return {};
+}
+
+void note(const std::string& why) {
+  base::report().notes.emplace("trace cache", why);
+  DYNVM_LOG(kCache, "{}", why);
+}
+
+// The folder of this environment; null when nothing is kept.
+base::CacheFolder* folder(bridge::Bridge* bridge) {
+  static base::CacheFolder the_folder;
+  static bool tried = false;
+  if (!tried) {
+    tried = true;
+    const std::string root = root_folder();
+    if (root.empty()) {
+      note("no folder: neither HOME nor XDG_CACHE_HOME is set");
+      return nullptr;
+    }
+    const codegen::CpuFeatures& cpu = codegen::cpu_features();
+    const std::string environment = build_of(reinterpret_cast<const void*>(&root_folder)) + "|" + build_of(reinterpret_cast<const void*>(bridge->functions().call)) + "|" +
+                                    Py_GetVersion() + "|" + bridge->torch_version() + "|" + std::to_string(cpu.avx2) + std::to_string(cpu.avx512);
+    if (base::Status status = the_folder.open(root + "/" + base::stable_hash(environment)); !status.ok()) note(status.message());
+  }
+  return the_folder.is_open() ? &the_folder : nullptr;
+}
+
+std::string code_text(PyCodeObject* code) {
+  return std::string(PyUnicode_AsUTF8(code->co_filename)) + "\n" + PyUnicode_AsUTF8(code->co_qualname) + "\n" + std::to_string(code->co_firstlineno);
+}
+
+std::string file_name(PyCodeObject* code, int unit) { return base::stable_hash(code_text(code) + "\n" + std::to_string(unit)); }
+
+std::string place_text(const Place* place) {
+  std::string text;
+  if (place != nullptr)
+    for (const Position& position : *place)
+      text += code_text(position.code) + "\n" + std::to_string(position.unit) + " " + std::to_string(static_cast<int>(position.continuation)) + "\n";
+  return text;
+}
+
+std::vector<TraceCache::Entry> read_entries(const base::CacheFolder& folder, const std::string& name) {
+  std::vector<TraceCache::Entry> entries;
+  std::string bytes;
+  if (!folder.has(name)) return entries;
+  if (base::Status status = folder.read(name, &bytes); !status.ok()) {
+    note(status.message());
+    return entries;
+  }
+  ir::ArchiveReader archive(bytes);
+  archive(entries);
+  if (!archive.ok || !archive.at_end()) entries.clear();
+  return entries;
+}
+
+void write_entries(base::CacheFolder& folder, const std::string& name, const std::vector<TraceCache::Entry>& entries) {
+  static bool limited = false;
+  if (!std::exchange(limited, true)) base::limit_folder(root_folder(), kMaxBytes);
+  ir::ArchiveWriter archive;
+  archive(entries);
+  base::Status status = entries.empty() ? folder.remove(name) : folder.write(name, archive.bytes);
+  if (!status.ok()) note(status.message());
+}
+
+// Guards on versions hold numbers of this process. False: one of them does not hold now. `set`: they are made to hold.
+bool versions_hold(ir::Trace& trace, bool set) {
+  for (ir::Inst& inst : trace.insts) {
+    if (inst.op != Op::k_guard_dict_version && inst.op != Op::k_guard_type_version) {
+      if (inst.op == Op::k_guard_keys_version || inst.op == Op::k_guard_func_version) return false;
+      continue;
+    }
+    const ir::Inst& operand = trace.insts[trace.arg(inst, 0)];
+    auto* object = operand.op == Op::k_const_obj ? static_cast<PyObject*>(trace.objects[operand.imm].pointer) : nullptr;
+    if (object == nullptr) return false;
+    int64_t version = 0;
+    if (inst.op == Op::k_guard_dict_version) {
+      if (!PyDict_Check(object)) return false;
+      version = static_cast<int64_t>(vm::dict_version(object));
+    } else {
+      if (!PyType_Check(object)) return false;
+      version = vm::type_version(reinterpret_cast<PyTypeObject*>(object));
+      if (version == 0) return false;
+    }
+    if (set) inst.imm = version;
+    else if (inst.imm != version) return false;
+  }
+  return true;
+}
+
+double ms_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+// A trace from its bytes; null and *why.
+std::unique_ptr<LoopTrace> load(const std::string& bytes, _PyInterpreterFrame* frame, PyCodeObject* code, int unit, const char* kind, bridge::Bridge* bridge, int id,
+                                std::string* why) {
+  ir::ArchiveReader archive(bytes);
+  ObjectNames names(frame);
+  *why = names.read(archive);
+  if (!why->empty()) return nullptr;
+  archive.at = [&](int64_t number) -> void* { return names.at(number); };
+  archive.opaque_of = [&](const std::string& text, int64_t* handle) { return bridge->opaque_of(text, handle); };
+  auto trace = std::make_unique<LoopTrace>();
+  Extra extra;
+  archive(extra);
+  uint64_t sites = 0;
+  archive(sites);
+  for (uint64_t i = 0; i < sites && archive.ok; i++) {
+    Site site{};
+    void *a = nullptr, *b = nullptr;
+    archive(site.kind, site.index);
+    archive.pointer(a);
+    archive.pointer(b);
+    site.a = static_cast<PyObject*>(a);
+    site.b = static_cast<PyObject*>(b);
+    trace->sites.push_back(site);
+  }
+  ir::Trace ir;
+  ir::Plan plan;
+  ir::read_trace(archive, &ir, &plan);
+  if (!archive.ok || !archive.at_end()) {
+    *why = "damaged";
+    return nullptr;
+  }
+  if (!versions_hold(ir, true)) {
+    *why = "an object without a version";
+    return nullptr;
+  }
+  trace->id = ir.id = id;
+  trace->inputs = std::move(extra.inputs);
+  trace->of_generic = extra.of_generic;
+  trace->cut = extra.cut;
+  std::vector<PyObject*> objects = names.take_objects();
+  objects.erase(std::remove(objects.begin(), objects.end(), nullptr), objects.end());
+  if (base::Status status = assemble(*trace, std::move(ir), plan, std::move(objects), bridge, code, unit, kind); !status.ok()) {
+    *why = status.message();
+    return nullptr;
+  }
+  trace->kept_as = base::stable_hash(bytes);
+  return trace;
+}
+
+}  // namespace
+
+bool TraceCache::on() { return base::options().cache != "off" && base::options().stress.empty(); }
+
+std::vector<std::unique_ptr<LoopTrace>> TraceCache::find(Kept& kept, const Place* place, _PyInterpreterFrame* frame, PyCodeObject* code, int unit, const char* kind,
+                                                         bridge::Bridge* bridge, int* next_id) {
+  std::vector<std::unique_ptr<LoopTrace>> found;
+  if (!on()) return found;
+  if (!std::exchange(kept.asked, true)) {
+    const base::CacheFolder* from = folder(bridge);
+    if (from == nullptr) return found;
+    kept.entries = read_entries(*from, file_name(code, unit));
+  }
+  if (kept.entries.empty()) return found;
+  const auto start = std::chrono::steady_clock::now();
+  const std::string text = place_text(place);
+  if (place == nullptr && kept.tries++ >= kTries) return found;
+  for (size_t i = 0; i < kept.entries.size();) {
+    if (kept.entries[i].place != text) {
+      i++;
+      continue;
+    }
+    std::string why;
+    std::unique_ptr<LoopTrace> trace = load(kept.entries[i].bytes, frame, code, unit, kind, bridge, *next_id, &why);
+    PyErr_Clear();
+    if (trace != nullptr) {
+      (*next_id)++;
+      base::report().cache.loaded++;
+      DYNVM_LOG(kCache, "trace {} {}: read", trace->id, trace->compiled->ir().name);
+      found.push_back(std::move(trace));
+      kept.entries.erase(kept.entries.begin() + static_cast<ptrdiff_t>(i));
+    } else {
+      DYNVM_LOG(kCache, "{}:{}: not entered: {}", PyUnicode_AsUTF8(code->co_qualname), PyCode_Addr2Line(code, unit * 2), why);
+      base::report().cache.refused[why]++;
+      i++;
+    }
+  }
+  const double ms = ms_since(start);
+  base::report().cache.read_ms += ms;
+  DYNVM_LOG(kCache, "{}:{}: {} traces in {:.1f} ms", PyUnicode_AsUTF8(code->co_qualname), PyCode_Addr2Line(code, unit * 2), found.size(), ms);
+  return found;
+}
+
+void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInterpreterFrame* frame, PyCodeObject* code, int unit, bridge::Bridge* bridge) {
+  const std::unique_ptr<LoopTrace::Parts> parts = std::move(trace.parts);
+  base::CacheFolder* to = on() && parts != nullptr ? folder(bridge) : nullptr;
+  if (to == nullptr) return;
+  const auto start = std::chrono::steady_clock::now();
+  auto refused = [&](const std::string& why) {
+    base::report().cache.not_kept[why]++;
+    DYNVM_LOG(kCache, "trace {} is not kept: {}", trace.id, why);
+    PyErr_Clear();
+  };
+  ir::Trace ir = trace.compiled->ir();
+  if (!versions_hold(ir, false)) return refused("changed meanwhile");
+  std::vector<PyObject*> objects;
+  std::vector<PyTypeObject*> types;
+  auto add = [&](void* object) {
+    if (object != nullptr) objects.push_back(static_cast<PyObject*>(object));
+  };
+  for (const ir::Object& object : ir.objects) add(object.pointer);
+  for (const ir::Snapshot& snapshot : ir.snapshots)
+    for (const ir::SnapshotFrame& part : snapshot.frames) add(part.code);
+  for (const ir::Inst& inst : ir.insts)
+    if (inst.op == Op::k_guard_type_version) types.push_back(static_cast<PyTypeObject*>(ir.objects[ir.insts[ir.arg(inst, 0)].imm].pointer));
+  for (const Site& site : trace.sites) {
+    add(site.a);
+    add(site.b);
+  }
+  ObjectNames names(frame);
+  if (std::string why = names.find(objects, parts->uses, types); !why.empty()) return refused(why);
+  ir::ArchiveWriter archive;
+  archive.number_of = [&](const void* object) { return names.number_of(object); };
+  archive.opaque_text = [&](int64_t handle, std::string* text) { return bridge->opaque_text(handle, text); };
+  names.write(archive);
+  const Extra extra{trace.inputs, trace.of_generic, trace.cut};
+  archive(extra, static_cast<uint64_t>(trace.sites.size()));
+  for (const Site& site : trace.sites) {
+    archive(site.kind, site.index);
+    archive.pointer(site.a);
+    archive.pointer(site.b);
+  }
+  ir::write_trace(archive, ir, parts->plan);
+  if (!archive.ok) return refused("a value of torch's that has no bytes");
+  const std::string name = file_name(code, unit);
+  std::vector<Entry> entries = read_entries(*to, name);
+  trace.kept_as = base::stable_hash(archive.bytes);
+  const std::string text = place_text(place);
+  const auto useless = [&](const Entry& entry) {
+    return entry.place == text && std::any_of(kept.entries.begin(), kept.entries.end(), [&](const Entry& tried) { return tried.bytes == entry.bytes; });
+  };
+  entries.erase(std::remove_if(entries.begin(), entries.end(), useless), entries.end());
+  entries.push_back({text, std::move(archive.bytes)});
+  if (entries.size() > kMaxEntries) entries.erase(entries.begin());
+  write_entries(*to, name, entries);
+  const double ms = ms_since(start);
+  base::report().cache.kept++;
+  base::report().cache.write_ms += ms;
+  DYNVM_LOG(kCache, "trace {} is kept: {} bytes in {:.1f} ms", trace.id, entries.back().bytes.size(), ms);
+}
+
+void TraceCache::forget(const LoopTrace& trace, PyCodeObject* code, int unit, bridge::Bridge* bridge) {
+  base::CacheFolder* from = on() && !trace.kept_as.empty() ? folder(bridge) : nullptr;
+  if (from == nullptr) return;
+  const std::string name = file_name(code, unit);
+  std::vector<Entry> entries = read_entries(*from, name);
+  const auto gone = std::remove_if(entries.begin(), entries.end(), [&](const Entry& entry) { return base::stable_hash(entry.bytes) == trace.kept_as; });
+  if (gone == entries.end()) return;
+  entries.erase(gone, entries.end());
+  write_entries(*from, name, entries);
+}
+
+}  // namespace dynvm::tracer
