@@ -62,7 +62,7 @@ class Runner:
         threads = str(self.arguments.threads)
         environment = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads,
                        "TORCHINDUCTOR_CACHE_DIR": caches, "TRITON_CACHE_DIR": os.path.join(caches, "triton"),
-                       "XDG_CACHE_HOME": os.path.join(caches, "xdg"), **self.variables}
+                       "XDG_CACHE_HOME": os.path.join(caches, "xdg"), "DYNVM_CACHE": "off", **self.variables}
         command = [DYNVM, "--report", report] if mode == "dynvm" else [PYTHON]
         command += [os.path.join(BENCH, "worker.py"), case, output, "--threads", threads,
                     "--seconds", str(0.4 if self.arguments.quick else 1.0),

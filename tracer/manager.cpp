@@ -518,8 +518,9 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
   for (;;) {
     bool header = view.frame == root && vm::unit_of(loop.code, view.ip) == loop.unit;
     Entry entry = Entry::kNone;
-    if (cut) {
-      return start_skip(view, loop, root, side, false, view.tstate->exc_info->exc_value) ? HookResult::kReload : HookResult::kContinue;
+    if (cut) {  // while another thread records, nobody looks on
+      (void)start_skip(view, loop, root, side, false, view.tstate->exc_info->exc_value);
+      return HookResult::kReload;
     } else if (header) {
       if (*entered) {
         loop.consecutive++;

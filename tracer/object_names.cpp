@@ -62,6 +62,55 @@ bool is_torch_value(PyObject* o) {
   return strcmp(name, "torch.dtype") == 0 || strcmp(name, "torch.device") == 0 || strcmp(name, "torch.layout") == 0 || strcmp(name, "torch.memory_format") == 0;
 }
 
+bool has_type(PyObject* o, const char* name) { return strcmp(Py_TYPE(o)->tp_name, name) == 0; }
+
+// What annotations are made of: list[int], Optional[int], int | None, and names of what is not there yet.
+bool is_alias(PyObject* o) {
+  if (has_type(o, "types.GenericAlias") || has_type(o, "types.UnionType")) return true;
+  const auto [module, name] = type_name(Py_TYPE(o));
+  return module == "typing" && (name == "ForwardRef" || (name.find("GenericAlias") != std::string::npos && name.find("Special") == std::string::npos));
+}
+
+// (origin, arguments); of a union (None, arguments), of a name (its class, the name). A new reference, or null.
+PyObject* parts_of_alias(PyObject* o) {
+  PyObject *first = nullptr, *second = nullptr, *reduced = nullptr;
+  if (has_type(o, "types.UnionType")) {
+    first = Py_NewRef(Py_None);
+    second = PyObject_GetAttrString(o, "__args__");
+  } else if (has_type(o, "ForwardRef")) {
+    first = Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(o)));
+    second = PyObject_GetAttrString(o, "__forward_arg__");
+  } else {
+    // What it gives for copying is how it is made: (types.GenericAlias or operator.getitem, (origin, arguments)).
+    reduced = PyObject_CallMethod(o, "__reduce__", nullptr);
+    PyObject* parts = reduced != nullptr && PyTuple_Check(reduced) && PyTuple_GET_SIZE(reduced) >= 2 ? PyTuple_GET_ITEM(reduced, 1) : nullptr;
+    if (parts != nullptr && PyTuple_Check(parts) && PyTuple_GET_SIZE(parts) == 2) {
+      first = Py_NewRef(PyTuple_GET_ITEM(parts, 0));
+      second = Py_NewRef(PyTuple_GET_ITEM(parts, 1));
+    }
+  }
+  PyObject* both = first != nullptr && second != nullptr ? PyTuple_Pack(2, first, second) : nullptr;
+  Py_XDECREF(first);
+  Py_XDECREF(second);
+  Py_XDECREF(reduced);
+  PyErr_Clear();
+  return both;
+}
+
+PyObject* make_alias(PyObject* first, PyObject* second, const std::string& type) {
+  if (type == "types.GenericAlias") return Py_GenericAlias(first, second);
+  if (type == "ForwardRef") return PyObject_CallOneArg(first, second);
+  if (type != "types.UnionType") return PyObject_GetItem(first, second);
+  PyObject* made = nullptr;
+  for (Py_ssize_t i = 0; PyTuple_Check(second) && i < PyTuple_GET_SIZE(second); i++) {
+    PyObject* next = made == nullptr ? Py_NewRef(PyTuple_GET_ITEM(second, i)) : PyNumber_Or(made, PyTuple_GET_ITEM(second, i));
+    Py_XDECREF(made);
+    made = next;
+    if (made == nullptr) break;
+  }
+  return made;
+}
+
 bool is_singleton(PyObject* o) {
   return o == Py_None || o == Py_True || o == Py_False || o == Py_Ellipsis || o == Py_NotImplemented;
 }
@@ -69,7 +118,8 @@ bool is_singleton(PyObject* o) {
 // What is what it is by its value, not by its identity.
 bool is_value(PyObject* o) {
   return o == nullptr || is_singleton(o) || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyComplex_CheckExact(o) || PyUnicode_CheckExact(o) ||
-         PyBytes_CheckExact(o) || PyTuple_Check(o) || PyFrozenSet_CheckExact(o) || is_torch_value(o);
+         PyBytes_CheckExact(o) || PyTuple_Check(o) || PyFrozenSet_CheckExact(o) || is_torch_value(o) ||
+         is_alias(o) || PyMethod_Check(o) || PySlice_Check(o);
 }
 
 bool is_container(PyObject* o) {
@@ -81,6 +131,14 @@ PyObject* modules() { return PyImport_GetModuleDict(); }
 PyObject* module_of(const std::string& name) {
   PyObject* module = PyDict_GetItemString(modules(), name.c_str());
   return module;
+}
+
+PyObject* member(PyObject* o, const std::string& name) {
+  PyObject* key = PyUnicode_InternFromString(name.c_str());
+  PyObject* descriptor = _PyType_Lookup(Py_TYPE(o), key);
+  Py_XDECREF(key);
+  const Py_ssize_t offset = descriptor != nullptr && Py_TYPE(descriptor) == &PyMemberDescr_Type ? vm::field_offset(descriptor) : -1;
+  return offset < 0 ? nullptr : *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + offset);
 }
 
 // module.a.b.c, through the dicts of modules and classes alone; borrowed, or null.
@@ -95,6 +153,7 @@ PyObject* qualified(const std::string& module, const std::string& name) {
       PyObject* dict = PyModule_Check(object) ? PyModule_GetDict(object) : vm::existing_dict(object);
       object = dict == nullptr ? nullptr : PyDict_GetItemString(dict, part.c_str());
     }
+    if (object != nullptr && Py_TYPE(object) == &PyStaticMethod_Type) object = member(object, "__func__");
     begin = end + 1;
   }
   return object;
@@ -142,14 +201,6 @@ const std::vector<std::string>& members_of(PyTypeObject* type) {
     Py_XDECREF(dict);
   }
   return place->second.second;
-}
-
-PyObject* member(PyObject* o, const std::string& name) {
-  PyObject* key = PyUnicode_InternFromString(name.c_str());
-  PyObject* descriptor = _PyType_Lookup(Py_TYPE(o), key);
-  Py_XDECREF(key);
-  const Py_ssize_t offset = descriptor != nullptr && Py_TYPE(descriptor) == &PyMemberDescr_Type ? vm::field_offset(descriptor) : -1;
-  return offset < 0 ? nullptr : *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + offset);
 }
 
 // For messages: what a dict is known by.
@@ -233,6 +284,7 @@ void for_each_part(PyObject* o, bool all, Visit visit) {
 
 ObjectNames::~ObjectNames() {
   for (PyObject* object : objects_) Py_XDECREF(object);
+  for (PyObject* object : kept_) Py_DECREF(object);
 }
 
 std::vector<PyObject*> ObjectNames::take_objects() { return std::exchange(objects_, {}); }
@@ -265,12 +317,11 @@ std::string ObjectNames::description(PyObject* o, int depth) {
     Py_XDECREF(digits);
     return text;
   }
-  if (PyFloat_CheckExact(o)) {
-    const double value = PyFloat_AS_DOUBLE(o);
-    return "f" + std::string(reinterpret_cast<const char*>(&value), sizeof value);
-  }
+  if (PyFloat_CheckExact(o)) return str(o);  // the shortest text that gives it back
   if (PyUnicode_CheckExact(o)) return "'" + utf8(o);
   if (PyBytes_CheckExact(o)) return "b" + std::string(PyBytes_AS_STRING(o), static_cast<size_t>(PyBytes_GET_SIZE(o)));
+  if (is_alias(o)) return type + " " + str(o);
+  if (PyMethod_Check(o)) return type + of(PyMethod_GET_FUNCTION(o)) + of(PyMethod_GET_SELF(o));
   if (PyComplex_CheckExact(o) || PyRange_Check(o) || is_torch_value(o)) return type + " " + str(o);
   if (PyTuple_Check(o)) {
     std::string text = type;
@@ -351,6 +402,9 @@ bool ObjectNames::name_by_itself(PyObject* o) {
   ObjectName name;
   if (o == nullptr) {
     name.step = Step::kNull;
+  } else if (PyCFunction_Check(o) && !bridge_->shortcut_name(o).empty()) {
+    name.step = Step::kShortcut;
+    name.text = bridge_->shortcut_name(o);
   } else if (is_singleton(o)) {
     name.step = Step::kSingleton;
     name.text = str(o);
@@ -370,7 +424,15 @@ bool ObjectNames::name_by_itself(PyObject* o) {
     if (module == nullptr || !PyUnicode_Check(module)) return false;
     name.step = Step::kQualified;
     name.text = utf8(module);
-    name.more = PyFunction_Check(o) ? utf8(reinterpret_cast<PyFunctionObject*>(o)->func_qualname) : reinterpret_cast<PyCFunctionObject*>(o)->m_ml->ml_name;
+    if (PyFunction_Check(o)) {
+      name.more = utf8(reinterpret_cast<PyFunctionObject*>(o)->func_qualname);
+    } else {
+      PyObject* known = PyObject_GetAttrString(o, "__qualname__");  // C code
+      name.more = known != nullptr && PyUnicode_Check(known) ? utf8(known) : "";
+      Py_XDECREF(known);
+      PyErr_Clear();
+    }
+    if (qualified(name.text, name.more) != o) name.text += "._C";  // torch says of what is in torch._C that it is in torch
     if (qualified(name.text, name.more) != o) return false;
   } else if (is_descriptor_of_c(o)) {
     auto* owner = reinterpret_cast<PyObject*>(PyDescr_TYPE(o));
@@ -401,16 +463,16 @@ class ObjectNames::Search {
 
   void run(std::set<PyObject*> wanted) {
     wanted_ = asked_ = std::move(wanted);
+    to_find_ = std::count_if(wanted_.begin(), wanted_.end(), [](PyObject* o) { return !is_leaf(o); });
     _PyInterpreterFrame* frame = names_.frame_;
     for (int i = 0; i < vm::FrameView::local_count(frame); i++) meet({vm::FrameView::locals(frame)[i], -1, Step::kLocal, i, {}, nullptr});
     meet({vm::FrameView::globals(frame), -1, Step::kGlobals, 0, {}, nullptr});
     meet({vm::FrameView::builtins(frame), -1, Step::kBuiltins, 0, {}, nullptr});
+    meet({reinterpret_cast<PyObject*>(vm::FrameView::code(frame)), -1, Step::kLoopCode, 0, {}, nullptr});
     for (size_t number = 0; number < names_.objects_.size(); number++)
       if (names_.objects_[number] != nullptr) meet({names_.objects_[number], -1, Step::kNull, static_cast<int64_t>(number), {}, nullptr});
-    for (size_t i = 0; i < nodes_.size() && !wanted_.empty() && nodes_.size() < kMaxVisited; i++) expand(static_cast<int64_t>(i));
+    for (size_t i = 0; i < nodes_.size() && to_find_ > 0 && nodes_.size() < kMaxVisited; i++) expand(static_cast<int64_t>(i));
   }
-
-  const std::set<PyObject*>& missing() const { return wanted_; }
 
   // The name of something that was met.
   int32_t name(PyObject* object) {
@@ -464,20 +526,26 @@ class ObjectNames::Search {
     PyObject* key;
   };
 
+  // Needs no way: known by its value.
+  static bool is_leaf(PyObject* o) { return is_value(o) && !PyMethod_Check(o); }
+
   void meet(Node node) {
     PyObject* o = node.object;
     if (o == nullptr || is_singleton(o)) return;
-    const bool was_wanted = wanted_.erase(o) != 0;
+    const bool was_wanted = wanted_.count(o) != 0;
     // What leads nowhere else is remembered only if somebody asked for it.
-    const bool leaf = PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyUnicode_CheckExact(o) || PyBytes_CheckExact(o);
+    const bool leaf = is_leaf(o) && (!PyTuple_Check(o) || was_wanted);
     if (leaf && (!was_wanted || !is_kept_there(o, node))) return;
+    if (was_wanted) {
+      wanted_.erase(o);
+      to_find_ -= !is_leaf(o);
+    }
     if (met_.try_emplace(o, static_cast<int64_t>(nodes_.size())).second) nodes_.push_back(std::move(node));
   }
 
-  // A number is known by its value; where it is compared by identity, it must be the one that an object holds. What a variable holds may be equal
-  // by chance.
+  // A value is known by itself; where it is compared by identity, it must be the one that an object holds. What a variable holds may be equal by chance.
   bool is_kept_there(PyObject* o, const Node& node) const {
-    if (PyUnicode_CheckExact(o) || node.from < 0) return false;
+    if (PyUnicode_CheckExact(o) || node.from < 0 || is_torch_value(o)) return false;
     if (nodes_[static_cast<size_t>(node.from)].step == Step::kGlobals) return false;
     int overflow = 0;
     const long value = PyLong_Check(o) ? PyLong_AsLongAndOverflow(o, &overflow) : 1000;
@@ -500,6 +568,7 @@ class ObjectNames::Search {
 
   ObjectNames& names_;
   std::set<PyObject*> wanted_, asked_;  // still; at first
+  ptrdiff_t to_find_ = 0;               // of those, the ones that have no other name
   std::vector<Node> nodes_;
   std::unordered_map<PyObject*, int64_t> met_;
 };
@@ -576,11 +645,40 @@ std::string ObjectNames::find(const std::vector<PyObject*>& objects, const std::
       add(o, std::move(made));
       return {};
     }
-    if (PyTuple_CheckExact(o) || strcmp(Py_TYPE(o)->tp_name, "torch.Size") == 0) {
+    // Made anew from two parts: a bound method, an annotation.
+    auto from_parts = [&](Step step, PyObject* first, PyObject* second) -> std::string {
       ObjectName made;
-      made.step = PyTuple_CheckExact(o) ? Step::kTuple : Step::kSize;
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++) {
-        PyObject* item = PyTuple_GET_ITEM(o, i);
+      made.step = step;
+      made.text = Py_TYPE(o)->tp_name;
+      for (PyObject* part : {first, second}) {
+        if (numbers_.count(part) == 0 && !name_by_itself(part))
+          if (std::string missing = name(part); !missing.empty()) return missing;
+        made.items.push_back(numbers_.at(part));
+      }
+      add(o, std::move(made));
+      return {};
+    };
+    if (PyMethod_Check(o)) return from_parts(Step::kMethod, PyMethod_GET_FUNCTION(o), PyMethod_GET_SELF(o));
+    if (is_alias(o)) {
+      PyObject* made = parts_of_alias(o);
+      std::string missing = "no way to " + description(o);
+      if (made != nullptr) {
+        kept_.push_back(made);
+        missing = from_parts(Step::kAlias, PyTuple_GET_ITEM(made, 0), PyTuple_GET_ITEM(made, 1));
+      }
+      return missing;
+    }
+    if (PyTuple_CheckExact(o) || PySlice_Check(o) || has_type(o, "torch.Size")) {
+      ObjectName made;
+      made.step = PyTuple_CheckExact(o) ? Step::kTuple : PySlice_Check(o) ? Step::kSlice : Step::kSize;
+      std::vector<PyObject*> items;
+      if (PySlice_Check(o)) {
+        auto* slice = reinterpret_cast<PySliceObject*>(o);
+        items = {slice->start, slice->stop, slice->step};
+      } else {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++) items.push_back(PyTuple_GET_ITEM(o, i));
+      }
+      for (PyObject* item : items) {
         if (numbers_.count(item) == 0 && !name_by_itself(item))
           if (std::string missing = name(item); !missing.empty()) return missing;
         made.items.push_back(numbers_.at(item));
@@ -690,6 +788,7 @@ PyObject* ObjectNames::resolve(const ObjectName& name) {
     }
     case Step::kText: return text_of(name.text);
     case Step::kBytes: return PyBytes_FromStringAndSize(name.text.data(), static_cast<Py_ssize_t>(name.text.size()));
+    case Step::kSlice: return name.items.size() == 3 ? PySlice_New(known(name.items[0]), known(name.items[1]), known(name.items[2])) : nullptr;
     case Step::kTuple:
     case Step::kSize: {
       PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(name.items.size()));
@@ -710,6 +809,16 @@ PyObject* ObjectNames::resolve(const ObjectName& name) {
       }
       return name.more.rfind("torch.", 0) == 0 ? Py_XNewRef(qualified("torch", name.more.substr(6))) : nullptr;
     }
+    case Step::kAlias: {
+      PyObject *origin = known(name.items.empty() ? -1 : name.items[0]), *arguments = known(name.items.size() < 2 ? -1 : name.items[1]);
+      if (origin == nullptr || arguments == nullptr) return nullptr;
+      return make_alias(origin, arguments, name.text);
+    }
+    case Step::kMethod: {
+      PyObject *function = known(name.items.empty() ? -1 : name.items[0]), *self = known(name.items.size() < 2 ? -1 : name.items[1]);
+      return function == nullptr || self == nullptr ? nullptr : PyMethod_New(function, self);
+    }
+    case Step::kShortcut: return Py_XNewRef(bridge_->shortcut_named(name.text));
     case Step::kModule: return Py_XNewRef(module_of(name.text));
     case Step::kQualified: return Py_XNewRef(qualified(name.text, name.more));
     case Step::kStaticType: {
@@ -719,6 +828,7 @@ PyObject* ObjectNames::resolve(const ObjectName& name) {
     case Step::kLocal:
       return name.number >= 0 && name.number < vm::FrameView::local_count(frame_) ? Py_XNewRef(vm::FrameView::locals(frame_)[name.number]) : nullptr;
     case Step::kGlobals: return Py_XNewRef(vm::FrameView::globals(frame_));
+    case Step::kLoopCode: return Py_NewRef(reinterpret_cast<PyObject*>(vm::FrameView::code(frame_)));
     case Step::kBuiltins: return Py_XNewRef(vm::FrameView::builtins(frame_));
     default: {
       PyObject* parent = known(name.parent);
@@ -752,11 +862,16 @@ std::string ObjectNames::read(ir::ArchiveReader& archive) {
 
 // Do the facts hold here?
 std::string ObjectNames::check() {
-  auto same = [&](PyObject* now, int32_t number) {
-    PyObject* then = at(number);
-    if (now == then) return true;
-    return now != nullptr && then != nullptr && is_value(now) && is_value(then) && description(now) == description(then);
+  std::function<bool(PyObject*, PyObject*)> equal = [&](PyObject* a, PyObject* b) {
+    if (a == b) return true;
+    if (a == nullptr || b == nullptr || Py_TYPE(a) != Py_TYPE(b) || !is_value(a)) return false;
+    if (PyMethod_Check(a)) return PyMethod_GET_FUNCTION(a) == PyMethod_GET_FUNCTION(b) && PyMethod_GET_SELF(a) == PyMethod_GET_SELF(b);
+    if (!PyTuple_Check(a)) return description(a) == description(b);
+    bool items = PyTuple_GET_SIZE(a) == PyTuple_GET_SIZE(b);
+    for (Py_ssize_t i = 0; items && i < PyTuple_GET_SIZE(a); i++) items = equal(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i));
+    return items;
   };
+  auto same = [&](PyObject* now, int32_t number) { return equal(now, at(number)); };
   for (const DictFact& fact : dict_facts_) {
     PyObject* dict = at(fact.dict);
     if (dict == nullptr || !PyDict_Check(dict)) return "no dict";

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "ir/archive.h"
+#include "runtime/bridge/bridge.h"
 
 struct _PyInterpreterFrame;
 
@@ -40,9 +41,9 @@ struct DictUse {
 
 // One step of a way.
 enum class Step : uint8_t {
-  kNull, kSingleton, kInt, kFloat, kText, kBytes, kTuple, kSize, kTorch,  // values
-  kModule, kQualified, kStaticType,                                      // by name
-  kLocal, kGlobals, kBuiltins,                                           // the loop's frame
+  kNull, kSingleton, kInt, kFloat, kText, kBytes, kTuple, kSize, kSlice, kTorch, kAlias, kMethod,  // values
+  kModule, kQualified, kStaticType, kShortcut,                           // by name
+  kLocal, kGlobals, kBuiltins, kLoopCode,                                // the loop's frame
   kKey, kIndex, kDict, kType, kBase, kBound, kTypeItem, kMember, kCell, kCode, kDefaults, kKwDefaults, kGlobalsOf, kClosure, kFunction, kSelf,  // from a parent
 };
 
@@ -51,14 +52,14 @@ struct ObjectName {
   int32_t parent = -1, key = -1;     // of earlier names; key: of kKey
   int64_t number = 0;                // index; kFloat: its bits
   std::string text, more;
-  std::vector<int32_t> items;        // kTuple, kSize
+  std::vector<int32_t> items;        // kTuple, kSize, kSlice; kAlias: what it is made from; kMethod: function, self
   std::string description;
 };
 
 class ObjectNames {
  public:
   // Recording: frame is the loop's.
-  explicit ObjectNames(_PyInterpreterFrame* frame) : frame_(frame) {}
+  ObjectNames(_PyInterpreterFrame* frame, bridge::Bridge* bridge) : frame_(frame), bridge_(bridge) {}
   ~ObjectNames();
   ObjectNames(const ObjectNames&) = delete;
   ObjectNames& operator=(const ObjectNames&) = delete;
@@ -105,8 +106,10 @@ class ObjectNames {
   std::string check();
 
   _PyInterpreterFrame* frame_;
+  bridge::Bridge* bridge_;
   std::vector<ObjectName> names_;
   std::vector<PyObject*> objects_;                         // owned, by number
+  std::vector<PyObject*> kept_;                            // owned: what names were made from
   std::unordered_map<const void*, int32_t> numbers_;
   std::vector<DictFact> dict_facts_;
   std::vector<Part> parts_;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <iterator>
 #include <utility>
 
 #include "codegen/x86/kernel/cpu_features.h"
@@ -145,7 +146,7 @@ double ms_since(std::chrono::steady_clock::time_point start) {
 std::unique_ptr<LoopTrace> load(const std::string& bytes, _PyInterpreterFrame* frame, PyCodeObject* code, int unit, const char* kind, bridge::Bridge* bridge, int id,
                                 std::string* why) {
   ir::ArchiveReader archive(bytes);
-  ObjectNames names(frame);
+  ObjectNames names(frame, bridge);
   *why = names.read(archive);
   if (!why->empty()) return nullptr;
   archive.at = [&](int64_t number) -> void* { return names.at(number); };
@@ -207,26 +208,27 @@ std::vector<std::unique_ptr<LoopTrace>> TraceCache::find(Kept& kept, const Place
   const auto start = std::chrono::steady_clock::now();
   const std::string text = place_text(place);
   if (place == nullptr && kept.tries++ >= kTries) return found;
-  for (size_t i = 0; i < kept.entries.size();) {
-    if (kept.entries[i].place != text) {
-      i++;
-      continue;
-    }
+  // Taken out while they are tried: other threads may come here meanwhile.
+  std::vector<Entry> tried;
+  const auto here = std::stable_partition(kept.entries.begin(), kept.entries.end(), [&](const Entry& entry) { return entry.place != text; });
+  std::move(here, kept.entries.end(), std::back_inserter(tried));
+  kept.entries.erase(here, kept.entries.end());
+  for (Entry& entry : tried) {
     std::string why;
-    std::unique_ptr<LoopTrace> trace = load(kept.entries[i].bytes, frame, code, unit, kind, bridge, *next_id, &why);
+    const int id = (*next_id)++;
+    std::unique_ptr<LoopTrace> trace = load(entry.bytes, frame, code, unit, kind, bridge, id, &why);
     PyErr_Clear();
     if (trace != nullptr) {
-      (*next_id)++;
       base::report().cache.loaded++;
-      DYNVM_LOG(kCache, "trace {} {}: read", trace->id, trace->compiled->ir().name);
+      DYNVM_LOG(kCache, "trace {} {}: read", id, trace->compiled->ir().name);
       found.push_back(std::move(trace));
-      kept.entries.erase(kept.entries.begin() + static_cast<ptrdiff_t>(i));
     } else {
       DYNVM_LOG(kCache, "{}:{}: not entered: {}", PyUnicode_AsUTF8(code->co_qualname), PyCode_Addr2Line(code, unit * 2), why);
-      base::report().cache.refused[why]++;
-      i++;
+      base::report().cache.refused++;
+      kept.entries.push_back(std::move(entry));
     }
   }
+  if (tried.empty()) return found;
   const double ms = ms_since(start);
   base::report().cache.read_ms += ms;
   DYNVM_LOG(kCache, "{}:{}: {} traces in {:.1f} ms", PyUnicode_AsUTF8(code->co_qualname), PyCode_Addr2Line(code, unit * 2), found.size(), ms);
@@ -250,6 +252,7 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
   auto add = [&](void* object) {
     if (object != nullptr) objects.push_back(static_cast<PyObject*>(object));
   };
+  add(code);
   for (const ir::Object& object : ir.objects) add(object.pointer);
   for (const ir::Snapshot& snapshot : ir.snapshots)
     for (const ir::SnapshotFrame& part : snapshot.frames) add(part.code);
@@ -259,7 +262,7 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
     add(site.a);
     add(site.b);
   }
-  ObjectNames names(frame);
+  ObjectNames names(frame, bridge);
   if (std::string why = names.find(objects, parts->uses, types); !why.empty()) return refused(why);
   ir::ArchiveWriter archive;
   archive.number_of = [&](const void* object) { return names.number_of(object); };

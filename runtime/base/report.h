@@ -57,8 +57,9 @@ struct Report {
   } sizes;
   struct {
     uint64_t loaded = 0, kept = 0;                 // traces read from the trace cache; traces written to it
+    uint64_t refused = 0;                          // times that one there did not fit (--log=cache says why)
     double read_ms = 0, write_ms = 0;
-    std::map<std::string, uint64_t> refused, not_kept;  // why a trace there could not be used here; why one was not written -> times
+    std::map<std::string, uint64_t> not_kept;      // why a trace was not written -> times
   } cache;
   uint64_t recordings = 0;
   double record_ms = 0;

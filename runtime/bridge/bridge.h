@@ -174,6 +174,9 @@ class Bridge {
   virtual ir::TorchState torch_state() = 0;
   // A C function that runs no Python code and does what the callable does, at less cost; borrowed. Null when there is none.
   virtual PyObject* shortcut(PyObject* callable) { (void)callable; return nullptr; }
+  // Shortcuts by name, which another process knows: "" for what is none; borrowed.
+  virtual std::string shortcut_name(PyObject* shortcut) { (void)shortcut; return {}; }
+  virtual PyObject* shortcut_named(const std::string& name) { (void)name; return nullptr; }
   // --- recording
   virtual std::unique_ptr<Recorder> recorder() = 0;
   // Counts ATen operations dispatched on this thread while on (about 0.15 us each): for --report and for finding tensor loops.

@@ -36,6 +36,8 @@ class BridgeImpl final : public bridge::Bridge {
     return t.has_storage() ? reinterpret_cast<uint64_t>(t.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()) : 0;
   }
   PyObject* shortcut(PyObject* callee) override { return shortcut_of(callee); }
+  std::string shortcut_name(PyObject* object) override { return torch_bridge::shortcut_name(object); }
+  PyObject* shortcut_named(const std::string& name) override { return torch_bridge::shortcut_named(name); }
   bool opaque_text(int64_t handle, std::string* bytes) override { return torch_bridge::opaque_text(handle, bytes); }
   bool opaque_of(const std::string& bytes, int64_t* handle) override { return torch_bridge::opaque_of(bytes, handle); }
   ir::TorchState torch_state() override { return read_torch_state(); }

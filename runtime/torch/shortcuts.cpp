@@ -11,7 +11,11 @@ namespace {
 
 PyObject* enter_original = nullptr;
 PyObject* exit_original = nullptr;
+PyObject* enter_shortcut = nullptr;
+PyObject* exit_shortcut = nullptr;
 PyObject* idle_record = nullptr;  // made while nobody listened
+constexpr const char* kEnterName = "_record_function_enter_new";
+constexpr const char* kExitName = "_record_function_exit";
 
 PyObject* enter(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (at::hasCallbacks() || count != 2 || !PyUnicode_CheckExact(args[0]) || args[1] != Py_None)
@@ -44,22 +48,32 @@ PyObject* function_of(PyMethodDef* definition, const char* name, Function* funct
   return PyCFunction_New(definition, nullptr);
 }
 
+void make_shortcuts() {
+  static PyMethodDef enter_definition, exit_definition;
+  if (enter_shortcut != nullptr) return;
+  enter_original = find_operator(kEnterName, nullptr);
+  exit_original = find_operator(kExitName, "_RecordFunction");
+  enter_shortcut = function_of(&enter_definition, kEnterName, &enter);
+  exit_shortcut = function_of(&exit_definition, kExitName, &exit);
+  PyErr_Clear();
+}
+
 }  // namespace
 
 PyObject* shortcut_of(PyObject* callee) {
-  static PyMethodDef enter_definition, exit_definition;
-  static PyObject* enter_shortcut = nullptr;
-  static PyObject* exit_shortcut = nullptr;
-  if (enter_shortcut == nullptr) {
-    enter_original = find_operator("_record_function_enter_new", nullptr);
-    exit_original = find_operator("_record_function_exit", "_RecordFunction");
-    enter_shortcut = function_of(&enter_definition, "_record_function_enter_new", &enter);
-    exit_shortcut = function_of(&exit_definition, "_record_function_exit", &exit);
-    PyErr_Clear();
-  }
+  make_shortcuts();
   if (callee == enter_original && enter_original != nullptr) return enter_shortcut;
   if (callee == exit_original && exit_original != nullptr) return exit_shortcut;
   return nullptr;
+}
+
+std::string shortcut_name(PyObject* shortcut) {
+  return shortcut == nullptr ? "" : shortcut == enter_shortcut ? kEnterName : shortcut == exit_shortcut ? kExitName : "";
+}
+
+PyObject* shortcut_named(const std::string& name) {
+  make_shortcuts();
+  return name == kEnterName ? enter_shortcut : name == kExitName ? exit_shortcut : nullptr;
 }
 
 }  // namespace dynvm::torch_bridge

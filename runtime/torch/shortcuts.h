@@ -7,9 +7,14 @@
 
 #include <Python.h>
 
+#include <string>
+
 namespace dynvm::torch_bridge {
 
 // A borrowed reference that stays valid. No Python exception is left set.
 PyObject* shortcut_of(PyObject* callee);
+// The shortcuts by their names; "" and null where there is none.
+std::string shortcut_name(PyObject* shortcut);
+PyObject* shortcut_named(const std::string& name);
 
 }  // namespace dynvm::torch_bridge

@@ -217,8 +217,10 @@ class Maker:
         for _ in range(self.rng.randint(1, 3)):
             self.step()
         self.handlers.pop()
-        # Of what may enter a Python frame, CPython pushes the instruction or the end of its cache, as it was entered.
-        lasti = entry[2] = self.rng.random() < 0.5 and not any(row[1] in ENTERS for row in self.rows[start:])
+        # Of what may enter a Python frame, CPython pushes the instruction or the end of its cache, as it was entered; of a pair of loads that it has
+        # specialised (3.11), the first one, whichever raised.
+        no_position = (*ENTERS, "LOAD_FAST")
+        lasti = entry[2] = self.rng.random() < 0.5 and not any(row[1] in no_position for row in self.rows[start:])
         self.level(base)
         self.emit("JUMP_FORWARD", 0, end)
         self.here(handler)

@@ -35,8 +35,9 @@ _LEFT_OUT = {"DYNVM", "DYNVM_TEST_PYTHON", "DYNVM_TEST_FULL", "DYNVM_TEST_PATIEN
 
 
 def environment(extra=None):
-    """The environment that tested programs get; `extra` adds variables, None as a value removes one."""
+    """The environment that tested programs get; `extra` adds variables, None as a value removes one. No traces are kept for later runs."""
     variables = {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}
+    variables["DYNVM_CACHE"] = "off"
     for name, value in (extra or {}).items():
         if value is None:
             variables.pop(name, None)

@@ -18,6 +18,7 @@ import operator
 import os
 import re
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from session import DYNVM, PYTHON, defects, run_alone, run_shared  # noqa: E402
@@ -25,6 +26,7 @@ from tolerant import difference  # noqa: E402
 from compare import FULL, no_addresses  # noqa: E402
 
 STRESS = {"DYNVM_STRESS": "exit"}
+CACHED_SHARE = 0.5  # of traces on disk, to be entered when the same script runs again
 COMPARISONS = {">=": operator.ge, "<=": operator.le, "==": operator.eq, ">": operator.gt, "<": operator.lt}
 HEADER = re.compile(r"^# ([a-z-]+): (.*)$")
 EXPECTATION = re.compile(r"^(\w+)\s*(>=|<=|==|>|<)\s*([0-9.]+)$")
@@ -113,6 +115,7 @@ def parser():
     result = argparse.ArgumentParser()
     result.add_argument("names", nargs="*")
     result.add_argument("--stress", action="store_true")
+    result.add_argument("--cached", action="store_true")
     result.add_argument("--alone", action="store_true", default=FULL)
     result.add_argument("--hot", type=int, default=2)
     result.add_argument("-v", "--verbose", action="store_true")
@@ -127,7 +130,15 @@ def run_folder(folder, arguments, choose=lambda cases: cases):
     else:
         cases = choose(cases)
     expected = run_cases("python", cases, (), {}, arguments.alone)
-    got = run_cases("dynvm", cases, [f"--hot={arguments.hot}"], STRESS if arguments.stress else {}, arguments.alone)
+    options = [f"--hot={arguments.hot}"]
+    kept = loaded = {}
+    if arguments.cached:
+        with tempfile.TemporaryDirectory(prefix="dynvm-cache-") as folder:
+            env = {"DYNVM_CACHE": os.path.join(folder, "traces")}
+            kept, got = (run_cases("dynvm", cases, options, env, arguments.alone) for _ in range(2))
+            loaded = got
+    else:
+        got = run_cases("dynvm", cases, options, STRESS if arguments.stress else {}, arguments.alone)
     side_exits = compiled = total = traces = 0
     results = {}
     for case in cases:
@@ -144,13 +155,20 @@ def run_folder(folder, arguments, choose=lambda cases: cases):
         compiled += run.report["tensor_ops_compiled"]
         total += run.report["tensor_ops_total"]
         complaints += defects(run.report["aborts"])
-        if not arguments.stress:
+        if not arguments.stress and not arguments.cached:
             complaints += check_report(case, run.report)
         if arguments.verbose:
             print(f"{case.name:<32} " + " ".join(f"{key} {value:.4g}" for key, value in values.items()))
+            if arguments.cached:
+                print(f"{'':<32} kept {kept[case.name].report['cache']}, then {run.report['cache']}")
     if not arguments.names:
         print(f"{traces} traces, {side_exits} side exits, {compiled} of {total} tensor operations ran compiled")
         results["suite"] = []
+        if arguments.cached:
+            written, read = (sum(run.report["cache"][key] for run in runs.values() if run.report) for runs, key in ((kept, "kept"), (loaded, "loaded")))
+            print(f"{written} traces were kept, {read} of them entered by the next process")
+            if read < CACHED_SHARE * written:
+                results["suite"].append(f"expected {CACHED_SHARE:.0%} of the traces that were kept")
         if not compiled:
             results["suite"].append("nothing was compiled")
         elif arguments.stress and not side_exits:
