@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/base/cache_folder.h"
 #include "vm/objects.h"
 #include "vm/vm.h"
 
@@ -301,7 +302,7 @@ void ObjectNames::note_file(PyObject* path) {
   if (stat(name.c_str(), &status) == 0) files_.push_back({name, status.st_size, status.st_mtim.tv_sec * 1000000000LL + status.st_mtim.tv_nsec});
 }
 
-// What can be said of an object without its identity. Of code it is the place in a file that has not been changed, or everything.
+// What can be said of an object without its identity. Of code it is the place in a file that has not been changed.
 std::string ObjectNames::description(PyObject* o, int depth) {
   if (o == nullptr) return "null";
   if (depth > kMaxDepth) {
@@ -350,17 +351,7 @@ std::string ObjectNames::description(PyObject* o, int depth) {
   if (PyCode_Check(o)) {
     auto* code = reinterpret_cast<PyCodeObject*>(o);
     std::string text = "code " + utf8(code->co_filename) + ":" + std::to_string(code->co_firstlineno) + " " + utf8(code->co_qualname) + " " + std::to_string(code->co_flags);
-    const size_t known = files_.size();
-    const bool fresh = known_files_.count(utf8(code->co_filename)) == 0;
     note_file(code->co_filename);
-    const std::string name = utf8(code->co_filename);
-    const bool has_file = fresh ? files_.size() > known : std::any_of(files_.begin(), files_.end(), [&](const File& file) { return file.path == name; });
-    if (!has_file) {
-      PyObject* bytes = PyCode_GetCode(code);
-      if (bytes != nullptr) text += of(bytes);
-      Py_XDECREF(bytes);
-      text += of(code->co_consts) + of(code->co_names);
-    }
     return text;
   }
   if (PyFunction_Check(o)) {
@@ -388,9 +379,20 @@ std::string ObjectNames::description(PyObject* o, int depth) {
   return type;
 }
 
+// Code that is run: `replace` can make others of the same name.
+std::string ObjectNames::whole_description(PyObject* o) {
+  std::string text = description(o);
+  if (o == nullptr || !PyCode_Check(o)) return text;
+  auto* code = reinterpret_cast<PyCodeObject*>(o);
+  PyObject* bytes = PyCode_GetCode(code);
+  text += " " + base::stable_hash(description(bytes) + description(code->co_consts) + description(code->co_names));
+  Py_XDECREF(bytes);
+  return text;
+}
+
 int32_t ObjectNames::add(PyObject* object, ObjectName name) {
   const auto number = static_cast<int32_t>(names_.size());
-  name.description = description(object);
+  name.description = whole_description(object);
   numbers_[object] = number;
   names_.push_back(std::move(name));
   objects_.push_back(Py_XNewRef(object));
@@ -852,7 +854,7 @@ std::string ObjectNames::read(ir::ArchiveReader& archive) {
     objects_.push_back(object);
     if (object == nullptr && name.step != Step::kNull) return "there is no " + name.description.substr(0, 100);
     const bool whole_class = object != nullptr && PyType_Check(object) && name.description.find('\n') != std::string::npos;
-    const std::string now = whole_class ? class_description(reinterpret_cast<PyTypeObject*>(object)) : description(object);
+    const std::string now = whole_class ? class_description(reinterpret_cast<PyTypeObject*>(object)) : whole_description(object);
     if (now != name.description) return now.substr(0, 100) + " instead of " + name.description.substr(0, 100);
     if (object != nullptr && !is_value(object) && !numbers_.emplace(object, static_cast<int32_t>(objects_.size()) - 1).second)
       return "the same object twice: " + name.description.substr(0, 100);

@@ -99,6 +99,7 @@ class ObjectNames {
   int32_t add(PyObject* object, ObjectName name);
   bool name_by_itself(PyObject* object);
   std::string description(PyObject* object, int depth = 0);
+  std::string whole_description(PyObject* object);
   std::string class_description(PyTypeObject* type);
   void note_file(PyObject* path);
   PyObject* resolve(const ObjectName& name);

@@ -12,7 +12,9 @@
 
 #include "codegen/x86/kernel/cpu_features.h"
 #include "ir/archive.h"
+#include "ir/text.h"
 #include "runtime/base/cache_folder.h"
+#include "runtime/base/dump.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
 #include "runtime/base/report.h"
@@ -178,6 +180,7 @@ std::unique_ptr<LoopTrace> load(const std::string& bytes, _PyInterpreterFrame* f
     return nullptr;
   }
   trace->id = ir.id = id;
+  if (base::dump_on(base::DumpStage::kIr)) base::dump(base::DumpStage::kIr, ir.name + " read", ir::print_trace(ir));
   trace->inputs = std::move(extra.inputs);
   trace->of_generic = extra.of_generic;
   trace->cut = extra.cut;
