@@ -174,6 +174,8 @@ class Parser {
         meta.wrapped_number = true;
       } else if (accept_word("param")) {
         meta.is_parameter = true;
+      } else if (accept_word("inference")) {
+        meta.inference = true;
       } else {
         break;
       }
@@ -346,6 +348,8 @@ class Parser {
         call.is_random = true;
       } else if (accept_word("grad")) {
         call.grad_mode = true;
+      } else if (accept_word("inference")) {
+        call.inference_mode = true;
       } else if (accept_word("backward")) {
         call.in_backward = true;
       } else if (accept_word("count")) {

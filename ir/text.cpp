@@ -168,6 +168,7 @@ class Printer {
     }
     if (call.is_random) out_ += " random";
     if (call.grad_mode) out_ += " grad";
+    if (call.inference_mode) out_ += " inference";
     if (call.in_backward) out_ += " backward";
     if (call.count != 1) out_ += " count " + std::to_string(call.count);
   }
@@ -320,6 +321,7 @@ std::string print_meta(const TensorMeta& meta) {
   if (!meta.is_leaf) out += " nonleaf";
   if (meta.wrapped_number) out += " wrapped";
   if (meta.is_parameter) out += " param";
+  if (meta.inference) out += " inference";
   return out;
 }
 

@@ -71,6 +71,7 @@ struct TensorMeta {
   bool is_leaf = true;
   bool wrapped_number = false;   // a Python number in tensor clothing (type promotion treats it as a scalar)
   bool is_parameter = false;     // Python type is torch.nn.Parameter
+  bool inference = false;        // made under inference mode: autograd takes no part in it, and it has no version counter
   int32_t storage = -1;          // storage id within the trace
   int64_t offset = 0;
   std::vector<int64_t> sizes, strides;
@@ -123,6 +124,7 @@ struct AtenCall {
   std::vector<int32_t> mutates;       // arguments written in place, by the schema
   bool is_random = false;             // draws from the generator: never removed, repeated or reordered with other random ones
   bool grad_mode = false;             // recorded while autograd would record it
+  bool inference_mode = false;        // recorded under inference mode: what it makes are inference tensors, but views of others
   bool in_backward = false;           // issued by autograd's engine
   int32_t count = 1;                  // eager operations this call stands for (for the report)
 };

@@ -372,8 +372,7 @@ HookResult Recorder::load_attribute(vm::ThreadView& view, PyObject* name, bool m
       break;
     }
     case Attribute::kMissing:
-      give_up(Abort::k_exception, "AttributeError");
-      return HookResult::kContinue;
+      return raise(view, constant(PyExc_AttributeError));
     case Attribute::kAborted: return HookResult::kContinue;
     default: break;
   }
@@ -382,6 +381,19 @@ HookResult Recorder::load_attribute(vm::ThreadView& view, PyObject* name, bool m
   if (a.kind == Attribute::kValue) {
     pop(view, 1);
     push_callable(view, a.value, method);
+    return next(view);
+  }
+  if (a.kind == Attribute::kGetter) {
+    PyObject* descriptor = _PyType_Lookup(Py_TYPE(concrete(v)), name);
+    PyObject* get = descriptor != nullptr ? PyObject_GetAttrString(descriptor, "__get__") : nullptr;
+    if (get == nullptr) return raised(view);
+    const V getter = constant(get);
+    Py_DECREF(get);
+    bool ok = true;
+    V result = run_residual(IrOp::k_call_known, {getter, v}, -1, &ok);
+    if (!ok) return raised(view);
+    pop(view, 1);
+    push_callable(view, result, method);
     return next(view);
   }
   if (is_tensor(concrete(v))) return torch_operator(view, IrOp::k_get_attr, {v, constant(name)}, method ? 1 : 0, 1, "tensor attribute");

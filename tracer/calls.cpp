@@ -376,6 +376,7 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
     if (entered_error_) return HookResult::kError;
     if (done_) return HookResult::kContinue;
   }
+  if (kwnames == nullptr && !read_numbers(o, &args)) return HookResult::kContinue;
   if (fold_builtin(o, args, kwnames, &result)) return finish_call(view, result, pops);
   if (done_) return HookResult::kContinue;
   if (touches_torch(o, args)) return torch_call(view, callee, args, kwnames, pops);
@@ -451,6 +452,10 @@ HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args,
   if (call_followed(view, o, args, kwnames, pops)) return HookResult::kReload;
   if (entered_error_) return HookResult::kError;
   if (done_) return HookResult::kContinue;
+  PyObject* exception = kwnames == nullptr ? known_to_raise(callable_name(o), args) : nullptr;
+  if (done_) return HookResult::kContinue;
+  if (exception != nullptr) return raise(view, constant(exception));
+  if (kwnames == nullptr && !read_numbers(o, &args)) return HookResult::kContinue;
   if (fold_builtin(o, args, kwnames, &result)) {
     if (result == kNoValue) return raised(view);
     return finish_call(view, result, pops);
@@ -460,6 +465,18 @@ HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args,
   if (!runs_no_python(o, args)) return residual_call(view, IrOp::k_call, callee, args, kwnames, pops);
   const bool pure = is_pure(callable_name(o)) && std::all_of(args.begin(), args.end(), [this](V v) { return is_immutable(concrete(v)); });
   return residual_call(view, pure ? IrOp::k_call_pure : IrOp::k_call_known, callee, args, kwnames, pops);
+}
+
+// The class of what a C function is known to raise, under guards; null where it is not known to.
+PyObject* Recorder::known_to_raise(const std::string& name, const std::vector<V>& args) {
+  if (name == "builtins.getattr" && args.size() == 2 && PyUnicode_CheckExact(concrete(args[1])) && promote(args[1]))
+    return look_up(args[0], concrete(args[1])).kind == Attribute::kMissing ? PyExc_AttributeError : nullptr;
+  if (name == "builtins.next" && args.size() == 1 && at(args[0]).kind == Value::kIterator && at(args[0]).position >= at(args[0]).items.size()) {
+    at(args[0]).source = kNoValue;  // from now on it has no items, whatever the list gets
+    at(args[0]).snap = kNoRef;
+    return PyExc_StopIteration;
+  }
+  return nullptr;
 }
 
 // C functions that only lead back to Python code which can be followed: getattr of a property or through __getattr__, next of an

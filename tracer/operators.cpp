@@ -386,6 +386,8 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
         push(view, result);
         return next(view);
       }
+      if (known_missing(container, key)) return raise(view, constant(PyExc_KeyError));
+      if (done_) return HookResult::kContinue;
       return call_dunder(view, "__getitem__", {container, key}, IrOp::k_get_item, 2, vm::Continuation::kPush);
     }
     case Op::kStoreSubscr: {
@@ -507,6 +509,17 @@ V Recorder::contains(V container, V value) {
 }
 
 // container[key] where the result is known or a cheap load; kNoValue otherwise.
+// Is it known, under guards, that the dict has no such key?
+bool Recorder::known_missing(V dict, V key) {
+  PyObject* k = concrete(key);
+  if (!PyDict_CheckExact(concrete(dict)) || !PyUnicode_CheckExact(k)) return false;
+  if (at(dict).kind == Value::kDict) {
+    const auto& keys = at(dict).keys;
+    return promote(key) && std::none_of(keys.begin(), keys.end(), [k](PyObject* other) { return PyUnicode_CheckExact(other) && PyUnicode_Compare(other, k) == 0; });
+  }
+  return PyDict_GetItemWithError(concrete(dict), k) == nullptr && promote(dict) && promote(key) && dict_item(concrete(dict), k) == null_;
+}
+
 V Recorder::item_of(V container, V key) {
   PyObject *c = concrete(container), *k = concrete(key);
   if ((at(container).kind == Value::kTuple || at(container).kind == Value::kList ||

@@ -478,7 +478,8 @@ HookResult Recorder::step(vm::ThreadView& view) {
     else finish();
     return HookResult::kContinue;
   }
-  if (bridge_ != nullptr && !(bridge_->torch_state() == torch_state_)) guard_torch_state();
+  // What was entered may have said which mode: the state is guarded even where it is the same as before.
+  if (bridge_ != nullptr && (std::exchange(mode_entered_, false) || !(bridge_->torch_state() == torch_state_))) guard_torch_state();
   if (done_) return HookResult::kContinue;
   return record(view);
 }

@@ -260,7 +260,8 @@ class Recorder {
 
   // --- attributes.cpp
   struct Attribute {
-    enum Kind : uint8_t { kValue, kMethod, kPython, kResidual, kKnown, kMissing, kAborted } kind = kResidual;
+    enum Kind : uint8_t { kValue, kMethod, kPython, kResidual, kKnown, kGetter, kMissing, kAborted } kind = kResidual;
+    // kKnown: a look-up that runs no Python code. kGetter: of a tensor, by a function of its class in C.
     V value = kNoValue;                    // kValue: the attribute; kMethod: the unbound function
     PyObject* function = nullptr;          // kPython: Python function to run (property getter, __getattr__, __getattribute__)
     std::vector<V> args;                   // kPython: its arguments
@@ -356,6 +357,7 @@ class Recorder {
   V contains(V container, V value);
   V negation(V truth);
   V item_of(V container, V key);
+  bool known_missing(V dict, V key);
   Handler store_item(vm::ThreadView& view, V container, V key, V value);
   bool put_item(V container, V key, V value);
   static bool is_immutable(PyObject* object);
@@ -372,6 +374,7 @@ class Recorder {
   bool open_partial(V* callee, std::vector<V>* args, PyObject** kwnames);
   Handler call(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops);
   Handler residual_call(vm::ThreadView& view, ir::Op op, V callee, const std::vector<V>& args, PyObject* kwnames, int pops);
+  PyObject* known_to_raise(const std::string& name, const std::vector<V>& args);
   bool call_followed(vm::ThreadView& view, PyObject* callee, const std::vector<V>& args, PyObject* kwnames, int pops);
   static bool is_opaque(PyObject* callee);
   bool looks_at_frames(PyObject* callee, const std::vector<V>& args);
@@ -395,6 +398,7 @@ class Recorder {
   // --- torch_calls.cpp
   bool is_tensor(PyObject* object) { return bridge_ != nullptr && bridge_->is_tensor(object); }
   bool touches_torch(PyObject* callee, const std::vector<V>& args);
+  bool read_numbers(PyObject* callee, std::vector<V>* args);
   Handler torch_call(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops);
   // Runs `fn` with the ATen recorder on and turns what it recorded into IR. executed_: it ran, and raw_result_ owns its result. Returns true
   // with the result's Value in *out (kNoValue: no tensor operation, no tensor result); false: given up, or raised (*error).
@@ -484,6 +488,7 @@ class Recorder {
   std::string mismatch_;
   int32_t current_snapshot_ = -1;
   ir::TorchState torch_state_;
+  bool mode_entered_ = false;                            // or left, by the last instruction
   bool effect_done_ = false;
   bool done_ = false;
   std::set<int32_t> moving_storages_;                    // storages that a view with a changing offset looks at, and its own

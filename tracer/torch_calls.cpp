@@ -63,7 +63,7 @@ bool Recorder::touches_torch(PyObject* callee, const std::vector<V>& args) {
   if (strncmp(Py_TYPE(callee)->tp_name, "torch.", 6) == 0 || strcmp(Py_TYPE(callee)->tp_name, "ScriptFunction") == 0) return true;
   // float(tensor), int(tensor), bool(tensor), abs(tensor), sum of a list of tensors is Python's own business
   if (callee == reinterpret_cast<PyObject*>(&PyFloat_Type) || callee == reinterpret_cast<PyObject*>(&PyLong_Type) ||
-      callee == reinterpret_cast<PyObject*>(&PyBool_Type) || name == "builtins.abs" || name == "builtins.round" || name == "math.sqrt" || name == "builtins.divmod")
+      callee == reinterpret_cast<PyObject*>(&PyBool_Type) || name == "builtins.abs" || name == "builtins.round" || name == "builtins.divmod")
     for (V v : args)
       if (is_tensor(concrete(v))) return true;
   return false;
@@ -335,10 +335,6 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
     give_up(Abort::k_no_bridge);
     return false;
   }
-  if (bridge_->torch_state().inference_mode) {  // its results are tensors of another kind
-    give_up(Abort::k_torch_state, "inference mode");
-    return false;
-  }
   std::vector<V> tensors, numbers;
   for (V v : inputs) collect(v, &tensors, &numbers);
   if (done_) return false;
@@ -356,12 +352,18 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   snapshot();
   if (done_) return false;
 
+  std::vector<std::pair<V, bridge::TensorObject>> given;  // tensors that were there before the trace
+  for (V v : tensors)
+    if (at(v).kind != Value::kTensor) given.emplace_back(v, bridge_->describe(concrete(v)));
   aten_->take();
   in_torch_ = true;
   python_in_torch_ = false;
-  aten_->enable();
+  // Entering or leaving a mode runs no operations, and may keep the thread's dispatch keys for later: the recorder's must not be among them.
+  const bool is_mode = strcmp(what, "torch._C.__enter__") == 0 || strcmp(what, "torch._C.__exit__") == 0;
+  if (!is_mode) aten_->enable();
   PyObject* result = fn();
-  aten_->disable();
+  if (!is_mode) aten_->disable();
+  mode_entered_ |= is_mode;
   in_torch_ = false;
   executed_ = true;
   std::vector<OpRecord> records = aten_->take();
@@ -369,6 +371,12 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   if (result == nullptr) {
     *error = true;
     give_up(Abort::k_operation_raised, what);
+    return false;
+  }
+  for (const auto& [v, before] : given) {
+    const bridge::TensorObject after = bridge_->describe(concrete(v));
+    if (after.requires_grad == before.requires_grad && after.is_leaf == before.is_leaf) continue;
+    give_up(Abort::k_unsupported_operation, std::string(what) + ": autograd sees a tensor in another way than when the trace was given it");
     return false;
   }
   if (records.empty() && !is_tensor(result)) {
@@ -651,6 +659,7 @@ V Recorder::tensor_result(PyObject* result, const std::vector<V>& inputs, const 
     if (it->number == OpRecord::kNoNumber) continue;
     Type type = it->number == OpRecord::kIntNumber ? Type::kInt : it->number == OpRecord::kFloatNumber ? Type::kFloat : Type::kBool;
     bool matches = type == Type::kInt ? PyLong_CheckExact(result) : type == Type::kFloat ? PyFloat_CheckExact(result) : PyBool_Check(result);
+    if (type == Type::kFloat && matches && PyFloat_AS_DOUBLE(result) != it->float_value && it->float_value == it->float_value) matches = false;  // computed from it
     if (matches && last_number_ != kNoRef) return scalar(type, last_number_, result);
     if (PyBool_Check(result) && last_number_ != kNoRef && type != Type::kBool) {
       // bool() of a number tensor
@@ -714,61 +723,6 @@ void Recorder::refresh(V v) {
   value.wrap.grad_fn = object.grad_fn;
   value.wrap.output_nr = object.output_nr;
   if (object.requires_grad && !object.is_leaf) requires_graph_.insert(value.ref);
-}
-
-Recorder::Attribute Recorder::look_up_tensor(V v, PyObject* name) {
-  Attribute result;
-  PyObject* o = concrete(v);
-  const char* text = PyUnicode_AsUTF8(name);
-  static const std::set<std::string> meta = {"shape", "dtype", "device", "layout", "ndim", "is_cuda", "is_cpu", "is_sparse", "is_quantized", "is_nested",
-      "is_mkldnn", "is_mps", "is_meta", "is_complex", "requires_grad", "is_leaf", "itemsize", "nbytes", "names", "is_sparse_csr", "is_xla", "is_xpu",
-      "is_ipu", "is_vulkan", "is_maia", "is_mtia", "retains_grad"};
-  if (meta.count(text)) {
-    if (at(v).kind != Value::kTensor) as_tensor(v);
-    if (done_) {
-      result.kind = Attribute::kAborted;
-      return result;
-    }
-    PyObject* value = PyObject_GetAttr(o, name);
-    if (value == nullptr) {
-      PyErr_Clear();
-      return result;
-    }
-    result.kind = Attribute::kValue;
-    if (strcmp(text, "nbytes") == 0) folded_by_geometry({v});
-    result.value = strcmp(text, "shape") == 0 && sizes_change(v) ? size_object(v) : constant(value);
-    if (done_) result.kind = Attribute::kAborted;
-    Py_DECREF(value);
-    return result;
-  }
-  if (strcmp(text, "grad") == 0 && !bridge_->describe(o).is_leaf) {
-    give_up(Abort::k_unsupported_operation, "gradient of a tensor that is no leaf");
-    result.kind = Attribute::kAborted;
-    return result;
-  }
-  if (strcmp(text, "grad") == 0) {
-    if (at(v).kind != Value::kTensor) as_tensor(v);
-    if (done_) {
-      result.kind = Attribute::kAborted;
-      return result;
-    }
-    result.kind = Attribute::kValue;
-    result.value = grad_of(v);
-    return result;
-  }
-  if (strcmp(text, "grad_fn") == 0 || strcmp(text, "_grad_fn") == 0 || strcmp(text, "_base") == 0 || strcmp(text, "_backward_hooks") == 0 ||
-      strcmp(text, "_version") == 0 || strcmp(text, "data") == 0) {
-    if (strcmp(text, "grad_fn") == 0 && bridge_->describe(o).grad_fn.empty() && at(v).kind != Value::kNull) {
-      if (at(v).kind != Value::kTensor) as_tensor(v);
-      result.kind = done_ ? Attribute::kAborted : Attribute::kValue;
-      result.value = constant(Py_None);
-      return result;
-    }
-    give_up(strcmp(text, "grad_fn") == 0 ? Abort::k_grad_fn : Abort::k_unsupported_operation, std::string("tensor attribute ") + text);
-    result.kind = Attribute::kAborted;
-    return result;
-  }
-  return result;  // T, mT, real ...: run as operations
 }
 
 }  // namespace dynvm::tracer

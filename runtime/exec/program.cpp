@@ -1,6 +1,8 @@
 // Numbering tensors, calls and wraps (program.h).
 #include "runtime/exec/program.h"
 
+#include <algorithm>
+
 #include "ir/effects.h"
 
 namespace dynvm::runtime {
@@ -56,13 +58,28 @@ class Builder {
       if (ir::op_info(inst.op).effects & ir::kTensorMemory || inst.op == Op::k_guard_torch_state) out_.has_tensors = true;
       if (inst.type != Type::kTensor) continue;
       out_.has_tensors = true;
-      out_.plan.tensor[ref] = static_cast<int32_t>(out_.spec.tensors.size());
-      out_.spec.tensors.push_back(trace_.metas[inst.meta]);
+      const Ref same = written_operand(ref);
+      out_.plan.tensor[ref] = same != ir::kNoRef ? out_.plan.tensor[same] : static_cast<int32_t>(out_.spec.tensors.size());
+      if (same == ir::kNoRef) out_.spec.tensors.push_back(trace_.metas[inst.meta]);
       if (inst.op != Op::k_result) continue;
       std::vector<int32_t>& results = results_[trace_.arg(inst, 0)];
       if (results.size() <= static_cast<size_t>(inst.imm)) results.resize(inst.imm + 1, -1);
       if (results[inst.imm] < 0) results[inst.imm] = out_.plan.tensor[ref];
     }
+  }
+
+  // What an operation in place gives is the tensor that it was given: that, or kNoRef.
+  Ref written_operand(Ref ref) const {
+    const Inst& inst = trace_.insts[ref];
+    if (inst.op != Op::k_result) return ir::kNoRef;
+    const Ref made = trace_.arg(ref, 0);
+    const ir::AtenCall& call = trace_.calls[trace_.insts[made].imm];
+    const int32_t alias = call.result_alias[inst.imm];
+    if (std::find(call.mutates.begin(), call.mutates.end(), alias) == call.mutates.end() || call.args[alias].kind != ir::AtenArg::kTensor) return ir::kNoRef;
+    const Ref operand = trace_.arg(made, call.args[alias].operands[0]);
+    const ir::TensorMeta &before = trace_.metas[trace_.insts[operand].meta], &after = trace_.metas[inst.meta];
+    const bool same = before.storage == after.storage && before.dtype == after.dtype && before.offset == after.offset && before.sizes == after.sizes && before.strides == after.strides;
+    return same ? operand : ir::kNoRef;
   }
 
   // In the order in which the call is given them.
@@ -120,6 +137,10 @@ class Builder {
     while (trace_.insts[tensor].op == Op::k_result) {
       Ref made = trace_.arg(tensor, 0);
       const ir::AtenCall& view = trace_.calls[trace_.insts[made].imm];
+      if (const Ref same = written_operand(tensor); same != ir::kNoRef) {
+        tensor = same;
+        continue;
+      }
       int32_t alias = view.result_alias[trace_.insts[tensor].imm];
       if (alias < 0 || !view.mutates.empty() || view.args[alias].operands.empty()) return;
       call(made);

@@ -35,6 +35,7 @@ ir::TensorMeta to_meta(const at::Tensor& tensor) {
   meta.device_type = static_cast<int8_t>(tensor.device().type());
   meta.device_index = tensor.device().index();
   meta.wrapped_number = tensor.unsafeGetTensorImpl()->is_wrapped_number();
+  meta.inference = tensor.is_inference();
   meta.offset = tensor.storage_offset();
   meta.sizes = tensor.sizes().vec();
   meta.strides = tensor.strides().vec();

@@ -253,13 +253,9 @@ void ProgramImpl::plan_tensors(const bridge::ProgramSpec& spec) {
     if (plan.type == c10::ScalarType::Undefined) fail("tensor of unknown dtype");
     const c10::Device device(static_cast<c10::DeviceType>(meta.device_type), meta.device_index);
     const c10::DispatchKeySet backend(c10::computeDispatchKey(plan.type, std::nullopt, device));
-    const auto sample_keys = [&](bool inference) {
-      const c10::InferenceMode mode(inference);
-      return at::detail::make_tensor<c10::TensorImpl>(c10::Storage(c10::Storage::use_byte_size_t(), 0, c10::DataPtr(nullptr, device)), backend,
-                                                      caffe2::TypeMeta::fromScalarType(plan.type)).key_set();
-    };
-    plan.keys = sample_keys(false);
-    plan.inference_keys = sample_keys(true);
+    const c10::InferenceMode mode(meta.inference);
+    plan.keys = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(c10::Storage::use_byte_size_t(), 0, c10::DataPtr(nullptr, device)), backend,
+                                                         caffe2::TypeMeta::fromScalarType(plan.type)).key_set();
     tensors.push_back(std::move(plan));
   }
 }

@@ -70,8 +70,7 @@ struct StoragePlan {
 struct TensorPlan {
   ir::TensorMeta meta;
   c10::ScalarType type = c10::ScalarType::Undefined;
-  c10::DispatchKeySet keys;               // of an ordinary tensor of this kind
-  c10::DispatchKeySet inference_keys;     // of an inference tensor of this kind
+  c10::DispatchKeySet keys;               // of a tensor of this kind
   // The view call that makes this tensor from another, for real ones to be made the same way; -1 when none.
   int32_t view_call = -1, view_result = -1, view_base = -1;
   bool stands_alone = false;              // that call is detach() of something computed: the result has no base

@@ -68,6 +68,16 @@ std::vector<at::Tensor> flat_results(const std::vector<IValue>& stack) {
   return out;
 }
 
+// The modes that a call was recorded in, for as long as this lives.
+class ModesOfCall {
+ public:
+  explicit ModesOfCall(const ir::AtenCall& call) : inference_(call.inference_mode), grad_(call.grad_mode) {}
+
+ private:
+  c10::InferenceMode inference_;
+  c10::AutoGradMode grad_;  // after the other, which sets it too
+};
+
 // The default generator of a device, set to another state for as long as this lives.
 class GeneratorState {
  public:
@@ -133,7 +143,7 @@ at::Tensor SessionImpl::real_tensor(int32_t number, bool detach_base) {
     for (const TensorPlace& place : view.tensors) {
       replace_tensor(stack, place, place.argument == view.call.result_alias[static_cast<size_t>(plan.view_result)] ? base : shadows_[static_cast<size_t>(place.tensor)]);
     }
-    const c10::AutoGradMode grad_mode(view.call.grad_mode);
+    const ModesOfCall modes(view.call);
     view.op.callBoxed(&stack);
     const std::vector<at::Tensor> results = flat_results(stack);
     for (size_t i = 0; i < results.size(); ++i) {
@@ -154,6 +164,7 @@ at::Tensor SessionImpl::real_tensor(int32_t number, bool detach_base) {
       return made;
     }
   }
+  const c10::InferenceMode kind(plan.meta.inference);
   made = tensor_over(slot.real, plan, slot.shift);
   if (!made.is_inference()) {
     if (!slot.has_counter) {
@@ -181,7 +192,7 @@ void SessionImpl::snapshot(size_t s) {
   cloned_[s] = tensor_over(real, all, 0).clone();
 }
 
-at::Tensor SessionImpl::graph_operand(int32_t number, const WrapPlan& plan) {
+at::Tensor SessionImpl::graph_operand(int32_t number, bool required_grad, const WrapPlan& plan) {
   at::Tensor& value = graph_[static_cast<size_t>(number)];
   if (value.defined()) return value;
   const TensorPlan& tensor = program_.tensors[static_cast<size_t>(number)];
@@ -201,9 +212,18 @@ at::Tensor SessionImpl::graph_operand(int32_t number, const WrapPlan& plan) {
     const auto bound = std::find_if(bound_.begin(), bound_.end(), same);
     return value = real_tensor(bound == bound_.end() ? number : *bound, false);
   }
+  // A leaf that the trace has made: the tensor that the script has of it, or may get.
+  for (size_t w = 0; w < program_.wraps.size(); ++w) {
+    const bridge::WrapSpec& leaf = program_.wraps[w].spec;
+    if (leaf.tensor != number || !leaf.wrap.requires_grad || !leaf.wrap.is_leaf) continue;
+    if (!wrapped_[w].defined()) wrapped_[w] = wrap_value(static_cast<int32_t>(w), program_.wraps[w]);
+    return value = wrapped_[w];
+  }
   // Computed by a call that is not run again: a constant of the graph. It is copied, as the trace may write its memory later.
   const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
-  return value = shadows_[static_cast<size_t>(number)].clone();
+  value = shadows_[static_cast<size_t>(number)].clone();
+  if (required_grad && value.is_floating_point()) value.set_requires_grad(true);  // a leaf that only the graph knows
+  return value;
 }
 
 void SessionImpl::run_forward(const WrapPlan& plan) {
@@ -219,11 +239,11 @@ void SessionImpl::run_forward(const WrapPlan& plan) {
       if (place.as == ScalarPlace::kNumberTensor) stack[static_cast<size_t>(place.argument)] = copy_number(state.arguments[static_cast<size_t>(place.argument)].toTensor());
     }
     for (const TensorPlace& place : call.tensors) {
-      at::Tensor value = graph_operand(place.tensor, plan);
+      at::Tensor value = graph_operand(place.tensor, place.required_grad, plan);
       if (!place.required_grad && value.requires_grad()) value = value.detach();
       replace_tensor(stack, place, std::move(value));
     }
-    const c10::AutoGradMode grad_mode(call.call.grad_mode);
+    const ModesOfCall modes(call.call);
     if (call.call.is_random) {
       TORCH_CHECK(state.generator.defined(), "dynvm: the graph cannot be rebuilt, for ", call.call.name, " has not drawn in this iteration");
       const GeneratorState earlier(state.generator);
@@ -267,7 +287,10 @@ at::Tensor SessionImpl::wrap_value(int32_t number, const WrapPlan& plan) {
     }
   }
   if (wrap.requires_grad && wrap.freed) attach_freed_graph(value, wrap.grad_fn, wrap.output_nr);
-  if (wrap.requires_grad && wrap.is_leaf) value.set_requires_grad(true);
+  if (wrap.requires_grad && wrap.is_leaf) {
+    const c10::InferenceMode kind(program_.tensors[t].meta.inference);
+    value.set_requires_grad(true);
+  }
   return value;
 }
 
@@ -276,6 +299,7 @@ PyObject* SessionImpl::wrap(int32_t number) {
   guarded_call([&] {
     at::Tensor& wrapped = wrapped_[static_cast<size_t>(number)];
     if (!wrapped.defined()) {
+      const c10::InferenceMode as_recorded(false);  // an exit may be in another mode than what is wrapped was made in
       const c10::impl::ExcludeDispatchKeyGuard guard(keys_not_rerun());
       has_real_ = true;
       wrapped = wrap_value(number, program_.wraps[static_cast<size_t>(number)]);

@@ -40,6 +40,7 @@ struct Look {
   const c10::StorageImpl* storage;
   int64_t offset;
   c10::ScalarType type;
+  bool inference;
   std::vector<int64_t> geometry;  // sizes, then strides
   friend bool operator==(const Look&, const Look&) = default;
 };
@@ -143,7 +144,7 @@ class RecorderImpl final : public bridge::Recorder {
   }
 
   int32_t id_of(const at::Tensor& tensor) {
-    Look look{tensor.storage().unsafeGetStorageImpl(), tensor.storage_offset(), tensor.scalar_type(), {}};
+    Look look{tensor.storage().unsafeGetStorageImpl(), tensor.storage_offset(), tensor.scalar_type(), tensor.is_inference(), {}};
     const c10::IntArrayRef sizes = tensor.sizes(), strides = tensor.strides();
     look.geometry.reserve(sizes.size() * 2);
     look.geometry.insert(look.geometry.end(), sizes.begin(), sizes.end());
@@ -311,6 +312,7 @@ class RecorderImpl final : public bridge::Recorder {
     call.name = facts.name;
     call.overload = facts.overload;
     call.grad_mode = c10::GradMode::is_enabled() && !c10::InferenceMode::is_enabled();
+    call.inference_mode = c10::InferenceMode::is_enabled();
     call.in_backward = autograd_engine_is_running();
     refuse(record, facts.unsupported);
     call.args.resize(stack.size() - base);

@@ -155,8 +155,7 @@ static const char* differs(const TensorPlan& plan, PyObject* object) {
   if (plan.meta.is_parameter ? !is_plain_parameter(object) : !is_plain_tensor(object)) return "another Python type";
   const at::Tensor& tensor = unpack(object);
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-  const bool ordinary = impl->key_set() == plan.keys;
-  if (!ordinary && !(impl->key_set() == plan.inference_keys && c10::InferenceMode::is_enabled())) return "another kind of tensor";
+  if (impl->key_set() != plan.keys) return "another kind of tensor";
   if (impl->dtype() != caffe2::TypeMeta::fromScalarType(plan.type)) return "another dtype";
   const bool other_sizes = impl->sizes() != plan.meta.sizes, other_strides = impl->strides() != plan.meta.strides;
   if (impl->device().index() != plan.meta.device_index) return "another device";

@@ -79,7 +79,7 @@ class SessionImpl {
   void own_memory(size_t storage);                        // copies an arena storage out so that it can escape
   at::Tensor real_tensor(int32_t tensor, bool detach_base);
   void snapshot(size_t storage);                          // keeps a copy of a bound input's storage, once an iteration
-  at::Tensor graph_operand(int32_t tensor, const WrapPlan& plan);
+  at::Tensor graph_operand(int32_t tensor, bool required_grad, const WrapPlan& plan);
   void run_forward(const WrapPlan& plan);
   at::Tensor wrap_live(const WrapPlan& plan);
   at::Tensor wrap_value(int32_t number, const WrapPlan& plan);

@@ -12,13 +12,13 @@ guard_torch_state {grad autocast_cpu : f32 15 5} !snap0
 guard_is %0, %1 #4 !snap0
 guard_is %0, %1 #-1 !snap0
 %w:t = unbox_tensor %0 !snap0 -> f32[4,8]{8,1} s0 grad param
-%x:t = unbox_tensor %1 !snap0 -> bf16[8]{2} s1 offset 6 device 1 0 nonleaf
+%x:t = unbox_tensor %1 !snap0 -> bf16[8]{2} s1 offset 6 device 1 0 nonleaf inference
 %lr:f = unbox_float %1 !snap0
 %n:i = const_int #-3
 %half:f = const_float 0.5
 %minus:f = const_float -inf
 %yes:b = const_bool #1
-%call = aten "aten::addcmul.Tensor" (%w, undef, $%lr, $f64 %lr, #f32 1.5, #i64 -2, none, 7, 0.1, true, false, "tanh", ints[1,-2], floats[0.5,nan], bools[1,0], opaque 9, [%w, undef, %x], ?[undef]) -> (f32[4,8]{8,1} s2, undef, f32[4]{1} s0 alias 0) mutates [0,16] random grad backward count 3 !snap1
+%call = aten "aten::addcmul.Tensor" (%w, undef, $%lr, $f64 %lr, #f32 1.5, #i64 -2, none, 7, 0.1, true, false, "tanh", ints[1,-2], floats[0.5,nan], bools[1,0], opaque 9, [%w, undef, %x], ?[undef]) -> (f32[4,8]{8,1} s2, undef, f32[4]{1} s0 alias 0) mutates [0,16] random grad inference backward count 3 !snap1
 %r:t = result %call #0 -> f32[4,8]{8,1} s2
 %noun = aten "aten::neg" (%r) -> (f32[4,8]{8,1} s3) !snap1
 %neg:t = result %noun #0 -> f32[4,8]{8,1} s3

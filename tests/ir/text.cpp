@@ -50,13 +50,14 @@ TEST(Text, KeepsEveryField) {
   EXPECT_EQ(call.results[1], -1);
   EXPECT_EQ(call.result_alias, (std::vector<int32_t>{-1, -1, 0}));
   EXPECT_EQ(call.mutates, (std::vector<int32_t>{0, 16}));
-  EXPECT_TRUE(call.is_random && call.grad_mode && call.in_backward);
+  EXPECT_TRUE(call.is_random && call.grad_mode && call.inference_mode && call.in_backward);
   EXPECT_EQ(call.count, 3);
   const TensorMeta& meta = trace.metas[1];
   EXPECT_EQ(meta.dtype, DType::kBF16);
   EXPECT_EQ(meta.offset, 6);
   EXPECT_EQ(meta.device_type, 1);
   EXPECT_FALSE(meta.is_leaf);
+  EXPECT_TRUE(meta.inference);
   EXPECT_TRUE(trace.metas[0].is_parameter && trace.metas[0].requires_grad);
   ASSERT_EQ(trace.wraps.size(), 1u);
   EXPECT_EQ(trace.wraps[0].grad_fn, "NegBackward0");

@@ -200,8 +200,36 @@ class Plain(unittest.TestCase):
             w = replay.wrap(0)
             replay.end()
             self.assertTrue(w.is_inference() and bitwise(w, y))
-        self.assertEqual(driver.bind(replay.program, driver.tensor_id(recorder, x), x), 1)
+        # What a wrap makes is decided by what was recorded, not by the mode that it is made in.
+        replay.run(inputs={driver.tensor_id(recorder, x): x})
+        w = replay.wrap(0)
+        replay.end()
+        self.assertTrue(w.is_inference() and bitwise(w, y))
+        self.assertEqual(driver.bind(replay.program, driver.tensor_id(recorder, x), torch.randn(3)), 1)
         self.assertEqual(driver.last_refusal(), "another kind of tensor")
+
+    def test_views_of_both_kinds(self):
+        x = torch.randn(3)
+        with torch.inference_mode():
+            recorder, records, ops, (y, z) = record(lambda: (x.view(3, 1), x * 2))
+            ids = [driver.tensor_id(recorder, y), driver.tensor_id(recorder, z)]
+            replay = Replay(recorder, records, ids[1:], wraps=[wrap_spec(id) for id in ids])
+        replay.run(inputs={driver.tensor_id(recorder, x): x})
+        view, made = replay.wrap(0), replay.wrap(1)
+        replay.end()
+        self.assertTrue(not view.is_inference() and view._base is x and made.is_inference() and bitwise(made, z))
+        with self.assertRaisesRegex(RuntimeError, "inference mode"):
+            view.requires_grad_(False).add_(torch.ones(3, 1, requires_grad=True))
+
+    def test_leaf_made_by_the_trace(self):
+        recorder, records, ops, y = record(lambda: torch.ones(3).requires_grad_() * 2)
+        id = driver.tensor_id(recorder, y)
+        mul = names(ops).index("aten::mul.Tensor")
+        replay = Replay(recorder, records, [id], wraps=[wrap_spec(id, True, False, "MulBackward0", forward=[mul])])
+        replay.run(inputs={})
+        w = replay.wrap(0)
+        replay.end()
+        self.assertEqual(w.grad_fn.next_functions[0][0].name(), "torch::autograd::AccumulateGrad")
 
     def test_read_number(self):
         x = torch.randn(4)

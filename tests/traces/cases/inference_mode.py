@@ -1,4 +1,5 @@
 # inference_mode as a decorator and as a context; tensors made there are inference tensors.
+# expect: compiled>=0.75, traces>=2
 import torch
 from torch import nn
 

@@ -1,5 +1,5 @@
 # A request loop under inference_mode: tensors made inside cannot take part in autograd later.
-# expect: traces>=1
+# expect: compiled>=0.8, traces>=1
 import torch
 from torch import nn
 
