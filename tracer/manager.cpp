@@ -342,13 +342,18 @@ void on_event(vm::ThreadView& view, const vm::EventInfo& info) {
   }
 }
 
+// Other callable objects may be made anew each time, as the list of processors that a call of generate() makes: their class says what they do.
+bool is_function_or_module(PyObject* object) {
+  return PyFunction_Check(object) || PyCFunction_Check(object) || PyMethod_Check(object) || is_module(Py_TYPE(object));
+}
+
 // Functions and modules that take turns in a local variable are each assumed by a trace of their own, up to a number of them: what they do
 // cannot be followed else.
 bool takes_turns(vm::ThreadView& view, LoopState& loop, const ir::Trace& ir, const ir::Inst& inst, const Site& site) {
   const ir::Inst& wanted = ir.insts[ir.arg(inst, 1)];
   if (site.kind != Site::kSlot || inst.op != ir::Op::k_guard_is || wanted.op != ir::Op::k_const_obj) return false;
   auto* object = static_cast<PyObject*>(ir.objects[wanted.imm].pointer);
-  if (object == nullptr || !PyCallable_Check(object) || PyType_Check(object)) return false;
+  if (object == nullptr || !is_function_or_module(object)) return false;
   auto* code = reinterpret_cast<PyCodeObject*>(site.a);
   if (code != vm::FrameView::code(view.frame)) return false;
   LoopState::Turns& turns = loop.turns[{code, site.index}];
@@ -372,12 +377,29 @@ bool learn(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace, ir::Re
   const Site& site = trace.sites[inst.imm];
   if (takes_turns(view, loop, ir, inst, site)) return false;
   switch (site.kind) {
-    case Site::kSlot: return loop.lessons.changing_slots.insert({reinterpret_cast<PyCodeObject*>(site.a), site.index}).second;
+    case Site::kSlot:  // also if it is known: the trace is older than the lesson
+      loop.lessons.changing_slots.insert({reinterpret_cast<PyCodeObject*>(site.a), site.index});
+      return true;
     case Site::kDictItem: return loop.lessons.changing_items.insert({site.a, site.b}).second;
     case Site::kList: return loop.lessons.changing_lists.insert(site.a).second;
     case Site::kValue: return loop.lessons.changing_values.insert({reinterpret_cast<PyCodeObject*>(site.a), site.index}).second;
   }
   return false;
+}
+
+// The trace could not be entered because of a variable: the others that would have refused it are learned from too, or each would cost a recording.
+void learn_from_slots(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace) {
+  const ir::Trace& ir = trace.compiled->ir();
+  auto* code = reinterpret_cast<PyObject*>(vm::FrameView::code(view.frame));
+  for (const ir::Inst& inst : ir.insts) {
+    if (inst.op != ir::Op::k_guard_is || inst.imm < 0 || ir.insts[ir.arg(inst, 1)].op != ir::Op::k_const_obj) continue;
+    const Site& site = trace.sites[inst.imm];
+    if (site.kind != Site::kSlot || site.a != code) continue;
+    auto* wanted = static_cast<PyObject*>(ir.objects[ir.insts[ir.arg(inst, 1)].imm].pointer);
+    PyObject* now = vm::FrameView::locals(view.frame)[site.index];
+    if (now != nullptr && wanted != nullptr && Py_TYPE(now) == Py_TYPE(wanted) && !is_function_or_module(wanted) && now != wanted)
+      loop.lessons.changing_slots.insert({reinterpret_cast<PyCodeObject*>(code), site.index});
+  }
 }
 
 int threshold(const LoopState& loop) {
@@ -461,7 +483,10 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
           group.refused(trace, *input);
           refused = std::move(input);
         }
-        if (learn(view, loop, *trace, left.inst)) trace->lessons++;
+        if (learn(view, loop, *trace, left.inst)) {
+          trace->lessons++;
+          learn_from_slots(view, loop, *trace);
+        }
         if (trace->lessons > 0 && ++trace->entry_failures >= 2) {
           DYNVM_LOG(kTrace, "trace {} dropped: an assumption changed", trace->id);
           record_again();
