@@ -364,7 +364,7 @@ bool takes_turns(vm::ThreadView& view, LoopState& loop, const ir::Trace& ir, con
 }
 
 // What a failed guard says about the assumptions that were made.
-bool learn(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace, ir::Ref inst_ref) {
+bool learn(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace, ir::Ref inst_ref, bool at_entry) {
   const ir::Trace& ir = trace.compiled->ir();
   if (inst_ref >= ir.insts.size()) return false;
   const ir::Inst& inst = ir.insts[inst_ref];
@@ -377,9 +377,8 @@ bool learn(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace, ir::Re
   const Site& site = trace.sites[inst.imm];
   if (takes_turns(view, loop, ir, inst, site)) return false;
   switch (site.kind) {
-    case Site::kSlot:  // also if it is known: the trace is older than the lesson
-      loop.lessons.changing_slots.insert({reinterpret_cast<PyCodeObject*>(site.a), site.index});
-      return true;
+    case Site::kSlot:  // at the entry also if it is known: the trace is older than the lesson and only in the way
+      return loop.lessons.changing_slots.insert({reinterpret_cast<PyCodeObject*>(site.a), site.index}).second || at_entry;
     case Site::kDictItem: return loop.lessons.changing_items.insert({site.a, site.b}).second;
     case Site::kList: return loop.lessons.changing_lists.insert(site.a).second;
     case Site::kValue: return loop.lessons.changing_values.insert({reinterpret_cast<PyCodeObject*>(site.a), site.index}).second;
@@ -392,9 +391,10 @@ void learn_from_slots(vm::ThreadView& view, LoopState& loop, const LoopTrace& tr
   const ir::Trace& ir = trace.compiled->ir();
   auto* code = reinterpret_cast<PyObject*>(vm::FrameView::code(view.frame));
   for (const ir::Inst& inst : ir.insts) {
-    if (inst.op != ir::Op::k_guard_is || inst.imm < 0 || ir.insts[ir.arg(inst, 1)].op != ir::Op::k_const_obj) continue;
+    const bool sited = inst.op == ir::Op::k_guard_is && inst.imm >= 0 && inst.imm < static_cast<int64_t>(trace.sites.size());
+    if (!sited || ir.insts[ir.arg(inst, 1)].op != ir::Op::k_const_obj) continue;
     const Site& site = trace.sites[inst.imm];
-    if (site.kind != Site::kSlot || site.a != code) continue;
+    if (site.kind != Site::kSlot || site.a != code || site.index >= vm::FrameView::local_count(view.frame)) continue;
     auto* wanted = static_cast<PyObject*>(ir.objects[ir.insts[ir.arg(inst, 1)].imm].pointer);
     PyObject* now = vm::FrameView::locals(view.frame)[site.index];
     if (now != nullptr && wanted != nullptr && Py_TYPE(now) == Py_TYPE(wanted) && !is_function_or_module(wanted) && now != wanted)
@@ -483,7 +483,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
           group.refused(trace, *input);
           refused = std::move(input);
         }
-        if (learn(view, loop, *trace, left.inst)) {
+        if (learn(view, loop, *trace, left.inst, true)) {
           trace->lessons++;
           learn_from_slots(view, loop, *trace);
         }
@@ -500,7 +500,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
       case LeaveResult::kLeft:
         if (left.at_end) return trace->cut ? Entry::kCut : loop.function ? Entry::kReturns : Entry::kMoved;
         *by_sizes = refused_for_sizes(*trace, left.inst, torch_bridge).has_value();
-        if (learn(view, loop, *trace, left.inst)) record_again();
+        if (learn(view, loop, *trace, left.inst, false)) record_again();
         return Entry::kMoved;
       case LeaveResult::kRaised: return Entry::kRaised;
     }
