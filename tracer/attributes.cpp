@@ -28,7 +28,10 @@ PyObject* module_getattribute() {
   return found;
 }
 
-// A torch.nn.Module lives longer than an iteration, wherever it is found: in a list, a dict, an iterator.
+bool is_data_descriptor(PyObject* d) { return Py_TYPE(d)->tp_descr_set != nullptr; }
+
+}  // namespace
+
 bool is_module(PyTypeObject* type) {
   static auto* module = [] {
     PyObject* torch = PyDict_GetItemString(PyImport_GetModuleDict(), "torch.nn.modules.module");
@@ -38,10 +41,6 @@ bool is_module(PyTypeObject* type) {
   }();
   return module != nullptr && PyType_IsSubtype(type, module);
 }
-
-bool is_data_descriptor(PyObject* d) { return Py_TYPE(d)->tp_descr_set != nullptr; }
-
-}  // namespace
 
 // The value of an instance attribute: kNoValue when the instance has none of that name. *hidden: could not be decided.
 V Recorder::instance_item(V object_value, PyObject* name, bool* hidden) {
@@ -65,6 +64,9 @@ V Recorder::instance_item(V object_value, PyObject* name, bool* hidden) {
     return kNoValue;
   }
   if (!known('D', o)) guard(IrOp::k_guard_is, {emit(IrOp::k_load_dict_of, Type::kObject, {const_ref(o)}), const_ref(dict)}, -1);
+  // Instances that are made anew elsewhere are written as those were that went before them.
+  auto changing = lessons_.changing_instances.find(Py_TYPE(o));
+  if (changing != lessons_.changing_instances.end() && changing->second > 1 && !guarded_dicts_.count(dict)) lessons_.changing_dicts.insert(dict);
   V value = dict_item(dict, name);
   return value == null_ ? kNoValue : value;
 }
@@ -515,7 +517,7 @@ HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
     if (dict != nullptr) {
       PyObject* old = PyDict_GetItemWithError(dict, name);
       PyErr_Clear();
-      if (!(old != nullptr && old == concrete(value)) && !dict_written(dict)) return HookResult::kContinue;
+      if (!(old != nullptr && old == concrete(value)) && !dict_written(dict, type)) return HookResult::kContinue;
     }
   }
   bool ok = true;
@@ -543,7 +545,7 @@ HookResult Recorder::record_attributes(vm::ThreadView& view, Op op, int arg) {
     case Op::kDeleteAttr: {
       V v = peek(1);
       PyObject* dict = vm::may_have_dict(concrete(v)) ? vm::instance_dict(concrete(v)) : nullptr;
-      if (dict != nullptr && !dict_written(dict)) return HookResult::kContinue;
+      if (dict != nullptr && !dict_written(dict, Py_TYPE(concrete(v)))) return HookResult::kContinue;
       return residual(view, IrOp::k_set_attr, {v, constant(name), null_}, 0, 1, false);
     }
     default: break;

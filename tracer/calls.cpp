@@ -232,10 +232,13 @@ HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, P
   // Bound methods are taken apart.
   for (;;) {
     if (at(callee).kind == Value::kObject && (PyFunction_Check(o) || PyCFunction_Check(o) || PyType_Check(o))) likely_same(callee);
-    if (at(callee).kind == Value::kObject && !at(callee).stable && PyMethod_Check(o)) {  // made anew by each look-up
+    if (at(callee).kind == Value::kObject && PyMethod_Check(o)) {  // made anew by each look-up, so what it binds is looked at
+      const bool stable = at(callee).stable;
+      const int32_t site = at(callee).site;
       know_type(callee);
       V function = object(emit(IrOp::k_load_field, Type::kObject, {at(callee).ref}, offsetof(PyMethodObject, im_func)), PyMethod_GET_FUNCTION(o), false);
       V self = object(emit(IrOp::k_load_field, Type::kObject, {at(callee).ref}, offsetof(PyMethodObject, im_self)), PyMethod_GET_SELF(o), false);
+      if (stable) became_stable(self, site);
       args.insert(args.begin(), self);
       callee = function;
       o = concrete(callee);
@@ -247,7 +250,7 @@ HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, P
       o = concrete(callee);
       continue;
     }
-    if (PyMethod_Check(o) && (is_const(callee) || at(callee).stable) && promote(callee)) {
+    if (PyMethod_Check(o) && is_const(callee)) {
       args.insert(args.begin(), constant(PyMethod_GET_SELF(o)));
       callee = constant(PyMethod_GET_FUNCTION(o));
       o = concrete(callee);

@@ -361,13 +361,18 @@ void on_event(vm::ThreadView& view, const vm::EventInfo& info) {
   }
 }
 
+// Other callable objects may be made anew each time, as the list of processors that a call of generate() makes: their class says what they do.
+bool is_function_or_module(PyObject* object) {
+  return PyFunction_Check(object) || PyCFunction_Check(object) || PyMethod_Check(object) || is_module(Py_TYPE(object));
+}
+
 // Functions and modules that take turns in a local variable are each assumed by a trace of their own, up to a number of them: what they do
 // cannot be followed else.
 bool takes_turns(vm::ThreadView& view, LoopState& loop, const ir::Trace& ir, const ir::Inst& inst, const Site& site) {
   const ir::Inst& wanted = ir.insts[ir.arg(inst, 1)];
   if (site.kind != Site::kSlot || inst.op != ir::Op::k_guard_is || wanted.op != ir::Op::k_const_obj) return false;
   auto* object = static_cast<PyObject*>(ir.objects[wanted.imm].pointer);
-  if (object == nullptr || !PyCallable_Check(object) || PyType_Check(object)) return false;
+  if (object == nullptr || !is_function_or_module(object)) return false;
   auto* code = reinterpret_cast<PyCodeObject*>(site.a);
   if (code != vm::FrameView::code(view.frame)) return false;
   LoopState::Turns& turns = loop.turns[{code, site.index}];
@@ -378,7 +383,7 @@ bool takes_turns(vm::ThreadView& view, LoopState& loop, const ir::Trace& ir, con
 }
 
 // What a failed guard says about the assumptions that were made.
-bool learn(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace, ir::Ref inst_ref) {
+bool learn(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace, ir::Ref inst_ref, bool at_entry) {
   const ir::Trace& ir = trace.compiled->ir();
   if (inst_ref >= ir.insts.size()) return false;
   const ir::Inst& inst = ir.insts[inst_ref];
@@ -391,12 +396,29 @@ bool learn(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace, ir::Re
   const Site& site = trace.sites[inst.imm];
   if (takes_turns(view, loop, ir, inst, site)) return false;
   switch (site.kind) {
-    case Site::kSlot: return loop.lessons.changing_slots.insert({reinterpret_cast<PyCodeObject*>(site.a), site.index}).second;
+    case Site::kSlot:  // at the entry also if it is known: the trace is older than the lesson and only in the way
+      return loop.lessons.changing_slots.insert({reinterpret_cast<PyCodeObject*>(site.a), site.index}).second || at_entry;
     case Site::kDictItem: return loop.lessons.changing_items.insert({site.a, site.b}).second;
     case Site::kList: return loop.lessons.changing_lists.insert(site.a).second;
     case Site::kValue: return loop.lessons.changing_values.insert({reinterpret_cast<PyCodeObject*>(site.a), site.index}).second;
   }
   return false;
+}
+
+// The trace could not be entered because of a variable: the others that would have refused it are learned from too, or each would cost a recording.
+void learn_from_slots(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace) {
+  const ir::Trace& ir = trace.compiled->ir();
+  auto* code = reinterpret_cast<PyObject*>(vm::FrameView::code(view.frame));
+  for (const ir::Inst& inst : ir.insts) {
+    const bool sited = inst.op == ir::Op::k_guard_is && inst.imm >= 0 && inst.imm < static_cast<int64_t>(trace.sites.size());
+    if (!sited || ir.insts[ir.arg(inst, 1)].op != ir::Op::k_const_obj) continue;
+    const Site& site = trace.sites[inst.imm];
+    if (site.kind != Site::kSlot || site.a != code || site.index >= vm::FrameView::local_count(view.frame)) continue;
+    auto* wanted = static_cast<PyObject*>(ir.objects[ir.insts[ir.arg(inst, 1)].imm].pointer);
+    PyObject* now = vm::FrameView::locals(view.frame)[site.index];
+    if (now != nullptr && wanted != nullptr && Py_TYPE(now) == Py_TYPE(wanted) && !is_function_or_module(wanted) && now != wanted)
+      loop.lessons.changing_slots.insert({reinterpret_cast<PyCodeObject*>(code), site.index});
+  }
 }
 
 int threshold(const LoopState& loop) {
@@ -481,7 +503,10 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
           group.refused(trace, *input);
           refused = std::move(input);
         }
-        if (learn(view, loop, *trace, left.inst)) trace->lessons++;
+        if (learn(view, loop, *trace, left.inst, true)) {
+          trace->lessons++;
+          learn_from_slots(view, loop, *trace);
+        }
         if (trace->lessons > 0 && ++trace->entry_failures >= 2) {
           DYNVM_LOG(kTrace, "trace {} dropped: an assumption changed", trace->id);
           record_again();
@@ -495,7 +520,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
       case LeaveResult::kLeft:
         if (left.at_end) return trace->cut ? Entry::kCut : loop.function ? Entry::kReturns : Entry::kMoved;
         *by_sizes = refused_for_sizes(*trace, left.inst, torch_bridge).has_value();
-        if (learn(view, loop, *trace, left.inst)) record_again();
+        if (learn(view, loop, *trace, left.inst, false)) record_again();
         return Entry::kMoved;
       case LeaveResult::kRaised: return Entry::kRaised;
     }

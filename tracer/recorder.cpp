@@ -311,10 +311,11 @@ V Recorder::dict_item(PyObject* dict, PyObject* key) {
 }
 
 // The trace writes this dict, so its version cannot be guarded: learn that, and start again if it has been.
-bool Recorder::dict_written(PyObject* dict) {
+bool Recorder::dict_written(PyObject* dict, PyTypeObject* of) {
   bool was_guarded = guarded_dicts_.count(dict) != 0;
   bool fresh = lessons_.changing_dicts.insert(dict).second;
   if (fresh && was_guarded) {
+    if (of != nullptr) lessons_.changing_instances[of]++;
     give_up(Abort::k_dict_changes);
     return false;
   }

@@ -54,6 +54,7 @@ const char* abort_name(Abort abort);
 // What a loop has taught the recorder: assumptions that turned out wrong are not made again.
 struct Lessons {
   std::set<PyObject*> changing_dicts;                       // dicts whose version changes: read key by key
+  std::map<PyTypeObject*, int> changing_instances;          // times that this was so of an instance's dict: from the second on, of all of the type
   std::set<std::pair<PyObject*, PyObject*>> changing_items; // (dict, key) whose value changes: not promoted
   std::set<std::pair<PyCodeObject*, int>> changing_slots;   // root slots whose object changes
   std::set<PyObject*> changing_lists;
@@ -124,6 +125,8 @@ inline bool is_plain_tuple(PyObject* o) {
                                type->tp_as_sequence->sq_length == tuple->tp_as_sequence->sq_length));
 }
 
+// A torch.nn.Module lives longer than an iteration, wherever it is found: in a list, a dict, an iterator.
+bool is_module(PyTypeObject* type);
 // Does a recorded argument hold this number?
 bool holds_number(const ir::AtenArg& arg, PyObject* number);
 // Did autograd record this operation?
@@ -207,7 +210,7 @@ class Recorder {
   void guard_torch_state();
   // For a read of the item with a str key, or of all items. False: the dict is known to change.
   bool guard_dict_unchanged(PyObject* dict, PyObject* key = nullptr);
-  bool dict_written(PyObject* dict);          // false: recording given up, to start again
+  bool dict_written(PyObject* dict, PyTypeObject* of = nullptr);  // of: an instance of that type's. false: recording given up, to start again
   V dict_item(PyObject* dict, PyObject* key); // value of a str key in a long-lived dict; null value when missing
   ir::Ref list_guard(V v);
   bool known(uint64_t kind, const void* a, uint64_t b = 0);  // true when already guarded since the last barrier; notes it otherwise

@@ -443,6 +443,7 @@ std::string GenericTrace::learn(const std::vector<SizeSample>& samples, size_t* 
       for (size_t a = 0; a < call.args.size(); a++)
         for (size_t i = 0; i < numbers_of(call.args[a]); i++) set_number(&call.args[a], i, number_of(there.call.args[a], i));
       why = walks[w]->run(number, std::move(call));
+      if (!why.empty()) *other = w;  // as with sizes of 0 and 1, which broadcast otherwise
       for (size_t i = 0; i < there.results.size() && why.empty(); i++)
         if (recorded.results[i] >= 0 && used_[recorded.results[i]] && !same_geometry(walks[w]->metas[recorded.results[i]], there.results[i])) why = recorded.name + ": torch's meta function says otherwise";
     }
@@ -451,6 +452,27 @@ std::string GenericTrace::learn(const std::vector<SizeSample>& samples, size_t* 
   }
   return "";
 }
+
+namespace {
+
+// What a size is now that was seen in other sizes together with these. Sizes that always differed by the same, as the length of a cache and that
+// of what it was filled from, still do; nothing: it does not change, or two of them say different things.
+std::optional<int64_t> size_now(const std::map<std::vector<int64_t>, int64_t>& now, const std::vector<int64_t>& seen) {
+  if (auto equal = now.find(seen); equal != now.end()) return equal->second;
+  if (std::all_of(seen.begin(), seen.end(), [&](int64_t size) { return size == seen.back(); })) return std::nullopt;
+  std::optional<int64_t> found;
+  for (const auto& [other, size] : now) {
+    const int64_t more = seen.front() - other.front();
+    bool steady = other.size() == seen.size();
+    for (size_t i = 0; steady && i < seen.size(); i++) steady = seen[i] - other[i] == more;
+    if (!steady) continue;
+    if (found && *found != size + more) return std::nullopt;
+    found = size + more;
+  }
+  return found;
+}
+
+}  // namespace
 
 std::string GenericTrace::specialise(const RefusedInput& refused, Recording* out) {
   const ir::Trace& trace = recording_.trace;
@@ -477,8 +499,10 @@ std::string GenericTrace::specialise(const RefusedInput& refused, Recording* out
     }
     std::vector<int64_t> sizes = trace.metas[inst.meta].sizes;
     for (size_t d = 0; d < sizes.size(); d++) {
-      auto size = now.find(seen_[k][d]);
-      if (size != now.end()) sizes[d] = size->second;
+      const std::optional<int64_t> size = size_now(now, seen_[k][d]);
+      if (!size) continue;
+      if (*size != sizes[d] && (*size <= 1 || sizes[d] <= 1)) return "size 0 or 1";
+      sizes[d] = *size;
     }
     if (sizes == trace.metas[inst.meta].sizes) continue;
     std::vector<int64_t> strides;
