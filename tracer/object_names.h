@@ -28,6 +28,7 @@
 
 #include "ir/archive.h"
 #include "runtime/bridge/bridge.h"
+#include "tracer/object_parts.h"
 
 struct _PyInterpreterFrame;
 
@@ -37,14 +38,6 @@ namespace dynvm::tracer {
 struct DictUse {
   PyObject* dict;
   PyObject* key;
-};
-
-// One step of a way.
-enum class Step : uint8_t {
-  kNull, kSingleton, kInt, kFloat, kText, kBytes, kTuple, kSize, kSlice, kTorch, kAlias, kMethod,  // values
-  kModule, kQualified, kStaticType, kShortcut,                           // by name
-  kLocal, kGlobals, kBuiltins, kLoopCode,                                // the loop's frame
-  kKey, kIndex, kDict, kType, kBase, kBound, kTypeItem, kMember, kCell, kCode, kDefaults, kKwDefaults, kGlobalsOf, kClosure, kFunction, kSelf,  // from a parent
 };
 
 struct ObjectName {

@@ -47,7 +47,7 @@ guard_torch_state {grad : f32 15 5} !snap0
 %d:o = const_obj @0 "dict"
 guard_dict_version %d #12345678901 !snap0
 %x:t = unbox_tensor %0 !snap0 -> f32[100,3]{3,1} s0 grad param
-%c1 = aten "aten::to.device" (%x, opaque 5, none, [1, -2], 0.5, "text") -> (f32[100,3]{3,1} s1) grad !snap0
+%c1 = aten "aten::to.device" (%x, opaque 5, none, ints[1,-2], 0.5, "text") -> (f32[100,3]{3,1} s1) grad !snap0
 %a:t = result %c1 #0 -> f32[100,3]{3,1} s1
 %out:o = wrap %a sunk
 %f:f = read_scalar %a !snap1

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Runs the scripts of tests/traces/cases under python and dynvm: all that can be seen must be the same.
 
-Usage:   run.py [--stress] [--alone] [--examples] [--hot N] [-v] [NAME ...]     (a NAME is a part of cases' names)
+Usage:   run.py [--stress] [--cached] [--alone] [--examples] [--hot N] [-v] [NAME ...]     (a NAME is a part of cases' names)
 Inputs:  cases/*.py, what training scripts do; their headers, DYNVM and DYNVM_TEST_PYTHON: tests/programs/cases.py.
 Outputs: each failure with what differs; last line "N passed, N failed, N skipped"; exit status 1 when one failed.
          --stress     each guard of each trace fails once (DYNVM_STRESS=exit); expectations are not checked, because
                       exits make other shares
+         --cached     runs twice with one trace cache: the second run, with traces of the first, is compared
          --examples   the programs of examples/ instead, with the share of compiled operations after their beginning
          --alone      all cases in processes of their own; also with DYNVM_TEST_FULL=1
 """
