@@ -585,7 +585,7 @@ HookResult Recorder::record(vm::ThreadView& view) {
         give_up(Abort::k_exception, "unbound local");
         return HookResult::kContinue;
       }
-      if (at(slot(arg)).kind == Value::kObject && frames_.size() == 1 && !known('b', &values_, slot(arg)))
+      if (at(slot(arg)).kind == Value::kObject && !at(slot(arg)).caught && frames_.size() == 1 && !known('b', &values_, slot(arg)))
         guard(IrOp::k_guard_bound, {at(slot(arg)).ref});
       shadow_push(slot(arg));
       return HookResult::kContinue;
@@ -596,7 +596,7 @@ HookResult Recorder::record(vm::ThreadView& view) {
     case Op::kDeleteFast: slot(arg) = null_; return HookResult::kContinue;
     case Op::kLoadFastAndClear: {
       V v = slot(arg);
-      if (at(v).kind == Value::kObject && frames_.size() == 1 && v != null_) {
+      if (at(v).kind == Value::kObject && !at(v).caught && frames_.size() == 1 && v != null_) {
         // Whether the variable is bound decides what the stack holds.
         if (concrete(v) == nullptr) {
           guard(IrOp::k_guard_is, {at(v).ref, const_ref(nullptr)}, -1);

@@ -29,6 +29,7 @@ using ir::Op;
 constexpr size_t kMaxEntries = 64;            // of one loop; the oldest goes first
 constexpr uint64_t kMaxBytes = 1ull << 30;    // of all that is kept
 constexpr int kTries = 8;                     // arrivals at which a root trace's objects are looked for
+constexpr double kFreeMs = 60, kShare = 0.05; // writing may take this much, and this share of the time since the first trace; the next process goes on
 
 // What a trace is beside IR and objects.
 struct Extra {
@@ -72,7 +73,8 @@ base::CacheFolder* folder(bridge::Bridge* bridge) {
     }
     const codegen::CpuFeatures& cpu = codegen::cpu_features();
     const std::string environment = build_of(reinterpret_cast<const void*>(&root_folder)) + "|" + build_of(reinterpret_cast<const void*>(bridge->functions().call)) + "|" +
-                                    Py_GetVersion() + "|" + bridge->torch_version() + "|" + std::to_string(cpu.avx2) + std::to_string(cpu.avx512);
+                                    Py_GetVersion() + "|" + bridge->torch_version() + "|" + std::to_string(cpu.avx2) + std::to_string(cpu.avx512) + "|" +
+                                    (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr ? std::getenv("CUDA_VISIBLE_DEVICES") : "");
     if (base::Status status = the_folder.open(root + "/" + base::stable_hash(environment)); !status.ok()) note(status.message());
   }
   return the_folder.is_open() ? &the_folder : nullptr;
@@ -243,11 +245,14 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
   base::CacheFolder* to = on() && parts != nullptr ? folder(bridge) : nullptr;
   if (to == nullptr) return;
   const auto start = std::chrono::steady_clock::now();
+  static const auto first = start;
   auto refused = [&](const std::string& why) {
     base::report().cache.not_kept[why]++;
+    base::report().cache.write_ms += ms_since(start);
     DYNVM_LOG(kCache, "trace {} is not kept: {}", trace.id, why);
     PyErr_Clear();
   };
+  if (base::report().cache.write_ms > kFreeMs + kShare * ms_since(first)) return refused("no time");
   ir::Trace ir = trace.compiled->ir();
   if (!versions_hold(ir, false)) return refused("changed meanwhile");
   std::vector<PyObject*> objects;

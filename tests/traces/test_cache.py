@@ -122,6 +122,14 @@ class Cache(CompareCase):
         with open(file, encoding="utf-8") as content:
             return outcome.stdout, json.load(content)
 
+    def fill(self):
+        """Runs until there is nothing more to keep: a process spends little time on that. The last output and report."""
+        for _ in range(8):
+            output, report = self.run_cached()
+            if not report["cache"]["kept"]:
+                break
+        return output, report
+
     def expected(self, *args, path=None):
         outcome = run(PYTHON, [path or self.path, *args], env={"OMP_NUM_THREADS": "1"})
         self.assertEqual(outcome.status, 0, outcome)
@@ -136,7 +144,7 @@ class Cache(CompareCase):
         self.assertEqual(output, expected)
         self.assertGreater(report["recordings"], 0)
         self.assertGreater(report["cache"]["kept"], 0)
-        output, report = self.run_cached()
+        output, report = self.fill()
         self.assertEqual(output, expected)
         self.assertGreater(report["cache"]["loaded"], 0)
         self.assertEqual(report["recordings"], 0)
@@ -144,7 +152,7 @@ class Cache(CompareCase):
         self.assertGreater(report["tensor_ops_compiled"], 0.9 * report["tensor_ops_total"])
 
     def test_whatever_has_changed_is_seen(self):
-        self.run_cached()
+        self.fill()
         before = self.expected()
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             expected = dict(zip(CHANGES, pool.map(self.expected, CHANGES)))
@@ -156,13 +164,13 @@ class Cache(CompareCase):
         self.assertEqual(self.run_cached()[0], before)
 
     def test_a_changed_source_is_read_again(self):
-        self.run_cached()
+        self.fill()
         with open(self.path, "w", encoding="utf-8") as file:
             file.write(SCRIPT.replace("y = step(y)", "y = step(y) * 2"))
         self.assertEqual(self.run_cached()[0], self.expected())
 
     def test_damaged_files_are_refused(self):
-        expected = self.run_cached()[0]
+        expected = self.fill()[0]
         for file in self.files():
             with open(file, "rb") as content:
                 whole = content.read()
@@ -172,7 +180,7 @@ class Cache(CompareCase):
         self.assertEqual(output, expected)
         self.assertIn("is damaged", report["notes"]["trace cache"])
         self.assertGreater(report["recordings"], 0)
-        output, report = self.run_cached()
+        output, report = self.fill()
         self.assertEqual((output, report["recordings"]), (expected, 0), "what was damaged has been replaced")
 
     def test_folders_that_others_can_write_are_refused(self):
@@ -192,7 +200,7 @@ class Cache(CompareCase):
         for process in running:
             self.assertEqual(process.communicate(timeout=120)[0], expected)
             self.assertEqual(process.returncode, 0)
-        output, report = self.run_cached()
+        output, report = self.fill()
         self.assertEqual((output, report["recordings"]), (expected, 0))
 
     def test_off(self):

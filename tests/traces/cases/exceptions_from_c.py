@@ -63,3 +63,19 @@ def iterators(n):
 print(keys(60))
 print(attributes(60))
 print(iterators(60))
+
+
+# In the loop's own frame, with the exception's name in use.
+def named():
+    x, seen = torch.ones(4), []
+    for i in range(40):
+        x = x * 0.9 + 0.1
+        try:
+            if i % 2 == 1:
+                x.nothing
+        except (KeyError, AttributeError) as error:
+            seen.append(type(error).__name__)
+    return x.sum().item(), len(seen), seen[-1]
+
+
+print(named())
