@@ -2,8 +2,8 @@
 //
 // Inputs: a trace after all passes, its plan. Outputs: bytes that the same build of dynvm, and no other, reads back: an equal trace.
 //
-// What only this process knows stands in the bytes as numbers that the caller gives: Python objects and code objects (Pointers::number_of, at), and the
-// values that only the bridge understands as texts (Opaques).
+// What only this process knows stands in the bytes as numbers that the caller gives: Python objects and code objects (number_of, at), and the
+// values that only the bridge understands as texts (opaque_text, opaque_of).
 //
 // Invariants: reading never goes beyond the bytes; bytes that were cut or changed are an error, or an odd trace: verify what is not trusted.
 // Tests: tests/ir/archive.cpp.
@@ -25,7 +25,6 @@ namespace dynvm::ir {
 // Both have operator()(fields...), so that one list of a struct's fields serves both ways.
 class ArchiveWriter {
  public:
-  static constexpr bool kReads = false;
   std::function<int64_t(const void*)> number_of;              // of a pointer
   std::function<bool(int64_t, std::string*)> opaque_text;     // of a bridge's handle; false: it has none
   bool ok = true;
@@ -60,7 +59,6 @@ class ArchiveWriter {
 
 class ArchiveReader {
  public:
-  static constexpr bool kReads = true;
   explicit ArchiveReader(std::string_view bytes) : bytes_(bytes) {}
   std::function<void*(int64_t)> at;                            // what number_of was asked about
   std::function<bool(const std::string&, int64_t*)> opaque_of; // false: there is no such thing here
@@ -68,10 +66,11 @@ class ArchiveReader {
 
   template <class... T>
   void operator()(T&... values) { (read(values), ...); }
-  void pointer(void*& p) {
+  template <class T>
+  void pointer(T*& p) {
     int64_t number = -1;
     read(number);
-    p = number < 0 || !ok ? nullptr : at(number);
+    p = number < 0 || !ok ? nullptr : static_cast<T*>(at(number));
   }
   void opaque(int64_t& handle) {
     std::string text;

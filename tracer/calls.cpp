@@ -296,25 +296,6 @@ HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, P
     if (entered_error_) return HookResult::kError;
     if (done_) return HookResult::kContinue;
   }
-  if (strcmp(type->tp_name, "functools.partial") == 0 && promote(callee)) {
-    PyObject* function = PyObject_GetAttrString(o, "func");
-    PyObject* bound_args = PyObject_GetAttrString(o, "args");
-    PyObject* keywords = PyObject_GetAttrString(o, "keywords");
-    if (function && bound_args && keywords && PyDict_Size(keywords) == 0) {
-      std::vector<V> all;
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bound_args); i++) all.push_back(constant(PyTuple_GET_ITEM(bound_args, i)));
-      all.insert(all.end(), args.begin(), args.end());
-      V inner = constant(function);
-      Py_DECREF(function);
-      Py_DECREF(bound_args);
-      Py_DECREF(keywords);
-      return call(view, inner, all, kwnames, pops);
-    }
-    Py_XDECREF(function);
-    Py_XDECREF(bound_args);
-    Py_XDECREF(keywords);
-    PyErr_Clear();
-  }
   if (touches_torch(o, args)) return torch_call(view, callee, args, kwnames, pops);
   return residual_call(view, IrOp::k_call, callee, args, kwnames, pops);
 }

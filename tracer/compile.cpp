@@ -1,8 +1,6 @@
 // See compile.h.
 #include "tracer/compile.h"
 
-#include <chrono>
-
 #include "ir/passes/pass.h"
 #include "ir/plan.h"
 #include "ir/text.h"
@@ -10,16 +8,9 @@
 #include "runtime/base/dump.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
+#include "tracer/clock.h"
 
 namespace dynvm::tracer {
-
-namespace {
-
-double ms_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
-
-}  // namespace
 
 base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std::vector<PyObject*> objects, bridge::Bridge* bridge, PyCodeObject* code, int unit,
                       const char* kind) {
@@ -56,7 +47,7 @@ base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std:
 
 std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, Abort* reason,
                                    std::string* error, bool keep_parts) {
-  auto start = std::chrono::steady_clock::now();
+  const Clock::time_point start = Clock::now();
   auto trace = std::make_unique<LoopTrace>();
   trace->sites = std::move(recording.sites);
   trace->id = recording.trace.id;

@@ -23,11 +23,10 @@ class RunTimer {
     if (entry_) start_ = Clock::now();
   }
   ~RunTimer() {
-    if (entry_) entry_->compiled_ms += std::chrono::duration<double, std::milli>(Clock::now() - start_).count();
+    if (entry_) entry_->compiled_ms += ms_since(start_);
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
   base::TraceReport* entry_;
   Clock::time_point start_;
 };

@@ -4,7 +4,6 @@
 
 #include <Python.h>
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -12,13 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "tracer/clock.h"
 #include "tracer/side.h"
 #include "tracer/trace_cache.h"
 #include "tracer/trace_group.h"
 
 namespace dynvm::tracer {
-
-using Clock = std::chrono::steady_clock;
 
 struct LoopState {
   PyCodeObject* code = nullptr;
@@ -66,7 +64,7 @@ struct LoopState {
   }
   void arrived() {
     if (!std::exchange(timing, false)) return;
-    double ms = std::chrono::duration<double, std::milli>(Clock::now() - arrival).count();
+    const double ms = ms_since(arrival);
     if (TraceGroup* group = std::exchange(waiting, nullptr)) {
       group->interpreted(ms);
       return;

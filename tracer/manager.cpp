@@ -187,8 +187,9 @@ const Place* place_of(const LoopState& loop, const SidePoint* side) {
   return found == loop.sides.end() ? nullptr : &found->first;
 }
 
-// Traces of an earlier process that fit here; true when there are any. root: the loop's frame.
-bool read_traces(LoopState& loop, SidePoint* side, _PyInterpreterFrame* root) {
+// Adds the traces of an earlier process that fit here. root: the loop's frame.
+void read_traces(LoopState& loop, SidePoint* side, _PyInterpreterFrame* root) {
+  if (!TraceCache::on()) return;
   const OwnWork work;
   const Place* place = side != nullptr ? place_of(loop, side) : nullptr;
   auto traces = TraceCache::find(loop.kept, place, root, loop.code, loop.unit, kind_of(loop, side), torch_bridge, &next_trace_id);
@@ -196,7 +197,6 @@ bool read_traces(LoopState& loop, SidePoint* side, _PyInterpreterFrame* root) {
     if (side != nullptr) loop.num_sides++;
     group_of(loop, side).add(std::move(trace));
   }
-  return !traces.empty();
 }
 
 // Compiles what has been recorded; true when the loop has a new trace.
@@ -582,25 +582,21 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
 // What is to be done at an arrival that no recording is going on at.
 HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop) {
   counter.count = 0;  // each arrival, until decided otherwise
-  counter.trace = loop.roots.empty() ? nullptr : &loop;
+  counter.trace = nullptr;
   loop.consecutive++;
-  bool entered = false;
-  HookResult result = HookResult::kContinue;
-  if (!loop.roots.empty()) {
-    result = travel(view, loop, view.frame, false, &entered);
-    if (result == HookResult::kError || entered) return result;
-    if (loop.waiting != nullptr) return HookResult::kContinue;
-  }
   if (bridge_now() == nullptr) {
     counter.count = bridge_file.hopeless() ? INT_MAX : 300;  // no tensors yet
     return HookResult::kContinue;
   }
-  if (base::report_wanted()) torch_bridge->set_counting(true);  // in each thread
-  if (loop.roots.empty() && TraceCache::on() && torch_is_plain() && read_traces(loop, nullptr, view.frame)) {
+  if (loop.roots.empty() && torch_is_plain()) read_traces(loop, nullptr, view.frame);
+  if (!loop.roots.empty()) {
     counter.trace = &loop;
-    result = travel(view, loop, view.frame, false, &entered);
+    bool entered = false;
+    const HookResult result = travel(view, loop, view.frame, false, &entered);
     if (result == HookResult::kError || entered) return result;
+    if (loop.waiting != nullptr) return HookResult::kContinue;
   }
+  if (base::report_wanted()) torch_bridge->set_counting(true);  // in each thread
   if (!loop.tensors) {
     if (loop.waits > 0) {
       loop.waits--;

@@ -1,12 +1,9 @@
 // See object_names.h.
 #include "tracer/object_names.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cstring>
-#include <deque>
-#include <optional>
+#include <functional>
 #include <utility>
 
 #include "runtime/base/cache_folder.h"
@@ -35,11 +32,9 @@ int64_t ObjectNames::number_of(const void* object) const {
   return found == numbers_.end() ? -1 : found->second;
 }
 
-void ObjectNames::note_file(PyObject* path) {
-  const std::string name = utf8(path);
-  if (!known_files_.insert(name).second) return;
-  struct stat status{};
-  if (stat(name.c_str(), &status) == 0) files_.push_back({name, status.st_size, status.st_mtim.tv_sec * 1000000000LL + status.st_mtim.tv_nsec});
+void ObjectNames::note_file(const std::string& path) {
+  if (!known_files_.insert(path).second) return;
+  if (std::string stamp = base::file_stamp(path); !stamp.empty()) files_.push_back({path, std::move(stamp)});
 }
 
 // What can be said of an object without its identity. Of code it is the place in a file that has not been changed.
@@ -90,9 +85,9 @@ std::string ObjectNames::description(PyObject* o, int depth) {
   }
   if (PyCode_Check(o)) {
     auto* code = reinterpret_cast<PyCodeObject*>(o);
-    std::string text = "code " + utf8(code->co_filename) + ":" + std::to_string(code->co_firstlineno) + " " + utf8(code->co_qualname) + " " + std::to_string(code->co_flags);
-    note_file(code->co_filename);
-    return text;
+    const std::string file = utf8(code->co_filename);
+    note_file(file);
+    return "code " + file + ":" + std::to_string(code->co_firstlineno) + " " + utf8(code->co_qualname) + " " + std::to_string(code->co_flags);
   }
   if (PyFunction_Check(o)) {
     auto* function = reinterpret_cast<PyFunctionObject*>(o);
@@ -142,9 +137,7 @@ int32_t ObjectNames::add(PyObject* object, ObjectName name) {
 // Objects that need no way to them.
 bool ObjectNames::name_by_itself(PyObject* o) {
   ObjectName name;
-  if (o == nullptr) {
-    name.step = Step::kNull;
-  } else if (PyCFunction_Check(o) && !bridge_->shortcut_name(o).empty()) {
+  if (PyCFunction_Check(o) && !bridge_->shortcut_name(o).empty()) {
     name.step = Step::kShortcut;
     name.text = bridge_->shortcut_name(o);
   } else if (is_singleton(o)) {
@@ -189,7 +182,6 @@ bool ObjectNames::name_by_itself(PyObject* o) {
     name.more = str(o);
   } else {
     PyObject* known = PyModule_Check(o) ? PyDict_GetItemString(PyModule_GetDict(o), "__name__") : nullptr;
-    if (known == nullptr && PyObject_TypeCheck(o, &PyModule_Type) == 0) return false;
     if (known == nullptr || !PyUnicode_Check(known) || module_of(utf8(known)) != o) return false;
     name.step = Step::kModule;
     name.text = utf8(known);
@@ -361,7 +353,9 @@ std::string ObjectNames::find(const std::vector<PyObject*>& objects, const std::
   Search search(*this);
   search.run(searched);
   // By value where no way leads to it: tuples after their items.
-  std::function<std::string(PyObject*)> name = [&](PyObject* o) -> std::string {
+  std::function<std::string(PyObject*)> name;
+  auto name_part = [&](PyObject* part) { return numbers_.count(part) != 0 || name_by_itself(part) ? std::string() : name(part); };
+  name = [&](PyObject* o) -> std::string {
     if (numbers_.count(o) != 0) return {};
     if (search.met(o)) {
       search.name(o);
@@ -373,8 +367,7 @@ std::string ObjectNames::find(const std::vector<PyObject*>& objects, const std::
     }
     PyObject* self = PyCFunction_Check(o) ? PyCFunction_GET_SELF(o) : nullptr;
     if (self != nullptr && !PyModule_Check(self)) {
-      if (numbers_.count(self) == 0 && !name_by_itself(self))
-        if (std::string missing = name(self); !missing.empty()) return missing;
+      if (std::string missing = name_part(self); !missing.empty()) return missing;
       ObjectName made;
       made.step = Step::kBound;
       made.parent = numbers_.at(self);
@@ -387,55 +380,37 @@ std::string ObjectNames::find(const std::vector<PyObject*>& objects, const std::
       add(o, std::move(made));
       return {};
     }
-    // Made anew from two parts: a bound method, an annotation.
-    auto from_parts = [&](Step step, PyObject* first, PyObject* second) -> std::string {
+    // Made anew from its parts.
+    auto from_parts = [&](Step step, const std::vector<PyObject*>& items) -> std::string {
       ObjectName made;
       made.step = step;
       made.text = Py_TYPE(o)->tp_name;
-      for (PyObject* part : {first, second}) {
-        if (numbers_.count(part) == 0 && !name_by_itself(part))
-          if (std::string missing = name(part); !missing.empty()) return missing;
-        made.items.push_back(numbers_.at(part));
-      }
-      add(o, std::move(made));
-      return {};
-    };
-    if (PyMethod_Check(o)) return from_parts(Step::kMethod, PyMethod_GET_FUNCTION(o), PyMethod_GET_SELF(o));
-    if (is_alias(o)) {
-      PyObject* made = parts_of_alias(o);
-      std::string missing = "no way to " + description(o);
-      if (made != nullptr) {
-        kept_.push_back(made);
-        missing = from_parts(Step::kAlias, PyTuple_GET_ITEM(made, 0), PyTuple_GET_ITEM(made, 1));
-      }
-      return missing;
-    }
-    if (PyTuple_CheckExact(o) || PySlice_Check(o) || has_type(o, "torch.Size")) {
-      ObjectName made;
-      made.step = PyTuple_CheckExact(o) ? Step::kTuple : PySlice_Check(o) ? Step::kSlice : Step::kSize;
-      std::vector<PyObject*> items;
-      if (PySlice_Check(o)) {
-        auto* slice = reinterpret_cast<PySliceObject*>(o);
-        items = {slice->start, slice->stop, slice->step};
-      } else {
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++) items.push_back(PyTuple_GET_ITEM(o, i));
-      }
       for (PyObject* item : items) {
-        if (numbers_.count(item) == 0 && !name_by_itself(item))
-          if (std::string missing = name(item); !missing.empty()) return missing;
+        if (std::string missing = name_part(item); !missing.empty()) return missing;
         made.items.push_back(numbers_.at(item));
       }
       add(o, std::move(made));
       return {};
+    };
+    auto items_of = [](PyObject* tuple) {
+      return std::vector<PyObject*>(&PyTuple_GET_ITEM(tuple, 0), &PyTuple_GET_ITEM(tuple, 0) + PyTuple_GET_SIZE(tuple));
+    };
+    if (PyMethod_Check(o)) return from_parts(Step::kMethod, {PyMethod_GET_FUNCTION(o), PyMethod_GET_SELF(o)});
+    if (PyTuple_CheckExact(o)) return from_parts(Step::kTuple, items_of(o));
+    if (has_type(o, "torch.Size")) return from_parts(Step::kSize, items_of(o));
+    if (PySlice_Check(o)) {
+      auto* slice = reinterpret_cast<PySliceObject*>(o);
+      return from_parts(Step::kSlice, {slice->start, slice->stop, slice->step});
+    }
+    if (PyObject* made = is_alias(o) ? parts_of_alias(o) : nullptr; made != nullptr) {
+      kept_.push_back(made);
+      return from_parts(Step::kAlias, items_of(made));
     }
     return "no way to " + description(o) + first_keys(o);
   };
   for (PyObject* o : order)
     if (std::string missing = name(o); !missing.empty()) return missing;
-  for (PyTypeObject* type : classes) {
-    std::string& text = names_[static_cast<size_t>(numbers_.at(type))].description;
-    text = class_description(type);
-  }
+  for (PyTypeObject* type : classes) names_[static_cast<size_t>(numbers_.at(type))].description = class_description(type);
   for (const DictUse& use : uses) {
     DictFact fact;
     fact.dict = numbers_.at(use.dict);
@@ -583,9 +558,7 @@ std::string ObjectNames::read(ir::ArchiveReader& archive) {
   archive(names_, dict_facts_, parts_, files_);
   if (!archive.ok) return "damaged";
   for (const File& file : files_) {
-    struct stat status{};
-    if (stat(file.path.c_str(), &status) != 0 || status.st_size != file.size || status.st_mtim.tv_sec * 1000000000LL + status.st_mtim.tv_nsec != file.changed)
-      return file.path + " has changed";
+    if (base::file_stamp(file.path) != file.stamp) return file.path + " has changed";
     known_files_.insert(file.path);
   }
   for (const ObjectName& name : names_) {

@@ -81,12 +81,11 @@ class ObjectNames {
     int32_t part;
   };
   struct File {
-    std::string path;
-    int64_t size, changed;
+    std::string path, stamp;
   };
   template <class A> friend void fields(A& a, DictFact& x) { a(x.dict, x.key, x.value, x.all); }
   template <class A> friend void fields(A& a, Part& x) { a(x.whole, x.step, x.number, x.text, x.part); }
-  template <class A> friend void fields(A& a, File& x) { a(x.path, x.size, x.changed); }
+  template <class A> friend void fields(A& a, File& x) { a(x.path, x.stamp); }
 
   class Search;
   int32_t add(PyObject* object, ObjectName name);
@@ -94,7 +93,7 @@ class ObjectNames {
   std::string description(PyObject* object, int depth = 0);
   std::string whole_description(PyObject* object);
   std::string class_description(PyTypeObject* type);
-  void note_file(PyObject* path);
+  void note_file(const std::string& path);
   PyObject* resolve(const ObjectName& name);
   PyObject* follow(PyObject* from, Step step, int64_t number, const std::string& text, PyObject* key);
   std::string check();

@@ -49,12 +49,11 @@ std::string type_text(PyTypeObject* type) {
   return module.empty() ? name : module + ":" + name;
 }
 
-bool is_torch_value(PyObject* o) {
-  const char* name = Py_TYPE(o)->tp_name;
-  return strcmp(name, "torch.dtype") == 0 || strcmp(name, "torch.device") == 0 || strcmp(name, "torch.layout") == 0 || strcmp(name, "torch.memory_format") == 0;
-}
-
 bool has_type(PyObject* o, const char* name) { return strcmp(Py_TYPE(o)->tp_name, name) == 0; }
+
+bool is_torch_value(PyObject* o) {
+  return has_type(o, "torch.dtype") || has_type(o, "torch.device") || has_type(o, "torch.layout") || has_type(o, "torch.memory_format");
+}
 
 // What annotations are made of: list[int], Optional[int], int | None, and names of what is not there yet.
 bool is_alias(PyObject* o) {
@@ -118,12 +117,7 @@ bool is_container(PyObject* o) {
   return PyDict_Check(o) || PyList_Check(o) || PyAnySet_Check(o) || PyCell_Check(o);
 }
 
-static PyObject* modules() { return PyImport_GetModuleDict(); }
-
-PyObject* module_of(const std::string& name) {
-  PyObject* module = PyDict_GetItemString(modules(), name.c_str());
-  return module;
-}
+PyObject* module_of(const std::string& name) { return PyDict_GetItemString(PyImport_GetModuleDict(), name.c_str()); }
 
 PyObject* member(PyObject* o, const std::string& name) {
   PyObject* key = PyUnicode_InternFromString(name.c_str());
@@ -218,12 +212,10 @@ PyObject* bound_method(PyObject* self, const std::string& name) {
   return Py_TYPE(descriptor)->tp_descr_get(descriptor, self, reinterpret_cast<PyObject*>(Py_TYPE(self)));
 }
 
-static bool is_partial(PyObject* o) { return strcmp(Py_TYPE(o)->tp_name, "functools.partial") == 0; }
-
 // Parts of these can be taken for constant, as they cannot be changed.
 bool cannot_change(PyObject* o) {
   return PyTuple_Check(o) || PyMethod_Check(o) || PyCFunction_Check(o) || Py_TYPE(o) == &PyProperty_Type || Py_TYPE(o) == &PyStaticMethod_Type ||
-         Py_TYPE(o) == &PyClassMethod_Type || PySlice_Check(o) || is_partial(o) || PyFunction_Check(o) || PyCode_Check(o);
+         Py_TYPE(o) == &PyClassMethod_Type || PySlice_Check(o) || has_type(o, "functools.partial") || PyFunction_Check(o) || PyCode_Check(o);
 }
 
 // visit(step, number, text, part): what an object holds. `all`: also what is not worth following from objects that happen to be met.

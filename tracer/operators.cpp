@@ -508,7 +508,6 @@ V Recorder::contains(V container, V value) {
   return kNoValue;
 }
 
-// container[key] where the result is known or a cheap load; kNoValue otherwise.
 // Is it known, under guards, that the dict has no such key?
 bool Recorder::known_missing(V dict, V key) {
   PyObject* k = concrete(key);
@@ -520,6 +519,7 @@ bool Recorder::known_missing(V dict, V key) {
   return PyDict_GetItemWithError(concrete(dict), k) == nullptr && promote(dict) && promote(key) && dict_item(concrete(dict), k) == null_;
 }
 
+// container[key] where the result is known or a cheap load; kNoValue otherwise.
 V Recorder::item_of(V container, V key) {
   PyObject *c = concrete(container), *k = concrete(key);
   if ((at(container).kind == Value::kTuple || at(container).kind == Value::kList ||

@@ -30,7 +30,7 @@ const char* abort_name(Abort abort) {
 }
 
 Recorder::Recorder(const std::vector<LiveFrame>& live, int header_unit, bridge::Bridge* bridge, Lessons& lessons, int trace_id, bool sizes_are_numbers, bool function)
-    : bridge_(bridge), lessons_(lessons), sizes_are_numbers_(sizes_are_numbers), function_(function), start_(std::chrono::steady_clock::now()) {
+    : bridge_(bridge), lessons_(lessons), sizes_are_numbers_(sizes_are_numbers), function_(function), start_(Clock::now()) {
   if (bridge_ != nullptr) aten_ = bridge_->recorder();
   trace_.id = trace_id;
   root_code_ = vm::FrameView::code(live[0].frame);
@@ -99,7 +99,7 @@ Recording Recorder::take() {
   recording.owned = std::move(owned_);
   owned_.clear();
   recording.tensor_ops = tensor_ops_;
-  recording.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count();
+  recording.ms = ms_since(start_);
   return recording;
 }
 
@@ -585,7 +585,7 @@ HookResult Recorder::record(vm::ThreadView& view) {
         give_up(Abort::k_exception, "unbound local");
         return HookResult::kContinue;
       }
-      if (at(slot(arg)).kind == Value::kObject && !at(slot(arg)).caught && frames_.size() == 1 && !known('b', &values_, slot(arg)))
+      if (may_be_unbound(slot(arg)) && !known('b', &values_, slot(arg)))
         guard(IrOp::k_guard_bound, {at(slot(arg)).ref});
       shadow_push(slot(arg));
       return HookResult::kContinue;
@@ -596,7 +596,7 @@ HookResult Recorder::record(vm::ThreadView& view) {
     case Op::kDeleteFast: slot(arg) = null_; return HookResult::kContinue;
     case Op::kLoadFastAndClear: {
       V v = slot(arg);
-      if (at(v).kind == Value::kObject && !at(v).caught && frames_.size() == 1 && v != null_) {
+      if (may_be_unbound(v) && v != null_) {
         // Whether the variable is bound decides what the stack holds.
         if (concrete(v) == nullptr) {
           guard(IrOp::k_guard_is, {at(v).ref, const_ref(nullptr)}, -1);

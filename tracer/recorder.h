@@ -23,7 +23,6 @@
 
 #include <Python.h>
 
-#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -36,6 +35,7 @@
 
 #include "ir/trace.h"
 #include "runtime/bridge/bridge.h"
+#include "tracer/clock.h"
 #include "tracer/object_names.h"
 #include "tracer/value.h"
 #include "vm/objects.h"
@@ -176,6 +176,8 @@ class Recorder {
   V add_value(Value value);
   Value& at(V v) { return values_[v]; }
   V null_value() { return null_; }
+  // A variable of the root frame that the trace was given; an exception that it caught is there.
+  bool may_be_unbound(V v) { return at(v).kind == Value::kObject && !at(v).caught && frames_.size() == 1; }
   V constant(PyObject* object);
   V object(ir::Ref ref, PyObject* concrete, bool result = true);   // steals nothing; takes its own reference
   V scalar(ir::Type type, ir::Ref ref, PyObject* concrete);
@@ -509,7 +511,7 @@ class Recorder {
   int tensor_ops_ = 0;
   Abort abort_ = Abort::kNone;
   std::string detail_;
-  std::chrono::steady_clock::time_point start_;
+  Clock::time_point start_;
 };
 
 }  // namespace dynvm::tracer

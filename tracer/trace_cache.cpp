@@ -2,12 +2,11 @@
 #include "tracer/trace_cache.h"
 
 #include <dlfcn.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "codegen/x86/kernel/cpu_features.h"
@@ -18,10 +17,19 @@
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
 #include "runtime/base/report.h"
+#include "tracer/clock.h"
 #include "tracer/object_names.h"
 #include "vm/objects.h"
 
 namespace dynvm::tracer {
+
+template <class A>
+void fields(A& a, Site& x) {
+  a(x.kind, x.index);
+  a.pointer(x.a);
+  a.pointer(x.b);
+}
+
 namespace {
 
 using ir::Op;
@@ -34,17 +42,16 @@ constexpr double kFreeMs = 60, kShare = 0.05; // writing may take this much, and
 // What a trace is beside IR and objects.
 struct Extra {
   std::vector<int32_t> inputs;
+  std::vector<Site> sites;
   bool of_generic = false, cut = false;
 };
 template <class A>
-void fields(A& a, Extra& x) { a(x.inputs, x.of_generic, x.cut); }
+void fields(A& a, Extra& x) { a(x.inputs, x.sites, x.of_generic, x.cut); }
 
 // When the library that holds this address was built.
 std::string build_of(const void* address) {
   Dl_info info{};
-  struct stat status{};
-  if (dladdr(address, &info) == 0 || info.dli_fname == nullptr || stat(info.dli_fname, &status) != 0) return "?";
-  return std::to_string(status.st_size) + "." + std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec);
+  return dladdr(address, &info) == 0 || info.dli_fname == nullptr ? std::string() : base::file_stamp(info.dli_fname);
 }
 
 std::string root_folder() {
@@ -117,33 +124,19 @@ void write_entries(base::CacheFolder& folder, const std::string& name, const std
   if (!status.ok()) note(status.message());
 }
 
-// Guards on versions hold numbers of this process. False: one of them does not hold now. `set`: they are made to hold.
-bool versions_hold(ir::Trace& trace, bool set) {
-  for (ir::Inst& inst : trace.insts) {
-    if (inst.op != Op::k_guard_dict_version && inst.op != Op::k_guard_type_version) {
-      if (inst.op == Op::k_guard_keys_version || inst.op == Op::k_guard_func_version) return false;
-      continue;
-    }
-    const ir::Inst& operand = trace.insts[trace.arg(inst, 0)];
-    auto* object = operand.op == Op::k_const_obj ? static_cast<PyObject*>(trace.objects[operand.imm].pointer) : nullptr;
-    if (object == nullptr) return false;
-    int64_t version = 0;
-    if (inst.op == Op::k_guard_dict_version) {
-      if (!PyDict_Check(object)) return false;
-      version = static_cast<int64_t>(vm::dict_version(object));
-    } else {
-      if (!PyType_Check(object)) return false;
-      version = vm::type_version(reinterpret_cast<PyTypeObject*>(object));
-      if (version == 0) return false;
-    }
-    if (set) inst.imm = version;
-    else if (inst.imm != version) return false;
-  }
-  return true;
+bool is_version_guard(const ir::Inst& inst) {
+  return inst.op == Op::k_guard_dict_version || inst.op == Op::k_guard_type_version || inst.op == Op::k_guard_keys_version || inst.op == Op::k_guard_func_version;
 }
 
-double ms_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+// The version, a number of this process, that such a guard's object has now; nothing where it is not known.
+std::optional<int64_t> version_now(const ir::Trace& trace, const ir::Inst& guard) {
+  const ir::Inst& operand = trace.insts[trace.arg(guard, 0)];
+  auto* object = operand.op == Op::k_const_obj ? static_cast<PyObject*>(trace.objects[operand.imm].pointer) : nullptr;
+  if (object == nullptr) return std::nullopt;
+  if (guard.op == Op::k_guard_dict_version && PyDict_Check(object)) return static_cast<int64_t>(vm::dict_version(object));
+  if (guard.op != Op::k_guard_type_version || !PyType_Check(object)) return std::nullopt;
+  const uint32_t version = vm::type_version(reinterpret_cast<PyTypeObject*>(object));
+  return version != 0 ? std::optional<int64_t>(version) : std::nullopt;
 }
 
 // A trace from its bytes; null and *why.
@@ -158,18 +151,6 @@ std::unique_ptr<LoopTrace> load(const std::string& bytes, _PyInterpreterFrame* f
   auto trace = std::make_unique<LoopTrace>();
   Extra extra;
   archive(extra);
-  uint64_t sites = 0;
-  archive(sites);
-  for (uint64_t i = 0; i < sites && archive.ok; i++) {
-    Site site{};
-    void *a = nullptr, *b = nullptr;
-    archive(site.kind, site.index);
-    archive.pointer(a);
-    archive.pointer(b);
-    site.a = static_cast<PyObject*>(a);
-    site.b = static_cast<PyObject*>(b);
-    trace->sites.push_back(site);
-  }
   ir::Trace ir;
   ir::Plan plan;
   ir::read_trace(archive, &ir, &plan);
@@ -177,13 +158,19 @@ std::unique_ptr<LoopTrace> load(const std::string& bytes, _PyInterpreterFrame* f
     *why = "damaged";
     return nullptr;
   }
-  if (!versions_hold(ir, true)) {
-    *why = "an object without a version";
-    return nullptr;
+  for (ir::Inst& inst : ir.insts) {
+    if (!is_version_guard(inst)) continue;
+    const std::optional<int64_t> version = version_now(ir, inst);
+    if (!version) {
+      *why = "an object without a version";
+      return nullptr;
+    }
+    inst.imm = *version;
   }
   trace->id = ir.id = id;
   if (base::dump_on(base::DumpStage::kIr)) base::dump(base::DumpStage::kIr, ir.name + " read", ir::print_trace(ir));
   trace->inputs = std::move(extra.inputs);
+  trace->sites = std::move(extra.sites);
   trace->of_generic = extra.of_generic;
   trace->cut = extra.cut;
   std::vector<PyObject*> objects = names.take_objects();
@@ -203,16 +190,14 @@ bool TraceCache::on() { return base::options().cache != "off" && base::options()
 std::vector<std::unique_ptr<LoopTrace>> TraceCache::find(Kept& kept, const Place* place, _PyInterpreterFrame* frame, PyCodeObject* code, int unit, const char* kind,
                                                          bridge::Bridge* bridge, int* next_id) {
   std::vector<std::unique_ptr<LoopTrace>> found;
-  if (!on()) return found;
   if (!std::exchange(kept.asked, true)) {
     const base::CacheFolder* from = folder(bridge);
     if (from == nullptr) return found;
     kept.entries = read_entries(*from, file_name(code, unit));
   }
-  if (kept.entries.empty()) return found;
-  const auto start = std::chrono::steady_clock::now();
+  if (kept.entries.empty() || (place == nullptr && kept.tries++ >= kTries)) return found;
+  const Clock::time_point start = Clock::now();
   const std::string text = place_text(place);
-  if (place == nullptr && kept.tries++ >= kTries) return found;
   // Taken out while they are tried: other threads may come here meanwhile.
   std::vector<Entry> tried;
   const auto here = std::stable_partition(kept.entries.begin(), kept.entries.end(), [&](const Entry& entry) { return entry.place != text; });
@@ -244,8 +229,8 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
   const std::unique_ptr<LoopTrace::Parts> parts = std::move(trace.parts);
   base::CacheFolder* to = on() && parts != nullptr ? folder(bridge) : nullptr;
   if (to == nullptr) return;
-  const auto start = std::chrono::steady_clock::now();
-  static const auto first = start;
+  const Clock::time_point start = Clock::now();
+  static const Clock::time_point first = start;
   auto refused = [&](const std::string& why) {
     base::report().cache.not_kept[why]++;
     base::report().cache.write_ms += ms_since(start);
@@ -253,8 +238,9 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
     PyErr_Clear();
   };
   if (base::report().cache.write_ms > kFreeMs + kShare * ms_since(first)) return refused("no time");
-  ir::Trace ir = trace.compiled->ir();
-  if (!versions_hold(ir, false)) return refused("changed meanwhile");
+  const ir::Trace& ir = trace.compiled->ir();
+  for (const ir::Inst& inst : ir.insts)
+    if (is_version_guard(inst) && version_now(ir, inst) != inst.imm) return refused("changed meanwhile");
   std::vector<PyObject*> objects;
   std::vector<PyTypeObject*> types;
   auto add = [&](void* object) {
@@ -276,13 +262,7 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
   archive.number_of = [&](const void* object) { return names.number_of(object); };
   archive.opaque_text = [&](int64_t handle, std::string* text) { return bridge->opaque_text(handle, text); };
   names.write(archive);
-  const Extra extra{trace.inputs, trace.of_generic, trace.cut};
-  archive(extra, static_cast<uint64_t>(trace.sites.size()));
-  for (const Site& site : trace.sites) {
-    archive(site.kind, site.index);
-    archive.pointer(site.a);
-    archive.pointer(site.b);
-  }
+  archive(Extra{trace.inputs, trace.sites, trace.of_generic, trace.cut});
   ir::write_trace(archive, ir, parts->plan);
   if (!archive.ok) return refused("a value of torch's that has no bytes");
   const std::string name = file_name(code, unit);

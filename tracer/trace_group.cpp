@@ -2,7 +2,6 @@
 #include "tracer/trace_group.h"
 
 #include <algorithm>
-#include <chrono>
 #include <ctime>
 #include <utility>
 
@@ -10,13 +9,12 @@
 #include "runtime/base/dump.h"
 #include "runtime/base/log.h"
 #include "runtime/base/report.h"
+#include "tracer/clock.h"
 #include "tracer/heuristics.h"
 #include "tracer/own_work.h"
 
 namespace dynvm::tracer {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMaxSamples = 4, kMaxGenerics = 4, kMaxSeen = 4096;
 constexpr int kMaxFailures = 4;
@@ -27,8 +25,6 @@ double worked_ms() {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return 1e3 * static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_nsec);
 }
-
-double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
 
 template <class T>
 void keep(std::vector<T>& newest, size_t limit, T item) {

@@ -33,6 +33,12 @@ Status trusted(const struct stat& status, const std::string& path) {
 
 }  // namespace
 
+std::string file_stamp(const std::string& path) {
+  struct stat status{};
+  if (stat(path.c_str(), &status) != 0) return {};
+  return std::to_string(status.st_size) + "." + std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec);
+}
+
 std::string stable_hash(const std::string& bytes) {
   char text[33];
   const std::hash<std::string_view> hash;

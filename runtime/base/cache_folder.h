@@ -14,6 +14,9 @@
 
 namespace dynvm::base {
 
+// Another one for each version of a file: its size and time of change; "" where there is no such file.
+std::string file_stamp(const std::string& path);
+
 // The same in each process of one build of dynvm.
 std::string stable_hash(const std::string& bytes);
 
