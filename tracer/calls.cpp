@@ -153,6 +153,9 @@ bool Recorder::enter_function(vm::ThreadView& view, V function, std::vector<V> a
   auto* f = reinterpret_cast<PyFunctionObject*>(o);
   auto* code = reinterpret_cast<PyCodeObject*>(f->func_code);
   if (code->co_flags & kGeneratorFlags) return false;
+  if (!consumers_.empty() && consumers_.back().kind == Consumer::kScript && PyUnicode_CompareWithASCIIString(code->co_name, "is_scripting") == 0)
+    give_up(Abort::k_script_function, "is_scripting");
+  if (done_) return false;
   if ((code->co_flags & (CO_OPTIMIZED | CO_NEWLOCALS)) != (CO_OPTIMIZED | CO_NEWLOCALS)) return false;
   if (!know_function(function)) return false;
   if (static_cast<int>(frames_.size()) > heuristics().max_depth) {
@@ -227,6 +230,37 @@ bool Recorder::open_partial(V* callee, std::vector<V>* args, PyObject** kwnames)
   return true;
 }
 
+// The call of a function compiled by torch.jit.script, as the Python function that it was compiled from, which runs the same operations. To what can be
+// seen it stays one call: all guards inside leave to before it, and where that is not possible it is a residual call from the next recording
+// on. Not followed: arguments that TorchScript would copy, graphs (its own differ from autograd's). False: not followed.
+bool Recorder::enter_script(vm::ThreadView& view, V callee, const std::vector<V>& args, PyObject* kwnames, int pops) {
+  PyObject* o = concrete(callee);
+  if (strcmp(Py_TYPE(o)->tp_name, "ScriptFunction") != 0 || handling_.open || bridge_ == nullptr) return false;
+  const std::pair<PyCodeObject*, int> place{top().code, current_unit_};
+  if (lessons_.opaque_consumers.count(place) != 0 || !promote(callee)) return false;
+  const bool graphs = bridge_->torch_state().grad_mode;
+  for (V v : args) {
+    PyObject* argument = concrete(v);
+    if (is_tensor(argument) ? graphs && bridge_->describe(argument).requires_grad : !is_immutable(argument)) return false;
+  }
+  PyObject* source = PyObject_GetAttr(o, interned("_torchdynamo_inline"));
+  if (source == nullptr) PyErr_Clear();
+  if (source == nullptr || !PyFunction_Check(source)) {
+    Py_XDECREF(source);
+    return false;
+  }
+  const V function = constant(source);
+  Py_DECREF(source);
+  Consumer consumer;
+  consumer.kind = Consumer::kScript;
+  consumer.place = place;
+  consumer.snapshot = snapshot();
+  if (done_ || !enter_function(view, function, args, kwnames, pops, vm::Continuation::kPush)) return false;
+  consumer.frame = view.frame;
+  consumers_.push_back(std::move(consumer));
+  return true;
+}
+
 HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops) {
   PyObject* o = concrete(callee);
   // Bound methods are taken apart.
@@ -296,6 +330,9 @@ HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, P
     if (entered_error_) return HookResult::kError;
     if (done_) return HookResult::kContinue;
   }
+  if (enter_script(view, callee, args, kwnames, pops)) return HookResult::kReload;
+  if (entered_error_) return HookResult::kError;
+  if (done_) return HookResult::kContinue;
   if (touches_torch(o, args)) return torch_call(view, callee, args, kwnames, pops);
   return residual_call(view, IrOp::k_call, callee, args, kwnames, pops);
 }
@@ -541,7 +578,10 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
       return finish_call(view, result, pops);
     }
     case Op::kReturnValue: {
-      if (in_consumer(view)) return consumer_end(view, false, false);
+      if (in_consumer(view)) {
+        if (consumers_.back().kind != Consumer::kScript) return consumer_end(view, false, false);
+        drop_consumer();
+      }
       if (frames_.size() == 1) {
         if (function_) finish();
         else give_up(Abort::k_loop_left);

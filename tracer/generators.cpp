@@ -177,6 +177,7 @@ HookResult Recorder::consumer_end(vm::ThreadView& view, bool early, bool truth) 
     case Consumer::kList: made = PyList_New(n); break;
     case Consumer::kAll: made = Py_NewRef(early ? (truth ? Py_True : Py_False) : Py_True); break;
     case Consumer::kAny: made = Py_NewRef(early ? (truth ? Py_True : Py_False) : Py_False); break;
+    case Consumer::kScript: break;  // its frame is an ordinary one
   }
   for (Py_ssize_t i = 0; i < n; i++) {
     if (PyTuple_CheckExact(made)) PyTuple_SET_ITEM(made, i, Py_NewRef(consumer.objects[i]));
@@ -230,6 +231,10 @@ HookResult Recorder::consumer_end(vm::ThreadView& view, bool early, bool truth) 
 HookResult Recorder::drain(vm::ThreadView& view) {
   if (!in_consumer(view)) return HookResult::kContinue;
   Consumer& consumer = consumers_.back();
+  if (consumer.kind == Consumer::kScript) {
+    if (vm::opcode(view.ip) == Op::kReturnValue) drop_consumer();
+    return HookResult::kContinue;
+  }
   switch (vm::opcode(view.ip)) {
     case Op::kReturnValue: return consumer_end(view, false, false);
     case Op::kYieldValue: {

@@ -121,7 +121,9 @@ void note_abort(const LoopState& loop, Abort reason, const std::string& detail) 
   DYNVM_LOG(kAbort, "{}:{} {} {}", PyUnicode_AsUTF8(loop.code->co_filename), PyCode_Addr2Line(loop.code, loop.unit * 2), abort_name(reason), detail);
 }
 
-bool is_lesson(Abort reason) { return reason == Abort::k_dict_changes || reason == Abort::k_generator_effect; }
+bool is_lesson(Abort reason) {
+  return reason == Abort::k_dict_changes || reason == Abort::k_generator_effect || reason == Abort::k_script_function;
+}
 
 // A recording was given up: its loop or, with a side trace, its place waits. What the next recording does otherwise is a lesson, not a failure.
 void penalise(LoopState& loop, SidePoint* side, Abort reason, const std::string& detail) {

@@ -135,6 +135,11 @@ void Recorder::give_up(Abort reason, std::string detail) {
   done_ = true;
   abort_ = reason;
   detail_ = std::move(detail);
+  if (!consumers_.empty() && consumers_.front().kind == Consumer::kScript) {
+    lessons_.opaque_consumers.insert(consumers_.front().place);
+    if (abort_ != Abort::k_script_function) detail_ = std::string(abort_name(abort_)) + (detail_.empty() ? "" : ": ") + detail_;
+    abort_ = Abort::k_script_function;
+  }
   const std::string place = where();
   detail_ += (detail_.empty() || place.empty() ? "" : ", ") + place;
   if (!frames_.empty() && cut()) detail_ += "; the trace ends there";

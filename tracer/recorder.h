@@ -287,12 +287,12 @@ class Recorder {
   //
   // A C function that takes all that a generator yields (tuple, list, all, any) is followed through the generator's body, whose yields are
   // intercepted here. All guards in it re-execute the whole call, so nothing in it may have an effect. Where one has, the loop is recorded
-  // again with that call as a residual one.
+  // again with that call as a residual one. The same goes for a function compiled by torch.jit.script (kScript, calls.cpp).
   struct Consumer {
-    enum Kind : uint8_t { kTuple, kList, kAll, kAny, kSum } kind;
+    enum Kind : uint8_t { kTuple, kList, kAll, kAny, kSum, kScript } kind;
     _PyInterpreterFrame* frame;
     std::pair<PyCodeObject*, int> place;  // of the call
-    int pops;                         // operands of the call, still on the caller's stack; 0: see `depth`
+    int pops = 0;                     // operands of the call, still on the caller's stack; 0: see `depth`
     int depth = 0;                    // of the generator there, which the tuple takes the place of: f(*generator)
     std::vector<V> items;
     std::vector<PyObject*> objects;   // owned; what was yielded, also when recording has been given up in the middle
@@ -377,6 +377,7 @@ class Recorder {
   Handler call_dunder(vm::ThreadView& view, const char* name, std::vector<V> args, ir::Op op, int pops, vm::Continuation k);
   bool truth_value(vm::ThreadView& view, V v, V* truth);   // a bool value; false: aborted, or raised
   bool open_partial(V* callee, std::vector<V>* args, PyObject** kwnames);
+  bool enter_script(vm::ThreadView& view, V callee, const std::vector<V>& args, PyObject* kwnames, int pops);
   Handler call(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops);
   Handler residual_call(vm::ThreadView& view, ir::Op op, V callee, const std::vector<V>& args, PyObject* kwnames, int pops);
   PyObject* known_to_raise(const std::string& name, const std::vector<V>& args);
@@ -412,10 +413,11 @@ class Recorder {
   std::vector<V> live_graphs();
   void before_write(const std::vector<ir::Ref>& written);
   bool from_outside(const std::set<ir::Ref>& graph);
+  static size_t numbers_read_first(const std::vector<bridge::OpRecord>& records);
   std::string not_repeatable(const std::vector<bridge::OpRecord>& records, PyObject* result);
   bool convert_records(std::vector<bridge::OpRecord>& records, const std::vector<V>& inputs, bool backward);
   bool convert_record(bridge::OpRecord& record, const std::vector<std::pair<size_t, V>>& scalars, bool backward);
-  static bool takes_any_int(const ir::AtenCall& call, size_t argument);
+  bool takes_any_int(const ir::AtenCall& call, size_t argument);
   ir::Ref tensor_of_id(int32_t id);
   int32_t meta_of(int32_t id);
   void collect(V v, std::vector<V>* tensors, std::vector<V>* numbers, bool frozen = false);

@@ -416,14 +416,23 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   return ok && !done_;
 }
 
+// How many numbers of tensors the call read before anything else, as torch's functions do where a tensor stands for a number (a bound of clamp(), an
+// end of a slice): they are numbers that it was given. 0 where nothing else follows.
+size_t Recorder::numbers_read_first(const std::vector<OpRecord>& records) {
+  size_t count = 0;
+  while (count < records.size() && records[count].number != OpRecord::kNoNumber) count++;
+  return count < records.size() ? count : 0;
+}
+
 // Why the recorded operations do not say all that the call did; empty when they do.
 std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObject* result) {
   std::set<int32_t> made;
+  const size_t first = numbers_read_first(records);
   for (size_t r = 0; r < records.size(); r++) {
     const OpRecord& record = records[r];
     if (!record.unsupported.empty()) return record.call.name + ": " + record.unsupported;
-    // It may be an argument of the next operation, e.g. a tensor as `alpha`.
-    if (record.number != OpRecord::kNoNumber && r + 1 < records.size()) return "a number read in the middle of a call";
+    // It may decide what comes next, or be an argument of it.
+    if (record.number != OpRecord::kNoNumber && r >= first && r + 1 < records.size()) return "a number read in the middle of a call";
     for (int32_t id : record.tensors) {
       if (id < 0 || made.count(id) != 0 || tensors_.count(id) != 0) continue;
       PyObject* constant = aten_->constant(id);
@@ -454,6 +463,16 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
   std::vector<V> tensors, numbers;
   for (V v : inputs) collect(v, &tensors, &numbers, true);
   if (done_) return false;
+  const size_t first = numbers_read_first(records);
+  for (size_t r = 0; r < first; r++) {
+    if (!convert_record(records[r], {}, backward)) return false;
+    const bool is_float = records[r].number == OpRecord::kFloatNumber, is_bool = records[r].number == OpRecord::kBoolNumber;
+    PyObject* number = is_float ? PyFloat_FromDouble(records[r].float_value) : is_bool ? PyBool_FromLong(records[r].int_value) : PyLong_FromLongLong(records[r].int_value);
+    numbers.push_back(scalar(is_float ? Type::kFloat : is_bool ? Type::kBool : Type::kInt, last_number_, number));
+    Py_DECREF(number);
+  }
+  records.erase(records.begin(), records.begin() + static_cast<ptrdiff_t>(first));
+  last_number_ = kNoRef;
   // Which recorded argument is which changing number? Decided for all before anything is emitted: freezing one needs the state before.
   std::vector<BoundNumber> bound;
   std::vector<V> changing;
@@ -504,7 +523,7 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
 
 // Does an int argument change nothing but the result's contents, or the memory that it looks at?
 bool Recorder::takes_any_int(const ir::AtenCall& call, size_t argument) {
-  return is_index(call) || (call.name == "aten::full" && argument == 1);
+  return is_index(call) || (call.name == "aten::full" && argument == 1) || bridge_->takes_number(call, argument);
 }
 
 bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size_t, V>>& scalars, bool backward) {

@@ -196,6 +196,8 @@ class Bridge {
   // True when the bridge runs this call into planned storage (an out form or own code); false: results are kResult storages. Views
   // (results that alias an argument) cost nothing at run time: the bridge need not be called for them.
   virtual bool has_planned_form(const ir::AtenCall&) = 0;
+  // Is this argument a number to the operation (a factor, a bound), so that another value gives the same shapes and dtypes? Sizes, dims and indices are not.
+  virtual bool takes_number(const ir::AtenCall& call, size_t argument) { (void)call; (void)argument; return false; }
   // --- threads: torch's pool, for codegen::set_parallel_for and codegen::set_num_threads (the signatures are those of codegen/parallel.h).
   virtual ParallelForFunction parallel_for() = 0;
   virtual int num_threads() = 0;

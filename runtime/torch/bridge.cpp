@@ -68,6 +68,11 @@ class BridgeImpl final : public bridge::Bridge {
     return how != CallHow::kFunctional && how != CallHow::kMovedView;
   }
 
+  bool takes_number(const ir::AtenCall& call, size_t argument) override {
+    const auto handle = c10::Dispatcher::singleton().findSchema(c10::OperatorName(call.name, call.overload));
+    return handle && operator_facts(*handle).numbers.count(static_cast<int>(argument)) != 0;
+  }
+
   bridge::ParallelForFunction parallel_for() override {
     return [](int64_t size, int64_t grain, bridge::ParallelBody body, void* context) {
       at::parallel_for(0, size, grain, [&](int64_t begin, int64_t end) { body(context, begin, end); });

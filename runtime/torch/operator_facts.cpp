@@ -82,9 +82,15 @@ std::unique_ptr<OperatorFacts> derive(const c10::OperatorHandle& handle) {
         break;
       }
     }
+    const c10::TypePtr& type = arguments[i].real_type();
+    if (type->isSubtypeOf(*c10::OptionalType::create(c10::NumberType::get())) && type->kind() != c10::TypeKind::NoneType) facts->numbers.insert(static_cast<int>(i));
     if (argument_name == "p" || argument_name == "dropout_p" || argument_name == "dropout") facts->probability_arguments.push_back(static_cast<int>(i));
     if (argument_name == "train" || argument_name == "training") facts->training_arguments.push_back(static_cast<int>(i));
   }
+  const bool has_tensors = std::any_of(arguments.begin(), arguments.end(), [](const c10::Argument& argument) {
+    return argument.real_type()->isSubtypeOf(*c10::OptionalType::ofTensor()) || argument.real_type()->isSubtypeOf(*c10::ListType::ofTensors());
+  });
+  if (!has_tensors) facts->numbers.clear();  // arange(end)
   for (const c10::Argument& result : schema.returns()) {
     int alias = -1;
     for (const c10::AliasInfo* result_info : alias_infos(result)) {

@@ -7,6 +7,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct OperatorFacts {
   std::string unsupported;                          // why no call of it can be part of a trace
   std::vector<int> writes;                          // arguments written in place
   std::vector<ConditionalWrite> conditional_writes;
+  std::set<int> numbers;                            // Scalar arguments beside tensors: their values change no shape and no dtype
   std::vector<int> return_alias;                    // per schema return: argument it aliases, or -1
   bool random = false;                              // may draw from a generator
   std::vector<int> probability_arguments;           // a zero here means that nothing is drawn

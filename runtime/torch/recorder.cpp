@@ -391,7 +391,8 @@ class RecorderImpl final : public bridge::Recorder {
 
   // squeeze_ and the like: to a tensor that the same call has made, and that nobody has seen yet, it is the view of its name.
   void describe_moved(int32_t old_id, bridge::OpRecord& record) {
-    static const std::set<std::string> views = {"aten::squeeze_", "aten::unsqueeze_", "aten::t_", "aten::transpose_", "aten::swapdims_", "aten::swapaxes_"};
+    static const std::set<std::string> views = {"aten::squeeze_", "aten::unsqueeze_", "aten::t_", "aten::transpose_", "aten::swapdims_", "aten::swapaxes_",
+                                             "aten::as_strided_"};
     bool made_here = false;
     for (const bridge::OpRecord& earlier : records_) {
       const auto& results = earlier.call.results;
