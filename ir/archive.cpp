@@ -64,7 +64,7 @@ void fields(A& a, Kernel& x) { a(x.name, x.sizes, x.reduce_dims, x.operands, x.n
 
 template <class A>
 void fields(A& a, Trace& x) {
-  a(x.id, x.name, x.insts, x.operands, x.snapshots, x.objects, x.metas, x.calls, x.wraps, x.torch_states, x.kernels, x.kernel_op_counts, x.num_storages);
+  a(x.id, x.name, x.insts, x.operands, x.snapshots, x.frames, x.objects, x.metas, x.calls, x.wraps, x.torch_states, x.kernels, x.kernel_op_counts, x.num_storages);
 }
 
 template <class A>

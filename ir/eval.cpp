@@ -187,7 +187,7 @@ class Evaluator {
     for (auto [storage, visible] : visible_)
       if (visible) see(storage);
     std::vector<Ref> work;
-    for_each_value(trace_.snapshots[inst.snapshot], [&](Ref value) { work.push_back(value); });
+    for_each_value(trace_, trace_.snapshots[inst.snapshot], [&](Ref value) { work.push_back(value); });
     while (!work.empty()) {
       Ref value = work.back();
       work.pop_back();

@@ -455,7 +455,10 @@ class Parser {
           if (!value(&store.dict) || !value(&store.key) || !value(&store.value)) return false;
           continue;
         }
-        if (!frame(&snapshot.frames.emplace_back())) return false;
+        SnapshotFrame parsed;
+        if (!frame(&parsed)) return false;
+        const uint32_t number = trace_.add_frame(std::move(parsed), snapshot.frames.size());
+        snapshot.frames.push_back(number);
       } while (accept_punct("|"));
     }
     trace_.snapshots.push_back(std::move(snapshot));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "ir/effects.h"
 #include "ir/passes/rewrite.h"
@@ -107,20 +108,26 @@ class Planner {
 
   // An exit here makes the snapshot's sunk objects from memory.
   void show(int32_t snapshot, Ref ref) {
-    std::vector<Ref> work;
-    for_each_value(trace_.snapshots[snapshot], [&](Ref value) { work.push_back(value); });
-    while (!work.empty()) {
-      Ref value = work.back();
-      work.pop_back();
-      const Inst& inst = trace_.insts[value];
-      if (!inst.sunk) continue;
-      if (inst.op == Op::k_wrap) {
-        auto known = wrap_storages_.find(value);
-        if (known == wrap_storages_.end()) known = wrap_storages_.emplace(value, wrap_storages(trace_, value)).first;
-        for (int32_t storage : known->second) touch(storage, ref);
-      } else {
-        for (uint32_t k = 0; k < inst.count; ++k) work.push_back(trace_.arg(inst, k));
-      }
+    for (uint32_t frame : trace_.snapshots[snapshot].frames) {
+      auto [entry, added] = frame_storages_.try_emplace(frame);
+      if (added) for_each_value(trace_.frames[frame], [&, &shown = entry->second](Ref value) { made_of(value, &shown); });
+      for (int32_t storage : entry->second) touch(storage, ref);
+    }
+    std::set<int32_t> shown;
+    for_each_store_value(trace_.snapshots[snapshot], [&](Ref value) { made_of(value, &shown); });
+    for (int32_t storage : shown) touch(storage, ref);
+  }
+
+  // The storages that a sunk object is made of.
+  void made_of(Ref object, std::set<int32_t>* storages) {
+    const Inst& inst = trace_.insts[object];
+    if (!inst.sunk) return;
+    if (inst.op == Op::k_wrap) {
+      auto known = wrap_storages_.find(object);
+      if (known == wrap_storages_.end()) known = wrap_storages_.emplace(object, wrap_storages(trace_, object)).first;
+      storages->insert(known->second.begin(), known->second.end());
+    } else {
+      for (uint32_t k = 0; k < inst.count; ++k) made_of(trace_.arg(inst, k), storages);
     }
   }
 
@@ -189,6 +196,7 @@ class Planner {
   Plan plan_;
   std::vector<int32_t> same_memory_;  // by storage: one of the same memory, itself at the end of the chain
   std::map<Ref, std::vector<int32_t>> wrap_storages_;
+  std::map<uint32_t, std::set<int32_t>> frame_storages_;  // what the sunk objects of a snapshot's frame are made of
 };
 
 }  // namespace

@@ -243,7 +243,7 @@ class Printer {
     const Snapshot& snapshot = trace_.snapshots[index];
     if (snapshot.elsewhere) out_ += " elsewhere";
     for (size_t k = 0; k < snapshot.frames.size(); ++k) {
-      const SnapshotFrame& frame = snapshot.frames[k];
+      const SnapshotFrame& frame = trace_.frame(snapshot, k);
       out_ += k ? " | " : " ";
       if (frame.function == kNoRef) {
         out_ += "root";

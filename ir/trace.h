@@ -167,6 +167,7 @@ struct SnapshotFrame {
   uint8_t continuation = 0;      // what the frame's return value becomes (vm::Continuation), for inlined frames
   Ref continuation_value = kNoRef;
   std::vector<Ref> slots;
+  friend bool operator==(const SnapshotFrame&, const SnapshotFrame&) = default;
 };
 // An item that the trace has yet to store in a dict (a module's namespace): the exit does it.
 struct SnapshotStore {
@@ -174,7 +175,7 @@ struct SnapshotStore {
 };
 struct Snapshot {
   bool elsewhere = false;             // the state on the other side of a branch, not before the guard's own instruction: only its guard may use it
-  std::vector<SnapshotFrame> frames;  // outermost (root) first
+  std::vector<uint32_t> frames;       // in trace.frames, outermost (root) first
   std::vector<SnapshotStore> stores;  // in the order in which they are due
 };
 
@@ -184,6 +185,7 @@ struct Trace {
   std::vector<Inst> insts;
   std::vector<Ref> operands;
   std::vector<Snapshot> snapshots;
+  std::vector<SnapshotFrame> frames;  // of snapshots: neighbours differ in their innermost frames mostly, so they share the others
   std::vector<Object> objects;
   std::vector<TensorMeta> metas;
   std::vector<AtenCall> calls;
@@ -195,6 +197,9 @@ struct Trace {
 
   Ref add(Op op, Type type, std::initializer_list<Ref> args, int64_t imm = 0, int32_t snapshot = kNoSnapshot);
   Ref add(Op op, Type type, const std::vector<Ref>& args, int64_t imm = 0, int32_t snapshot = kNoSnapshot);
+  // The number of a frame, at that depth, of the snapshot that comes next: an equal one that the last snapshot has there, else a new one.
+  uint32_t add_frame(SnapshotFrame frame, size_t depth);
+  const SnapshotFrame& frame(const Snapshot& snapshot, size_t depth) const { return frames[snapshot.frames[depth]]; }
   Ref arg(const Inst& inst, uint32_t i) const { return operands[inst.first + i]; }
   Ref arg(Ref inst, uint32_t i) const { return operands[insts[inst].first + i]; }
 };

@@ -219,7 +219,8 @@ class Verifier {
     std::string name = "snapshot " + std::to_string(inst.snapshot) + ": ";
     if (snapshot.frames.empty()) return fail(name + "has no frame");
     for (size_t depth = 0; depth < snapshot.frames.size(); ++depth) {
-      const SnapshotFrame& frame = snapshot.frames[depth];
+      if (!in(snapshot.frames[depth], trace_.frames.size())) return fail(name + "frame out of range");
+      const SnapshotFrame& frame = trace_.frame(snapshot, depth);
       if ((frame.function == kNoRef) != (depth == 0)) return fail(name + "the root frame, and no other, has no function");
       if (depth > 0 && !snapshot_value(frame.function)) return fail(name + "function is not defined before");
       if (frame.continuation_value != kNoRef && !snapshot_value(frame.continuation_value))

@@ -124,11 +124,13 @@ static std::vector<Ref> last_uses(const ir::Trace& trace) {
   const auto needed = [&](Ref ref, Ref at) {
     if (ref < count) last[ref] = std::max(last[ref], at);  // no empty slot
   };
+  std::vector<Ref> shown_at(trace.frames.size(), 0);
   for (size_t s = 0; s < trace.snapshots.size(); s++) {
-    for (const ir::SnapshotFrame& frame : trace.snapshots[s].frames)
-      for (Ref slot : frame.slots) needed(slot, left_at[s]);
+    for (uint32_t frame : trace.snapshots[s].frames) shown_at[frame] = std::max(shown_at[frame], left_at[s]);
     for (const ir::SnapshotStore& store : trace.snapshots[s].stores) needed(store.value, left_at[s]);
   }
+  for (size_t f = 0; f < trace.frames.size(); f++)
+    for (Ref slot : trace.frames[f].slots) needed(slot, shown_at[f]);
   for (Ref r = static_cast<Ref>(count); r-- > 0;) {
     const ir::Inst& inst = trace.insts[r];
     for (uint32_t k = 0; k < inst.count; k++) needed(trace.arg(r, k), inst.sunk ? last[r] : r);

@@ -259,6 +259,8 @@ void Recorder::set_grad(V tensor, V grad) {
 
 HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops) {
   PyObject* o = concrete(callee);
+  if (at(callee).kind == Value::kObject) freeze(callee);  // its operations are recorded, not its call
+  if (done_) return HookResult::kContinue;
   std::vector<PyObject*> objects;
   for (V v : args) objects.push_back(concrete(v));
   size_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;

@@ -248,8 +248,7 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
   };
   add(code);
   for (const ir::Object& object : ir.objects) add(object.pointer);
-  for (const ir::Snapshot& snapshot : ir.snapshots)
-    for (const ir::SnapshotFrame& part : snapshot.frames) add(part.code);
+  for (const ir::SnapshotFrame& frame : ir.frames) add(frame.code);
   for (const ir::Inst& inst : ir.insts)
     if (inst.op == Op::k_guard_type_version) types.push_back(static_cast<PyTypeObject*>(ir.objects[ir.insts[ir.arg(inst, 0)].imm].pointer));
   for (const Site& site : trace.sites) {

@@ -270,7 +270,7 @@ int32_t Recorder::snapshot() {
       bool unchanged = i == 0 && k < root_initial_.size() && v == root_initial_[k];
       out.slots.push_back(unchanged ? ir::kSlotUnchanged : as_snapshot(v));
     }
-    snapshot.frames.push_back(std::move(out));
+    snapshot.frames.push_back(trace_.add_frame(std::move(out), i));
   }
   for (auto& [place, v] : pending_) snapshot.stores.push_back({const_ref(place.first), const_ref(place.second), as_snapshot(v)});
   trace_.snapshots.push_back(std::move(snapshot));

@@ -102,15 +102,20 @@ class Planner {
       if (inst.op == Op::k_wrap) use_forward(inst, ref);
       if (inst.snapshot >= 0) last_exit[inst.snapshot] = ref;
     }
+    std::vector<Ref> last_shown(trace_.frames.size(), ir::kNoRef);
     for (size_t k = 0; k < last_exit.size(); ++k) {
       if (last_exit[k] == ir::kNoRef) continue;
-      for (const ir::SnapshotFrame& frame : trace_.snapshots[k].frames) {
-        use(frame.function, last_exit[k]);
-        use(frame.continuation_value, last_exit[k]);
-        for (Ref slot : frame.slots) use(slot, last_exit[k]);
-      }
+      for (uint32_t frame : trace_.snapshots[k].frames)
+        last_shown[frame] = last_shown[frame] == ir::kNoRef ? last_exit[k] : std::max(last_shown[frame], last_exit[k]);
       for (const ir::SnapshotStore& store : trace_.snapshots[k].stores)
         for (Ref part : {store.dict, store.key, store.value}) use(part, last_exit[k]);
+    }
+    for (size_t k = 0; k < last_shown.size(); ++k) {
+      if (last_shown[k] == ir::kNoRef) continue;
+      const ir::SnapshotFrame& frame = trace_.frames[k];
+      use(frame.function, last_shown[k]);
+      use(frame.continuation_value, last_shown[k]);
+      for (Ref slot : frame.slots) use(slot, last_shown[k]);
     }
   }
 

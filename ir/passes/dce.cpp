@@ -21,7 +21,7 @@ namespace {
 class Mark {
  public:
   explicit Mark(Trace& trace)
-      : trace_(trace), live_(trace.insts.size(), false), storage_live_(trace.num_storages, false), writers_(trace.num_storages) {}
+      : trace_(trace), live_(trace.insts.size(), false), frame_live_(trace.frames.size(), false), storage_live_(trace.num_storages, false), writers_(trace.num_storages) {}
 
   void run() {
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
@@ -86,8 +86,14 @@ class Mark {
       for (Ref call : trace_.wraps[inst.imm].forward) mark(call);
       for (int32_t storage : wrap_storages(trace_, ref)) mark_storage(storage);
     }
-    if (inst.snapshot != kNoSnapshot && !inst.sunk)
-      for_each_value(trace_.snapshots[inst.snapshot], [&](Ref value) { mark(value); });
+    if (inst.snapshot == kNoSnapshot || inst.sunk) return;
+    const Snapshot& snapshot = trace_.snapshots[inst.snapshot];
+    for (uint32_t frame : snapshot.frames) {
+      if (frame_live_[frame]) continue;
+      frame_live_[frame] = true;
+      for_each_value(trace_.frames[frame], [&](Ref value) { mark(value); });
+    }
+    for_each_store_value(snapshot, [&](Ref value) { mark(value); });
   }
 
   void mark_storage(int32_t storage) {
@@ -97,7 +103,7 @@ class Mark {
   }
 
   Trace& trace_;
-  std::vector<bool> live_, storage_live_;
+  std::vector<bool> live_, frame_live_, storage_live_;
   std::vector<std::vector<Ref>> writers_;
   std::vector<Ref> work_;
 };

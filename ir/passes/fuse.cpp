@@ -78,8 +78,8 @@ class Fuse {
         part_readers_(trace.num_storages),
         open_writers_(trace.num_storages),
         open_readers_(trace.num_storages),
-        needs_(trace.snapshots.size()),
-        needs_known_(trace.snapshots.size(), false) {}
+        frame_shows_(trace.frames.size()),
+        frame_known_(trace.frames.size(), false) {}
 
   // A call that becomes a kernel leaves the trace no more, so its snapshot is dropped. True when one was.
   bool drop_snapshots() {
@@ -147,23 +147,41 @@ class Fuse {
     }
   }
 
-  // Storages whose memory the objects of a snapshot show.
-  const std::set<int32_t>& needs(int32_t snapshot) {
-    if (needs_known_[snapshot]) return needs_[snapshot];
-    needs_known_[snapshot] = true;
-    std::vector<Ref> work;
+  // Adds the storages whose memory these objects show.
+  void add_shown(std::vector<Ref> objects, std::set<int32_t>* shown) {
     std::set<Ref> seen;
-    for_each_value(trace_.snapshots[snapshot], [&](Ref value) { work.push_back(value); });
-    while (!work.empty()) {
-      Ref value = work.back();
-      work.pop_back();
-      if (!seen.insert(value).second) continue;
+    while (!objects.empty()) {
+      Ref value = objects.back();
+      objects.pop_back();
       const Inst& inst = trace_.insts[value];
-      if (inst.op == Op::k_wrap) needs_[snapshot].insert(wrap_storages_[value].begin(), wrap_storages_[value].end());
-      if (inst.sunk && inst.op != Op::k_wrap)
-        for (uint32_t k = 0; k < inst.count; ++k) work.push_back(trace_.arg(inst, k));
+      if (inst.op != Op::k_wrap && !inst.sunk) continue;
+      if (!seen.insert(value).second) continue;
+      if (inst.op == Op::k_wrap) shown->insert(wrap_storages_[value].begin(), wrap_storages_[value].end());
+      else
+        for (uint32_t k = 0; k < inst.count; ++k) objects.push_back(trace_.arg(inst, k));
     }
-    return needs_[snapshot];
+  }
+
+  // Do the objects of a snapshot show the memory of one of these storages?
+  bool shows(int32_t number, const std::set<int32_t>& storages) {
+    const Snapshot& snapshot = trace_.snapshots[number];
+    auto among = [&](const std::set<int32_t>& shown) {
+      return std::any_of(shown.begin(), shown.end(), [&](int32_t storage) { return storages.count(storage) != 0; });
+    };
+    for (uint32_t frame : snapshot.frames) {
+      if (!frame_known_[frame]) {
+        frame_known_[frame] = true;
+        std::vector<Ref> objects;
+        for_each_value(trace_.frames[frame], [&](Ref value) { objects.push_back(value); });
+        add_shown(std::move(objects), &frame_shows_[frame]);
+      }
+      if (among(frame_shows_[frame])) return true;
+    }
+    std::vector<Ref> objects;
+    for_each_store_value(snapshot, [&](Ref value) { objects.push_back(value); });
+    std::set<int32_t> stored;
+    add_shown(std::move(objects), &stored);
+    return among(stored);
   }
 
   // --- the walk
@@ -204,10 +222,10 @@ class Fuse {
 
   void close_for_exit(const Inst& inst) {
     bool barrier = is_barrier(inst);
-    const std::set<int32_t>* needed = inst.snapshot == kNoSnapshot ? nullptr : &needs(inst.snapshot);
     auto concerns = [&](const Open& open) {
       for (int32_t storage : open.writes)
-        if (visible_[storage] || (needed && needed->count(storage))) return true;
+        if (visible_[storage]) return true;
+      if (inst.snapshot != kNoSnapshot && shows(inst.snapshot, open.writes)) return true;
       if (barrier)
         for (int32_t storage : open.reads)
           if (visible_[storage]) return true;
@@ -468,8 +486,8 @@ class Fuse {
   Ref at_ = 0;                             // the instruction of the walk
   std::vector<std::vector<int>> open_writers_, open_readers_;  // by storage: groups, perhaps joined or emitted since
   std::unordered_map<Ref, std::vector<int32_t>> wrap_storages_;
-  std::vector<std::set<int32_t>> needs_;   // by snapshot
-  std::vector<bool> needs_known_;
+  std::vector<std::set<int32_t>> frame_shows_;  // by frame of snapshots
+  std::vector<bool> frame_known_;
   std::vector<std::unique_ptr<Open>> open_;
   std::map<std::vector<int64_t>, std::vector<int>> recent_;
   std::vector<Ref> order_;

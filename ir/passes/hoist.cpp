@@ -39,7 +39,7 @@ class Hoist {
   void run() {
     find_places();
     // What the entry's snapshot names (a side trace's frames) stands before all that moves there.
-    for_each_value(trace_.snapshots[0], [&](Ref value) { bring(value, 0); });
+    for_each_value(trace_, trace_.snapshots[0], [&](Ref value) { bring(value, 0); });
     for (Ref ref = 0; ref < count_; ++ref) {
       const Inst& inst = trace_.insts[ref];
       if (has_effect(inst, kWrite | kBarrier)) writes_.push_back(ref);

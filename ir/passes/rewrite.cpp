@@ -16,11 +16,21 @@ void rebuild(Trace* trace, const std::vector<Ref>& order, Replacements* replacem
   auto rename = [&](Ref ref) { return renamed[(*replacements)[ref]]; };
   std::vector<int32_t> snapshot_numbers(trace->snapshots.size(), -1);
   std::vector<Snapshot> snapshots;
+  std::vector<uint32_t> frame_numbers(trace->frames.size(), kNoRef);
+  std::vector<SnapshotFrame> frames;
   auto keep_snapshot = [&](int32_t old) {
     if (snapshot_numbers[old] >= 0) return snapshot_numbers[old];
     snapshot_numbers[old] = static_cast<int32_t>(snapshots.size());
-    snapshots.push_back(std::move(trace->snapshots[old]));
-    for_each_value(snapshots.back(), [&](Ref& value) { value = rename(value); });
+    Snapshot& snapshot = snapshots.emplace_back(std::move(trace->snapshots[old]));
+    for (uint32_t& frame : snapshot.frames) {
+      uint32_t& number = frame_numbers[frame];
+      if (number == kNoRef) {
+        number = static_cast<uint32_t>(frames.size());
+        for_each_value(frames.emplace_back(std::move(trace->frames[frame])), [&](Ref& value) { value = rename(value); });
+      }
+      frame = number;
+    }
+    for_each_store_value(snapshot, [&](Ref& value) { value = rename(value); });
     return snapshot_numbers[old];
   };
   if (!trace->snapshots.empty()) keep_snapshot(0);
@@ -38,6 +48,7 @@ void rebuild(Trace* trace, const std::vector<Ref>& order, Replacements* replacem
   trace->insts = std::move(insts);
   trace->operands = std::move(operands);
   trace->snapshots = std::move(snapshots);
+  trace->frames = std::move(frames);
 }
 
 void rebuild_without(Trace* trace, const std::vector<bool>& dead, Replacements* replacements) {

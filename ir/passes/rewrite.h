@@ -32,20 +32,30 @@ void rebuild(Trace* trace, const std::vector<Ref>& order, Replacements* replacem
 // The usual case: the old order without the instructions marked dead.
 void rebuild_without(Trace* trace, const std::vector<bool>& dead, Replacements* replacements);
 
-// Calls visit(Ref&) for each value that the snapshot names.
+// Calls visit(Ref&) for each value that the frame names.
+template <class Frame, class Visit>
+void for_each_value(Frame& frame, Visit visit) {
+  if (frame.function != kNoRef) visit(frame.function);
+  if (frame.continuation_value != kNoRef) visit(frame.continuation_value);
+  for (auto& slot : frame.slots)
+    if (slot != kSlotNull && slot != kSlotUnchanged) visit(slot);
+}
+
+// The same for what the snapshot itself names, beside its frames.
 template <class SnapshotType, class Visit>
-void for_each_value(SnapshotType& snapshot, Visit visit) {
-  for (auto& frame : snapshot.frames) {
-    if (frame.function != kNoRef) visit(frame.function);
-    if (frame.continuation_value != kNoRef) visit(frame.continuation_value);
-    for (auto& slot : frame.slots)
-      if (slot != kSlotNull && slot != kSlotUnchanged) visit(slot);
-  }
+void for_each_store_value(SnapshotType& snapshot, Visit visit) {
   for (auto& store : snapshot.stores) {
     visit(store.dict);
     visit(store.key);
     visit(store.value);
   }
+}
+
+// And for both.
+template <class Visit>
+void for_each_value(const Trace& trace, const Snapshot& snapshot, Visit visit) {
+  for (uint32_t frame : snapshot.frames) for_each_value(trace.frames[frame], visit);
+  for_each_store_value(snapshot, visit);
 }
 
 }  // namespace dynvm::ir

@@ -176,7 +176,7 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
   }
   const ir::Inst& last = trace_.insts.back();
   if (last.op == Op::k_loop) {
-    const std::vector<Ref>& slots = trace_.snapshots[last.snapshot].frames[0].slots;
+    const std::vector<Ref>& slots = trace_.frame(trace_.snapshots[last.snapshot], 0).slots;
     if (trace_.snapshots[last.snapshot].frames.size() != 1) return base::Status::failure("the loop's snapshot has inlined frames");
     for (size_t k = 0; k < slots.size(); ++k) {
       bool same = slots[k] == ir::kSlotUnchanged ||
@@ -346,7 +346,8 @@ std::vector<FrameState> CompiledTrace::take_exit_state(const RunResult& result) 
   std::vector<FrameState> frames;
   {
     Materialiser materialiser(*this, activation);
-    for (const ir::SnapshotFrame& from : trace_.snapshots[result.snapshot].frames) {
+    for (uint32_t number : trace_.snapshots[result.snapshot].frames) {
+      const ir::SnapshotFrame& from = trace_.frames[number];
       FrameState& frame = frames.emplace_back();
       frame.code = static_cast<PyCodeObject*>(from.code);
       frame.unit = from.unit;

@@ -62,14 +62,14 @@ TEST(Archive, ReadsWhatWasWritten) {
   const base::Status status = parse_trace(kTrace, &trace);
   ASSERT_TRUE(status.ok()) << status.message();
   trace.objects[0].pointer = reinterpret_cast<void*>(uintptr_t{0x7000});
-  trace.snapshots[1].frames[0].code = reinterpret_cast<void*>(uintptr_t{0x8000});
+  trace.frames[trace.snapshots[1].frames[0]].code = reinterpret_cast<void*>(uintptr_t{0x8000});
   const Plan plan = plan_of(trace);
   Trace again;
   Plan plan_again;
   ASSERT_TRUE(read(bytes_of(trace, plan), &again, &plan_again));
   EXPECT_EQ(print_trace(again), print_trace(trace));
   EXPECT_EQ(again.objects[0].pointer, trace.objects[0].pointer);
-  EXPECT_EQ(again.snapshots[1].frames[0].code, trace.snapshots[1].frames[0].code);
+  EXPECT_EQ(again.frames[again.snapshots[1].frames[0]].code, trace.frames[trace.snapshots[1].frames[0]].code);
   EXPECT_EQ(bytes_of(again, plan_again), bytes_of(trace, plan));
 }
 

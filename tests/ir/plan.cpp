@@ -57,7 +57,7 @@ TEST(Plan, DecidesKinds) {
 
 TEST(Plan, SharesMemoryOfDeadStorages) {
   Trace trace = parsed(kChain);
-  trace.snapshots[1].frames[0].slots.clear();  // nobody sees s1 any more
+  trace.frames[trace.snapshots[1].frames[0]].slots.clear();  // nobody sees s1 any more
   Plan plan = make_plan(trace, [](const AtenCall&) { return true; });
   EXPECT_EQ(plan.storages[3].offset, plan.storages[1].offset);
   EXPECT_EQ(plan.storages[4].kind, StoragePlan::kArena);

@@ -433,7 +433,8 @@ class RandomTrace {
   int32_t snapshot(std::vector<Ref> objects) {
     SnapshotFrame frame;
     frame.slots = std::move(objects);
-    trace_.snapshots.emplace_back().frames.push_back(std::move(frame));
+    const uint32_t number = trace_.add_frame(std::move(frame), 0);
+    trace_.snapshots.emplace_back().frames.push_back(number);
     return static_cast<int32_t>(trace_.snapshots.size()) - 1;
   }
   Ref wrap(Ref tensor, bool sunk) {

@@ -65,11 +65,11 @@ TEST(Text, KeepsEveryField) {
   EXPECT_TRUE(trace.wraps[0].freed);
   EXPECT_TRUE(trace.torch_states[0].autocast_cpu);
   EXPECT_EQ(trace.torch_states[0].autocast_cuda_dtype, 5);
-  const SnapshotFrame& frame = trace.snapshots[1].frames[1];
+  const SnapshotFrame& frame = trace.frames[trace.snapshots[1].frames[1]];
   EXPECT_EQ(frame.continuation, 3);
   EXPECT_EQ(frame.unit, 20);
-  EXPECT_NE(frame.code, trace.snapshots[1].frames[0].code);
-  EXPECT_EQ(trace.snapshots[0].frames[0].slots, (std::vector<Ref>{kSlotUnchanged, kSlotNull}));
+  EXPECT_NE(frame.code, trace.frames[trace.snapshots[1].frames[0]].code);
+  EXPECT_EQ(trace.frames[trace.snapshots[0].frames[0]].slots, (std::vector<Ref>{kSlotUnchanged, kSlotNull}));
 }
 
 TEST(Text, NamesTheLineOfAnError) {

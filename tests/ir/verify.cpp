@@ -78,10 +78,10 @@ TEST(Verify, FindsWrongTypes) {
 TEST(Verify, FindsSnapshotFaults) {
   EXPECT_TRUE(finds("needs a snapshot", [](Trace& t) { t.insts[2].snapshot = kNoSnapshot; }));
   EXPECT_TRUE(finds("snapshot out of range", [](Trace& t) { t.insts[2].snapshot = 9; }));
-  EXPECT_TRUE(finds("names no value", [](Trace& t) { t.snapshots[0].frames[0].slots.push_back(3); }));
-  EXPECT_TRUE(finds("names no value", [](Trace& t) { t.snapshots[1].frames[0].slots.push_back(6); }));
+  EXPECT_TRUE(finds("names no value", [](Trace& t) { t.frames[t.snapshots[0].frames[0]].slots.push_back(3); }));
+  EXPECT_TRUE(finds("names no value", [](Trace& t) { t.frames[t.snapshots[1].frames[0]].slots.push_back(6); }));
   EXPECT_TRUE(finds("no frame", [](Trace& t) { t.snapshots[1].frames.clear(); }));
-  EXPECT_TRUE(finds("root", [](Trace& t) { t.snapshots[1].frames[0].function = 0; }));
+  EXPECT_TRUE(finds("root", [](Trace& t) { t.frames[t.snapshots[1].frames[0]].function = 0; }));
 }
 
 TEST(Verify, FindsTensorFaults) {
