@@ -304,7 +304,10 @@ HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, P
   if (done_) return HookResult::kContinue;
   if (PyFunction_Check(o)) {
     if (runs_no_python(o, args)) return residual_call(view, IrOp::k_call_known, callee, args, kwnames, pops);
-    if (is_opaque(o) && promote(callee)) return residual_call(view, IrOp::k_call, callee, args, kwnames, pops);
+    if (is_opaque(o) && promote(callee)) {
+      PyObject* shortcut = kwnames == nullptr && bridge_ != nullptr ? bridge_->shortcut(o) : nullptr;
+      return residual_call(view, IrOp::k_call, shortcut != nullptr ? constant(shortcut) : callee, args, kwnames, pops);
+    }
     if (V generator = make_generator(callee, args, kwnames); generator != kNoValue) return finish_call(view, generator, pops);
     if (done_) return HookResult::kContinue;
     if (enter_function(view, callee, args, kwnames, pops, vm::Continuation::kPush)) return HookResult::kReload;

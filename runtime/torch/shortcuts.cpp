@@ -2,9 +2,15 @@
 //
 // torch.profiler.record_function, which each optimizer step enters, makes an at::RecordFunction even where nobody listens: one that has no
 // callbacks when it is made does nothing for good. While there are no callbacks, one such object serves all.
+//
+// inspect.signature, which transformers asks of the same functions in each forward pass: a Signature cannot be changed, so it is kept with what it
+// was made from.
 #include "runtime/torch/shortcuts.h"
 
 #include <ATen/record_function.h>
+
+#include <unordered_map>
+#include <utility>
 
 namespace dynvm::torch_bridge {
 namespace {
@@ -29,6 +35,66 @@ PyObject* exit(PyObject*, PyObject* const* args, Py_ssize_t count) {
   Py_RETURN_NONE;
 }
 
+PyObject* signature_original = nullptr;
+PyObject* signature_shortcut = nullptr;
+constexpr const char* kSignatureName = "signature";
+
+// What the signature of a plain function is made of, and it itself. All references are owned.
+struct KnownSignature {
+  PyObject *defaults, *annotations, *signature;  // annotations: a copy
+};
+
+bool same_items(PyObject* a, PyObject* b) {
+  Py_ssize_t at = 0;
+  PyObject *key, *value;
+  if (PyDict_GET_SIZE(a) != PyDict_GET_SIZE(b)) return false;
+  while (PyDict_Next(a, &at, &key, &value))
+    if (PyDict_GetItemWithError(b, key) != value) return false;
+  return true;
+}
+
+PyObject* signature(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  constexpr size_t kMost = 1024;
+  static auto* methods = new std::unordered_map<PyObject*, KnownSignature>;  // by code object
+  static auto* functions = new std::unordered_map<PyObject*, KnownSignature>;
+  const bool is_method = count == 1 && PyMethod_Check(args[0]);
+  PyObject* function = count != 1 ? nullptr : is_method ? PyMethod_GET_FUNCTION(args[0]) : args[0];
+  const bool is_function = function != nullptr && PyFunction_Check(function);
+  PyObject** attributes = is_function ? _PyObject_GetDictPtr(function) : nullptr;  // __wrapped__, __signature__
+  PyObject* annotations = is_function ? PyFunction_GetAnnotations(function) : nullptr;
+  const bool plain = is_function && (attributes == nullptr || *attributes == nullptr || PyDict_GET_SIZE(*attributes) == 0) &&
+                     PyFunction_GetKwDefaults(function) == nullptr && (annotations == nullptr || PyDict_CheckExact(annotations));
+  PyErr_Clear();
+  if (!plain) return PyObject_Vectorcall(signature_original, args, count, nullptr);
+  auto& known = is_method ? *methods : *functions;
+  PyObject* code = PyFunction_GetCode(function);
+  const auto found = known.find(code);
+  if (found != known.end() && found->second.defaults == PyFunction_GetDefaults(function) &&
+      (annotations == nullptr ? PyDict_GET_SIZE(found->second.annotations) == 0 : same_items(found->second.annotations, annotations)))
+    return Py_NewRef(found->second.signature);
+  PyObject* made = PyObject_Vectorcall(signature_original, args, count, nullptr);
+  PyObject* copy = made == nullptr ? nullptr : annotations == nullptr ? PyDict_New() : PyDict_Copy(annotations);
+  if (copy == nullptr || (found == known.end() && known.size() >= kMost)) {
+    PyErr_Clear();
+    Py_XDECREF(copy);
+    return made;
+  }
+  const KnownSignature entry{Py_XNewRef(PyFunction_GetDefaults(function)), copy, Py_NewRef(made)};
+  if (found == known.end()) {
+    known.emplace(Py_NewRef(code), entry);
+    return made;
+  }
+  const KnownSignature old = std::exchange(found->second, entry);
+  for (PyObject* part : {old.defaults, old.annotations, old.signature}) Py_XDECREF(part);
+  return made;
+}
+
+// inspect.signature, or null.
+PyObject* find_signature() {
+  PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), "inspect");
+  return module == nullptr ? nullptr : Py_XNewRef(PyDict_GetItemString(PyModule_GetDict(module), kSignatureName));
+}
+
 // torch.ops.profiler.A[.B]._op, or null.
 PyObject* find_operator(const char* packet, const char* overload) {
   PyObject* object = PyImport_ImportModule("torch");
@@ -49,12 +115,14 @@ PyObject* function_of(PyMethodDef* definition, const char* name, Function* funct
 }
 
 void make_shortcuts() {
-  static PyMethodDef enter_definition, exit_definition;
+  static PyMethodDef enter_definition, exit_definition, signature_definition;
   if (enter_shortcut != nullptr) return;
   enter_original = find_operator(kEnterName, nullptr);
   exit_original = find_operator(kExitName, "_RecordFunction");
   enter_shortcut = function_of(&enter_definition, kEnterName, &enter);
   exit_shortcut = function_of(&exit_definition, kExitName, &exit);
+  signature_original = find_signature();
+  signature_shortcut = function_of(&signature_definition, kSignatureName, &signature);
   PyErr_Clear();
 }
 
@@ -64,16 +132,18 @@ PyObject* shortcut_of(PyObject* callee) {
   make_shortcuts();
   if (callee == enter_original && enter_original != nullptr) return enter_shortcut;
   if (callee == exit_original && exit_original != nullptr) return exit_shortcut;
+  if (callee == signature_original && signature_original != nullptr) return signature_shortcut;
   return nullptr;
 }
 
 std::string shortcut_name(PyObject* shortcut) {
-  return shortcut == nullptr ? "" : shortcut == enter_shortcut ? kEnterName : shortcut == exit_shortcut ? kExitName : "";
+  if (shortcut == nullptr) return "";
+  return shortcut == enter_shortcut ? kEnterName : shortcut == exit_shortcut ? kExitName : shortcut == signature_shortcut ? kSignatureName : "";
 }
 
 PyObject* shortcut_named(const std::string& name) {
   make_shortcuts();
-  return name == kEnterName ? enter_shortcut : name == kExitName ? exit_shortcut : nullptr;
+  return name == kEnterName ? enter_shortcut : name == kExitName ? exit_shortcut : name == kSignatureName ? signature_shortcut : nullptr;
 }
 
 }  // namespace dynvm::torch_bridge

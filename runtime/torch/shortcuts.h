@@ -1,8 +1,8 @@
-// Python functions that do what functions of torch do, at less cost.
+// Functions that do what functions of torch, and of what is called beside it, do at less cost.
 //
 // Inputs: a callable that a trace is about to call. Output: one to call in its place, or null. Invariants: nothing that the script can see
 // tells them apart; where that depends on torch's state, the shortcut asks each time and calls the original.
-// Tests: tests/traces/cases/record_function.py.
+// Tests: tests/traces/cases/record_function.py, signatures.py.
 #pragma once
 
 #include <Python.h>
