@@ -181,7 +181,8 @@ Recorder::Attribute Recorder::look_up(V v, PyObject* name) {
       result.value = constant(reinterpret_cast<PyObject*>(type));
       return result;
     }
-    result.kind = vm::is_c_descriptor(d) ? Attribute::kKnown : Attribute::kResidual;
+    if (!vm::is_c_descriptor(d)) return call_descriptor(d, v);
+    result.kind = Attribute::kKnown;
     return result;
   }
 
@@ -238,7 +239,12 @@ Recorder::Attribute Recorder::look_up_type(V v, PyObject* name) {
   auto* type = reinterpret_cast<PyTypeObject*>(o);
   PyTypeObject* meta = Py_TYPE(o);
   if (!promote(v)) return result;
-  if (meta->tp_getattro != PyType_Type.tp_getattro) return result;
+  // A metaclass with a __getattr__ of its own, as enumerations have on 3.11, looks there last.
+  static PyObject* type_getattribute = vm::own_attribute(&PyType_Type, "__getattribute__");
+  PyObject* fallback = _PyType_Lookup(meta, interned("__getattr__"));
+  if (meta->tp_getattro != PyType_Type.tp_getattro &&
+      (fallback == nullptr || !PyFunction_Check(fallback) || _PyType_Lookup(meta, interned("__getattribute__")) != type_getattribute))
+    return result;
   PyObject* m = _PyType_Lookup(meta, name);
   if (m != nullptr && is_data_descriptor(m)) {
     static PyObject* type_name = interned("__name__");
@@ -277,7 +283,28 @@ Recorder::Attribute Recorder::look_up_type(V v, PyObject* name) {
     }
     return result;
   }
-  if (_PyType_Lookup(meta, interned("__getattr__")) == nullptr) result.kind = Attribute::kMissing;
+  if (fallback == nullptr) {
+    result.kind = Attribute::kMissing;
+  } else if (PyFunction_Check(fallback)) {
+    result.kind = Attribute::kPython;
+    result.function = fallback;
+    result.args = {v, constant(name)};
+  }
+  return result;
+}
+
+// The attribute that a descriptor with a Python __get__ gives; kResidual where its class has none.
+Recorder::Attribute Recorder::call_descriptor(PyObject* descriptor, V object_value) {
+  Attribute result;
+  PyTypeObject* kind = Py_TYPE(descriptor);
+  PyObject* get = _PyType_Lookup(kind, interned("__get__"));
+  if (get == nullptr || !PyFunction_Check(get)) return result;
+  const V own = constant(descriptor);
+  know_type(own);
+  guard_type_unchanged(kind);
+  result.kind = done_ ? Attribute::kAborted : Attribute::kPython;
+  result.function = get;
+  result.args = {own, object_value, constant(reinterpret_cast<PyObject*>(Py_TYPE(concrete(object_value))))};
   return result;
 }
 

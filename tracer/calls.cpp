@@ -410,14 +410,15 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
     if (made != kNoValue) return finish_call(view, made, pops);
     if (done_) return HookResult::kContinue;
   }
-  // A class whose instances are made by object.__new__, or as an exception is, and initialised in Python: the __init__ is followed.
+  // A class whose instances are made by object.__new__, as a dict or as an exception is, and initialised in Python: the __init__ is followed.
   static PyObject* object_new = vm::own_attribute(&PyBaseObject_Type, "__new__");
+  static PyObject* dict_new = vm::own_attribute(&PyDict_Type, "__new__");
   static PyObject* exception_new = vm::own_attribute(reinterpret_cast<PyTypeObject*>(PyExc_BaseException), "__new__");
   PyObject* meta_call = _PyType_Lookup(Py_TYPE(o), interned("__call__"));
   static PyObject* type_call = vm::own_attribute(&PyType_Type, "__call__");
   PyObject* make = _PyType_Lookup(type, interned("__new__"));
   PyObject* init = _PyType_Lookup(type, interned("__init__"));
-  if (meta_call == type_call && (make == object_new || (make == exception_new && kwnames == nullptr)) && init != nullptr && PyFunction_Check(init) && !(type->tp_flags & Py_TPFLAGS_IS_ABSTRACT)) {
+  if (meta_call == type_call && (make == object_new || make == dict_new || (make == exception_new && kwnames == nullptr)) && init != nullptr && PyFunction_Check(init) && !(type->tp_flags & Py_TPFLAGS_IS_ABSTRACT)) {
     guard_type_unchanged(type);
     if (done_) return HookResult::kContinue;
     bool followed = !(reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(init)->func_code)->co_flags & kGeneratorFlags);
@@ -517,6 +518,20 @@ bool Recorder::call_followed(vm::ThreadView& view, PyObject* callee, const std::
       if (getattribute == nullptr || getattribute == a.function)
         return enter_function(view, constant(a.function), a.args, nullptr, pops, vm::Continuation::kPush);
     }
+  }
+  if (name == "object.__getattribute__" && args.size() == 2 && PyUnicode_CheckExact(concrete(args[1])) && promote(args[1])) {
+    PyTypeObject* type = Py_TYPE(concrete(args[0]));
+    PyObject* property = _PyType_Lookup(type, concrete(args[1]));
+    PyObject* getter = property != nullptr && Py_TYPE(property) == &PyProperty_Type ? PyObject_GetAttrString(property, "fget") : nullptr;
+    PyErr_Clear();
+    if (getter != nullptr && PyFunction_Check(getter)) {
+      know_type(args[0]);
+      guard_type_unchanged(type);
+      const V function = constant(getter);
+      Py_DECREF(getter);
+      return !done_ && enter_function(view, function, {args[0]}, nullptr, pops, vm::Continuation::kPush);
+    }
+    Py_XDECREF(getter);
   }
   if (name == "builtins.next" && args.size() == 1) {
     PyObject* method = _PyType_Lookup(Py_TYPE(concrete(args[0])), next_name());

@@ -142,7 +142,8 @@ V Recorder::number_compare(int op, V left, V right) {
   if (is_const(left) && is_const(right) && (is_plain(a) || computes_natively(a)) && (is_plain(b) || computes_natively(b))) {
     return taken(PyObject_RichCompare(a, b, op));
   }
-  if (!is_number(a) || !is_number(b)) return kNoValue;
+  if ((op == Py_EQ || op == Py_NE) && !is_number(a) && !is_number(b) && compares_natively(left) && compares_natively(right)) return taken(PyObject_RichCompare(a, b, op));
+  if (done_ || !is_number(a) || !is_number(b)) return kNoValue;
   int truth = PyObject_RichCompareBool(a, b, op);
   if (truth < 0) {
     PyErr_Clear();
@@ -418,6 +419,15 @@ bool Recorder::is_immutable(PyObject* o) {
   return is_torch_constant(o);
 }
 
+// A constant whose class leaves == to object or str, as members of enumerations do.
+bool Recorder::compares_natively(V v) {
+  PyTypeObject* type = Py_TYPE(concrete(v));
+  if (!is_const(v) || (type->tp_richcompare != PyBaseObject_Type.tp_richcompare && type->tp_richcompare != PyUnicode_Type.tp_richcompare)) return false;
+  know_type(v);
+  guard_type_unchanged(type);
+  return !done_;
+}
+
 // Makes it a constant (guarded) whose hash and equality run no Python code: by identity, or a builtin value.
 bool Recorder::hashes_natively(V v) {
   PyObject* o = concrete(v);
@@ -503,6 +513,11 @@ V Recorder::contains(V container, V value) {
   if (PyTuple_CheckExact(c) && at(container).items_known && is_immutable(c) && is_immutable(o)) {
     bool all = promote(value);
     for (V item : std::vector<V>(at(container).items)) all = all && promote(item);
+    if (all) return fold();
+  }
+  if (PyTuple_CheckExact(c) && at(container).items_known && compares_natively(value)) {
+    bool all = true;
+    for (V item : std::vector<V>(at(container).items)) all = all && compares_natively(item);
     if (all) return fold();
   }
   return kNoValue;

@@ -276,6 +276,7 @@ class Recorder {
   Attribute look_up_type(V object, PyObject* name);
   Attribute look_up_super(V object, PyObject* name);
   Attribute bind_class_attribute(V object, PyObject* descriptor);
+  Attribute call_descriptor(PyObject* descriptor, V object);
   V instance_item(V object, PyObject* name, bool* hidden);
   Handler load_attribute(vm::ThreadView& view, PyObject* name, bool method);
   Handler load_super_attribute(vm::ThreadView& view, int arg);
@@ -369,6 +370,7 @@ class Recorder {
   // A dict that is iterated over in the order of its table, which its version stands for: an OrderedDict has an order of its own.
   static bool iterates_as_dict(PyObject* o) { return PyDict_CheckExact(o) || (PyODict_CheckExact(o) && PyDict_Size(o) <= 1); }
   bool hashes_natively(V v);
+  bool compares_natively(V v);
   V make_cell(V initial);
   V free_variable(V function, int index);
 
