@@ -116,7 +116,8 @@ bool has_handlers(PyCodeObject* code) {
   for (int unit = 0; unit < Py_SIZE(code); ++unit) {
     if (!cpython::find_handler(code, unit, &entry)) continue;
     const cpython::Decoded first = cpython::decode_unit(code, entry.handler, 0);
-    if (first.info.op != Op::kCallIntrinsic1 || first.arg != kStopIterationError) return true;
+    // What 3.12 adds to each generator and each `yield from` passes on what a generator's death raises.
+    if (first.info.op != Op::kCleanupThrow && (first.info.op != Op::kCallIntrinsic1 || first.arg != kStopIterationError)) return true;
   }
   return false;
 }
