@@ -350,6 +350,16 @@ Recorder::Attribute Recorder::look_up_super(V v, PyObject* name) {
   return bind_class_attribute(self_value, d);
 }
 
+// An attribute that is a method of C bound to `self`: calls of it are calls of that.
+V Recorder::bound_method_of_c(V object_value, PyObject* name, V method, V self, bool* ok) {
+  V result = run_residual(IrOp::k_get_attr_known, {object_value, constant(name)}, 0, ok);
+  if (!*ok) return kNoValue;
+  at(result).type_known = true;
+  at(result).items = {method, self};
+  bound_[result] = true;
+  return result;
+}
+
 HookResult Recorder::load_attribute(vm::ThreadView& view, PyObject* name, bool method) {
   V v = peek(1);
   Attribute a = look_up(v, name);
@@ -377,11 +387,8 @@ HookResult Recorder::load_attribute(vm::ThreadView& view, PyObject* name, bool m
       } else {
         Py_DECREF(bound);
         bool ok = true;
-        result = run_residual(IrOp::k_get_attr_known, {v, constant(name)}, 0, &ok);
+        result = bound_method_of_c(v, name, a.value, self, &ok);
         if (!ok) return raised(view);
-        at(result).type_known = true;
-        at(result).items = {a.value, self};
-        bound_[result] = true;
       }
       pop(view, 1);
       push(view, result);

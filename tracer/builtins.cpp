@@ -299,7 +299,11 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       if (a.kind == Attribute::kMethod) {
         V self = a.args.empty() ? args[0] : a.args[0];
         PyObject* function = concrete(a.value);
-        if (!PyFunction_Check(function)) return false;
+        if (!PyFunction_Check(function)) {
+          bool ok = true;
+          *result = bound_method_of_c(args[0], concrete(args[1]), a.value, self, &ok);
+          return true;
+        }
         PyObject* method = PyMethod_New(function, concrete(self));
         *result = virtual_object(Value::kMethod, {a.value, self}, method);
         Py_DECREF(method);

@@ -457,7 +457,8 @@ HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args,
   PyObject* o = concrete(callee);
   if (!promote(callee)) {
     if (done_) return HookResult::kContinue;
-    if (touches_torch(o, args)) return torch_call(view, callee, args, kwnames, pops);
+    const bool of_tensor = PyCFunction_Check(o) && PyCFunction_GET_SELF(o) != nullptr && is_tensor(PyCFunction_GET_SELF(o));  // another object each time
+    if (!of_tensor && touches_torch(o, args)) return torch_call(view, callee, args, kwnames, pops);
     return residual_call(view, IrOp::k_call, callee, args, kwnames, pops);
   }
   if (looks_at_frames(o, args)) {

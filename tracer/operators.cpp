@@ -286,6 +286,13 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
         }
       }
       if (done_) return HookResult::kContinue;
+      if (result == kNoValue && (arg == Py_EQ || arg == Py_NE) && is_plain(concrete(left)) && is_plain(concrete(right))) {
+        for (V side : {left, right}) know_type(side);  // values of builtin types: no Python code runs
+        bool ok = !done_;
+        if (ok) result = run_residual(IrOp::k_call_pure, {constant(equality(arg == Py_EQ)), left, right}, -1, &ok);
+        if (done_) return HookResult::kContinue;
+        if (!ok) return raised(view);
+      }
       if (result == kNoValue) return residual(view, IrOp::k_compare, {left, right}, arg, 2);
       pop(view, 2);
       push(view, result);
@@ -417,6 +424,12 @@ bool Recorder::is_immutable(PyObject* o) {
     return true;
   }
   return is_torch_constant(o);
+}
+
+PyObject* Recorder::equality(bool equal) {
+  static PyObject* const module = PyImport_ImportModule("_operator");
+  static PyObject* const functions[] = {PyObject_GetAttrString(module, "ne"), PyObject_GetAttrString(module, "eq")};
+  return functions[equal];
 }
 
 // A constant whose class leaves == to object or str, as members of enumerations do.

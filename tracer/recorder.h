@@ -276,6 +276,7 @@ class Recorder {
   Attribute look_up_type(V object, PyObject* name);
   Attribute look_up_super(V object, PyObject* name);
   Attribute bind_class_attribute(V object, PyObject* descriptor);
+  V bound_method_of_c(V object, PyObject* name, V method, V self, bool* ok);
   Attribute call_descriptor(PyObject* descriptor, V object);
   V instance_item(V object, PyObject* name, bool* hidden);
   Handler load_attribute(vm::ThreadView& view, PyObject* name, bool method);
@@ -371,6 +372,7 @@ class Recorder {
   static bool iterates_as_dict(PyObject* o) { return PyDict_CheckExact(o) || (PyODict_CheckExact(o) && PyDict_Size(o) <= 1); }
   bool hashes_natively(V v);
   bool compares_natively(V v);
+  static PyObject* equality(bool equal);  // operator.eq or operator.ne
   V make_cell(V initial);
   V free_variable(V function, int index);
 

@@ -28,16 +28,6 @@ namespace {
 
 bool is_number(PyObject* o) { return o != nullptr && (PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o)); }
 
-PyObject* operator_eq() {
-  static PyObject* const function = [] {
-    PyObject* module = PyImport_ImportModule("_operator");
-    PyObject* eq = module != nullptr ? PyObject_GetAttrString(module, "eq") : nullptr;
-    Py_XDECREF(module);
-    return eq;
-  }();
-  return function;
-}
-
 }  // namespace
 
 bool holds_number(const AtenArg& arg, PyObject* number) {
@@ -145,7 +135,7 @@ void Recorder::freeze(V v) {
   if (promote(v) || done_) return;
   PyObject* o = concrete(v);
   if (is_immutable(o) && !PyTuple_Check(o) && know_type(v)) {
-    const Ref equal = emit(IrOp::k_call_pure, Type::kObject, {const_ref(operator_eq()), as_object(v), const_ref(o)}, -1, false);
+    const Ref equal = emit(IrOp::k_call_pure, Type::kObject, {const_ref(equality(true)), as_object(v), const_ref(o)}, -1, false);
     trace_.insts[equal].snapshot = current_snapshot_;
     guard(IrOp::k_guard_is, {equal, const_ref(Py_True)}, -1);
     return;
