@@ -1,5 +1,5 @@
 # contextlib.contextmanager, nullcontext, suppress and closing around the parts of a step.
-# expect: compiled>=0.7, traces>=1
+# expect: compiled>=0.65, traces>=1
 import contextlib
 
 import torch
