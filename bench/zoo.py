@@ -11,6 +11,7 @@ Method:  that of bench/run.py.
 """
 
 import argparse
+import glob
 import json
 import math
 import os
@@ -42,6 +43,8 @@ def packages_folder():
     for packages in (["--no-deps", *PACKAGES, vision], REQUIREMENTS):
         if subprocess.run([*pip, *packages]).returncode != 0:
             return None
+    for library in glob.glob(os.path.join(folder, "torchvision", "*.so")):
+        os.remove(library)  # its operators are made for one build of torch, and not needed: zoo_models.allow_torchvision
     with open(done, "w") as file:
         file.write(str(PACKAGES))
     return folder

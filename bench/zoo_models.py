@@ -119,7 +119,7 @@ def first_tensor(output):
 
 
 def allow_torchvision():
-    """torchvision from PyPI is made for CUDA's torch: elsewhere its operators are missing, and these are asked for at import."""
+    """torchvision comes without its library (zoo.py): its operators are missing, and these are asked for at import."""
     if not hasattr(torch.ops.torchvision, "nms"):
         allow_torchvision.library = torch.library.Library("torchvision", "DEF")
         for name in ("nms", "qnms"):
