@@ -1,5 +1,5 @@
 # print and repr of tensors, modules, optimizers, devices, dtypes and sizes in the middle of a loop.
-# expect: compiled>=0.5, traces>=1
+# expect: compiled>=0.4, traces>=1
 import torch
 from torch import nn
 
