@@ -135,8 +135,9 @@ void Recorder::give_up(Abort reason, std::string detail) {
   done_ = true;
   abort_ = reason;
   detail_ = std::move(detail);
-  if (!consumers_.empty() && consumers_.front().kind == Consumer::kScript) {
-    lessons_.opaque_consumers.insert(consumers_.front().place);
+  for (const Consumer& consumer : consumers_) {
+    if (consumer.kind != Consumer::kScript) continue;
+    lessons_.opaque_consumers.insert(consumer.place);
     if (abort_ != Abort::k_script_function) detail_ = std::string(abort_name(abort_)) + (detail_.empty() ? "" : ": ") + detail_;
     abort_ = Abort::k_script_function;
   }

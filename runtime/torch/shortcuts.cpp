@@ -41,7 +41,7 @@ constexpr const char* kSignatureName = "signature";
 
 // What the signature of a plain function is made of, and it itself. All references are owned.
 struct KnownSignature {
-  PyObject *defaults, *annotations, *signature;  // annotations: a copy
+  PyObject *defaults = nullptr, *annotations = nullptr, *signature = nullptr;  // annotations: a copy
 };
 
 bool same_items(PyObject* a, PyObject* b) {
@@ -74,17 +74,14 @@ PyObject* signature(PyObject*, PyObject* const* args, Py_ssize_t count) {
     return Py_NewRef(found->second.signature);
   PyObject* made = PyObject_Vectorcall(signature_original, args, count, nullptr);
   PyObject* copy = made == nullptr ? nullptr : annotations == nullptr ? PyDict_New() : PyDict_Copy(annotations);
-  if (copy == nullptr || (found == known.end() && known.size() >= kMost)) {
-    PyErr_Clear();
+  if (copy == nullptr || known.size() >= kMost) {
+    if (made != nullptr) PyErr_Clear();
     Py_XDECREF(copy);
     return made;
   }
-  const KnownSignature entry{Py_XNewRef(PyFunction_GetDefaults(function)), copy, Py_NewRef(made)};
-  if (found == known.end()) {
-    known.emplace(Py_NewRef(code), entry);
-    return made;
-  }
-  const KnownSignature old = std::exchange(found->second, entry);
+  const auto [entry, added] = known.try_emplace(code, KnownSignature{});  // Python code has run: what was found may have moved
+  if (added) Py_INCREF(code);
+  const KnownSignature old = std::exchange(entry->second, {Py_XNewRef(PyFunction_GetDefaults(function)), copy, Py_NewRef(made)});
   for (PyObject* part : {old.defaults, old.annotations, old.signature}) Py_XDECREF(part);
   return made;
 }
