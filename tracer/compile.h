@@ -29,6 +29,7 @@ struct LoopTrace {
   bool of_generic = false;             // recorded with sizes as numbers, or made from such a recording
   bool made_for_sizes = false;         // not recorded: made by a GenericTrace
   bool cut = false;                    // ends before an instruction that a trace cannot hold
+  uint64_t used = 0;                   // when it was last, in a count of all uses
   int lessons = 0;
   int entry_failures = 0;
   std::map<ir::Ref, int> exit_counts;

@@ -29,6 +29,7 @@
 #include "tracer/compile.h"
 #include "tracer/exits.h"
 #include "tracer/heuristics.h"
+#include "tracer/learn.h"
 #include "tracer/loop_state.h"
 #include "tracer/own_work.h"
 #include "tracer/recorder.h"
@@ -363,66 +364,6 @@ void on_event(vm::ThreadView& view, const vm::EventInfo& info) {
   }
 }
 
-// Other callable objects may be made anew each time, as the list of processors that a call of generate() makes: their class says what they do.
-bool is_function_or_module(PyObject* object) {
-  return PyFunction_Check(object) || PyCFunction_Check(object) || PyMethod_Check(object) || is_module(Py_TYPE(object));
-}
-
-// Functions and modules that take turns in a local variable are each assumed by a trace of their own, up to a number of them: what they do
-// cannot be followed else.
-bool takes_turns(vm::ThreadView& view, LoopState& loop, const ir::Trace& ir, const ir::Inst& inst, const Site& site) {
-  const ir::Inst& wanted = ir.insts[ir.arg(inst, 1)];
-  if (site.kind != Site::kSlot || inst.op != ir::Op::k_guard_is || wanted.op != ir::Op::k_const_obj) return false;
-  auto* object = static_cast<PyObject*>(ir.objects[wanted.imm].pointer);
-  if (object == nullptr || !is_function_or_module(object)) return false;
-  auto* code = reinterpret_cast<PyCodeObject*>(site.a);
-  if (code != vm::FrameView::code(view.frame)) return false;
-  LoopState::Turns& turns = loop.turns[{code, site.index}];
-  turns.seen.insert(object);
-  const PyObject* now = vm::FrameView::locals(view.frame)[site.index];
-  turns.changes = std::exchange(turns.now, now) == now ? 0 : turns.changes + 1;
-  return static_cast<int>(turns.seen.size()) < heuristics().max_callees && turns.changes < 2;
-}
-
-// What a failed guard says about the assumptions that were made.
-bool learn(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace, ir::Ref inst_ref, bool at_entry) {
-  const ir::Trace& ir = trace.compiled->ir();
-  if (inst_ref >= ir.insts.size()) return false;
-  const ir::Inst& inst = ir.insts[inst_ref];
-  if (inst.op == ir::Op::k_guard_dict_version) {
-    const ir::Inst& dict = ir.insts[ir.arg(inst, 0)];
-    return dict.op == ir::Op::k_const_obj && loop.lessons.changing_dicts.insert(static_cast<PyObject*>(ir.objects[dict.imm].pointer)).second;
-  }
-  bool sited = inst.op == ir::Op::k_guard_is || inst.op == ir::Op::k_guard_list_items;
-  if (!sited || inst.imm < 0 || inst.imm >= static_cast<int64_t>(trace.sites.size())) return false;
-  const Site& site = trace.sites[inst.imm];
-  if (takes_turns(view, loop, ir, inst, site)) return false;
-  switch (site.kind) {
-    case Site::kSlot:  // at the entry also if it is known: the trace is older than the lesson and only in the way
-      return loop.lessons.changing_slots.insert({reinterpret_cast<PyCodeObject*>(site.a), site.index}).second || at_entry;
-    case Site::kDictItem: return loop.lessons.changing_items.insert({site.a, site.b}).second;
-    case Site::kList: return loop.lessons.changing_lists.insert(site.a).second;
-    case Site::kValue: return loop.lessons.changing_values.insert({reinterpret_cast<PyCodeObject*>(site.a), site.index}).second;
-  }
-  return false;
-}
-
-// The trace could not be entered because of a variable: the others that would have refused it are learned from too, or each would cost a recording.
-void learn_from_slots(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace) {
-  const ir::Trace& ir = trace.compiled->ir();
-  auto* code = reinterpret_cast<PyObject*>(vm::FrameView::code(view.frame));
-  for (const ir::Inst& inst : ir.insts) {
-    const bool sited = inst.op == ir::Op::k_guard_is && inst.imm >= 0 && inst.imm < static_cast<int64_t>(trace.sites.size());
-    if (!sited || ir.insts[ir.arg(inst, 1)].op != ir::Op::k_const_obj) continue;
-    const Site& site = trace.sites[inst.imm];
-    if (site.kind != Site::kSlot || site.a != code || site.index >= vm::FrameView::local_count(view.frame)) continue;
-    auto* wanted = static_cast<PyObject*>(ir.objects[ir.insts[ir.arg(inst, 1)].imm].pointer);
-    PyObject* now = vm::FrameView::locals(view.frame)[site.index];
-    if (now != nullptr && wanted != nullptr && Py_TYPE(now) == Py_TYPE(wanted) && !is_function_or_module(wanted) && now != wanted)
-      loop.lessons.changing_slots.insert({reinterpret_cast<PyCodeObject*>(code), site.index});
-  }
-}
-
 int threshold(const LoopState& loop) {
   return options().hot > 0 ? static_cast<int>(options().hot) : loop.function ? heuristics().hot_call : heuristics().hot_loop;
 }
@@ -442,14 +383,36 @@ bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* 
   return true;
 }
 
+// No trace could be entered: may another be recorded? A limit on their number does not mean that all else is interpreted from then on. After a
+// while, longer each time, the trace that was not used for longest gives way: what it was for may be over.
+bool make_room(LoopState& loop, SidePoint* side) {
+  TraceGroup& group = group_of(loop, side);
+  const bool full = group.recorded() >= (side != nullptr ? heuristics().max_variants : heuristics().max_roots);
+  const bool many = side != nullptr && loop.num_sides >= heuristics().max_side;
+  if (!full && !many) return true;
+  Crowd& crowd = side != nullptr ? side->crowd : loop.crowd;
+  if (++crowd.refused < heuristics().crowded << std::min(crowd.evicted, 8)) return false;
+  crowd.refused = 0;
+  crowd.evicted++;
+  report().limits[side == nullptr ? "max_roots" : full ? "max_variants" : "max_side"]++;
+  TraceGroup* from = &group;
+  if (!full)
+    for (auto& [place, other] : loop.sides)
+      if (other.group.oldest_use() < from->oldest_use()) from = &other.group;
+  const TraceGroup::Trace evicted = from->evict();
+  DYNVM_LOG(kTrace, "trace {} gives way: it was not used for longest", evicted->id);
+  if (side != nullptr) loop.num_sides--;
+  return true;
+}
+
 // The state is the loop header's and no root trace could be entered: is another to be recorded?
 HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
-  if (loop.roots.recorded() >= heuristics().max_roots) return HookResult::kContinue;
   if (loop.waits > 0) {
     loop.waits--;
     return HookResult::kContinue;
   }
   if (loop.consecutive < threshold(loop)) return HookResult::kContinue;
+  if (!make_room(loop, nullptr)) return HookResult::kContinue;
   if (!loop.function && outer_loop_first(view, loop)) return HookResult::kContinue;
   if (vm::FrameView::generator(view.frame) != nullptr) {
     penalise(loop, nullptr, Abort::k_generator_frame, "");
@@ -464,12 +427,12 @@ HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFr
   int hot = side.by_sizes ? heuristics().hot_size_exit : heuristics().hot_exit;
   if (options().hot > 0) hot = std::min(threshold(loop), hot);
   if (main_path) hot = 1;
-  if (side.arrivals < hot || side.failures > 4 || loop.num_sides >= heuristics().max_side) return HookResult::kContinue;
-  if (side.group.recorded() >= heuristics().max_variants) return HookResult::kContinue;
+  if (side.arrivals < hot || side.failures == INT_MAX) return HookResult::kContinue;
   if (side.waits > 0) {
     side.waits--;
     return HookResult::kContinue;
   }
+  if (!make_room(loop, &side)) return HookResult::kContinue;
   return start_recorder(view, loop, root, &side) ? HookResult::kReload : HookResult::kContinue;
 }
 
@@ -481,6 +444,17 @@ enum class Entry { kNone, kLater, kMoved, kCut, kReturns, kRaised };
 // *by_sizes: it was left again because of a tensor's sizes.
 Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint* side, bool* by_sizes) {
   TraceGroup& group = group_of(loop, side);
+  auto drop = [&](const TraceGroup::Trace& trace) {
+    const int recorded = group.recorded();
+    group.drop(trace);
+    TraceCache::forget(*trace, loop.code, loop.unit, torch_bridge);
+    if (side != nullptr) loop.num_sides -= recorded - group.recorded();
+  };
+  auto record_again = [&](const TraceGroup::Trace& trace) {
+    drop(trace);
+    if (side != nullptr) side->arrivals = std::max(side->arrivals, heuristics().hot_exit);
+    else loop.consecutive = std::max(loop.consecutive, heuristics().hot_loop);
+  };
   *by_sizes = false;
   std::optional<RefusedInput> refused;
   for (size_t i = 0; i < group.traces().size();) {
@@ -488,30 +462,27 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
     if (refused && trace->made_for_sizes && trace->answers.input == refused->input && trace->answers != *refused) continue;
     const LeaveResult left = run_and_leave(view, root, *trace);
     if (left.kind != LeaveResult::kNotEntered) group.used(trace);
-    auto record_again = [&]() {
-      const int recorded = group.recorded();
-      group.drop(trace);
-      TraceCache::forget(*trace, loop.code, loop.unit, torch_bridge);
-      if (side != nullptr) {
-        loop.num_sides -= recorded - group.recorded();
-        side->arrivals = std::max(side->arrivals, heuristics().hot_exit);
-      } else {
-        loop.consecutive = std::max(loop.consecutive, heuristics().hot_loop);
-      }
-    };
     switch (left.kind) {
       case LeaveResult::kNotEntered:  // an entry guard failed; nothing has happened
         if (auto input = refused_for_sizes(*trace, left.inst, torch_bridge)) {
           group.refused(trace, *input);
           refused = std::move(input);
         }
-        if (learn(view, loop, *trace, left.inst, true)) {
-          trace->lessons++;
-          learn_from_slots(view, loop, *trace);
+        switch (learn(view, loop, *trace, left.inst, true)) {
+          case Learned::kNothing: break;
+          case Learned::kLesson:
+            trace->lessons++;
+            learn_from_slots(view, loop, *trace);
+            break;
+          case Learned::kOver:
+            DYNVM_LOG(kTrace, "trace {} dropped: what it assumes has ended", trace->id);
+            drop(trace);
+            loop.waits = std::max(loop.waits, heuristics().penalty_start << std::min(loop.overs++, 8));
+            break;
         }
-        if (trace->lessons > 0 && ++trace->entry_failures >= 2) {
+        if (trace->lessons > 0 && ++trace->entry_failures >= 2 && group.holds(trace)) {
           DYNVM_LOG(kTrace, "trace {} dropped: an assumption changed", trace->id);
-          record_again();
+          record_again(trace);
         }
         if (left.iterations > 0) return Entry::kMoved;
         if (!group.holds(trace)) i--;  // the next has taken its place
@@ -522,7 +493,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
       case LeaveResult::kLeft:
         if (left.at_end) return trace->cut ? Entry::kCut : loop.function ? Entry::kReturns : Entry::kMoved;
         *by_sizes = refused_for_sizes(*trace, left.inst, torch_bridge).has_value();
-        if (learn(view, loop, *trace, left.inst, false)) record_again();
+        if (learn(view, loop, *trace, left.inst, false) == Learned::kLesson) record_again(trace);
         return Entry::kMoved;
       case LeaveResult::kRaised: return Entry::kRaised;
     }

@@ -39,6 +39,7 @@ using Place = std::vector<Position>;
 
 struct SidePoint {
   TraceGroup group;       // variants
+  Crowd crowd;
   bool by_sizes = false;  // traces come here as a tensor has other sizes
   int arrivals = 0;       // that no trace could be entered at
   bool asked = false;     // the trace cache was

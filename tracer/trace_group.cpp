@@ -18,6 +18,8 @@ namespace {
 
 constexpr size_t kMaxSamples = 4, kMaxGenerics = 4, kMaxSeen = 4096;
 constexpr int kMaxFailures = 4;
+constexpr int kRefusals = 64;  // of sizes, before numbers are tried once more after that; twice as many each time
+uint64_t uses = 0;  // of traces
 
 // What this thread has worked so far: what making a trace costs does not depend on who else wants the processor meanwhile.
 double worked_ms() {
@@ -50,7 +52,27 @@ int TraceGroup::recorded() const {
 
 size_t TraceGroup::place_of(const Trace& trace) const { return static_cast<size_t>(std::find(traces_.begin(), traces_.end(), trace) - traces_.begin()); }
 
+void TraceGroup::add(Trace trace) {
+  trace->used = ++uses;
+  traces_.push_back(std::move(trace));
+}
+
+std::vector<TraceGroup::Trace>::const_iterator TraceGroup::oldest() const {
+  const auto key = [](const Trace& trace) { return trace->made_for_sizes ? UINT64_MAX : trace->used; };
+  return std::min_element(traces_.begin(), traces_.end(), [&](const Trace& a, const Trace& b) { return key(a) < key(b); });
+}
+
+uint64_t TraceGroup::oldest_use() const { return recorded() == 0 ? UINT64_MAX : (*oldest())->used; }
+
+TraceGroup::Trace TraceGroup::evict() {
+  const auto place = oldest();
+  Trace evicted = *place;
+  traces_.erase(place);
+  return evicted;
+}
+
 void TraceGroup::used(const Trace& trace) {
+  trace->used = ++uses;
   const auto place = std::find(traces_.begin(), traces_.end(), trace);
   if (place != traces_.end() && place != traces_.begin()) std::rotate(traces_.begin(), place, place + 1);
 }
@@ -67,7 +89,9 @@ void TraceGroup::drop(const Trace& trace) {
 
 void TraceGroup::sizes_failed(const std::string& why) {
   base::report().sizes.refused[why]++;
-  if (++failures_ >= kMaxFailures) as_numbers_ = false;
+  if (++failures_ < kMaxFailures) return;
+  as_numbers_ = false;
+  refusals_left_ = kRefusals << std::min(failures_ - kMaxFailures, 8);
 }
 
 bool TraceGroup::prepare(Recording* recording, bridge::Bridge* bridge, std::string* why) {
@@ -86,6 +110,7 @@ bool TraceGroup::prepare(Recording* recording, bridge::Bridge* bridge, std::stri
   keep(samples_, kMaxSamples, generic->sample());
   if (refused.empty()) {
     keep(generics_, kMaxGenerics, std::move(generic));
+    failures_ = 0;
     base::report().sizes.generic++;
   } else {
     sizes_failed(refused);
@@ -95,7 +120,7 @@ bool TraceGroup::prepare(Recording* recording, bridge::Bridge* bridge, std::stri
 }
 
 void TraceGroup::refused(const Trace& trace, const RefusedInput& input) {
-  if (failures_ < kMaxFailures) as_numbers_ = true;
+  if (failures_ < kMaxFailures || --refusals_left_ <= 0) as_numbers_ = true;
   const size_t place = place_of(trace);
   if (place == traces_.size()) return;
   const auto next = traces_.begin() + static_cast<ptrdiff_t>(place) + 1;

@@ -22,6 +22,12 @@ namespace dynvm::tracer {
 // The input that a trace was left for, if it was for a tensor's sizes or strides alone. Asked right after the trace.
 std::optional<RefusedInput> refused_for_sizes(const LoopTrace& trace, ir::Ref inst_ref, bridge::Bridge* bridge);
 
+// A group that holds as many traces as it may.
+struct Crowd {
+  int refused = 0;  // arrivals since the last eviction that no trace could be entered at
+  int evicted = 0;
+};
+
 class TraceGroup {
  public:
   using Trace = std::shared_ptr<LoopTrace>;  // shared: dropped while it runs, it lives until it is left
@@ -30,10 +36,15 @@ class TraceGroup {
   bool empty() const { return traces_.empty(); }
   int recorded() const;
   bool holds(const Trace& trace) const { return place_of(trace) < traces_.size(); }
-  void add(Trace trace) { traces_.push_back(std::move(trace)); }
+  void add(Trace trace);
   void used(const Trace& trace);
   // What is wrong in one that was made from a recording with sizes as numbers is wrong in all of them.
   void drop(const Trace& trace);
+
+  // Of the recorded traces, the one that was not used for longest: when that was (UINT64_MAX: there is none), and dropping it (not if there is none).
+  // The traces that were made from its recording for other sizes stay.
+  uint64_t oldest_use() const;
+  Trace evict();
 
   bool sizes_are_numbers() const { return as_numbers_; }  // in the next recording
   void sizes_failed(const std::string& why);
@@ -50,6 +61,7 @@ class TraceGroup {
 
  private:
   size_t place_of(const Trace& trace) const;
+  std::vector<Trace>::const_iterator oldest() const;
   bool pays(const RefusedInput& input);
 
   std::vector<Trace> traces_;
@@ -57,7 +69,8 @@ class TraceGroup {
   std::vector<SizeSample> samples_;                      // of recordings
   std::vector<std::shared_ptr<GenericTrace>> generics_;  // one for each way that sizes decide between
   std::set<RefusedInput> answered_;                      // refusals that have been answered with a trace, or could not be
-  int failures_ = 0;                                     // times that sizes as numbers led nowhere
+  int failures_ = 0;                                     // times in a row that sizes as numbers led nowhere
+  int refusals_left_ = 0;                                // after many: refusals of sizes until that is tried again
   // A trace is made for sizes once what the interpreter has lost on them, about half of its time, is what making the trace costs.
   std::map<RefusedInput, int> seen_;                     // times that sizes came which there is no trace for
   double cost_ms_ = 0, interpreted_ms_ = 0;              // of the last trace that was made; of the rest of an iteration in the interpreter

@@ -137,6 +137,7 @@ std::string Report::json() const {
   }
   all["side_exits"] = side_exits;
   all["aborts"] = aborts;
+  all["limits"] = limits;
   all["residual_calls"] = nlohmann::ordered_json::object();
   all["residual_ms"] = nlohmann::ordered_json::object();
   for (const auto& [name, residual] : by_time(residual_calls)) {

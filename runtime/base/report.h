@@ -46,6 +46,7 @@ struct Report {
   std::deque<TraceReport> traces;
   uint64_t side_exits = 0;
   std::map<std::string, uint64_t> aborts;          // reason -> recordings given up
+  std::map<std::string, uint64_t> limits;          // limit on the number of traces -> times that one gave way to another
   std::map<std::string, ResidualReport> residual_calls;  // name -> calls compiled into traces as they are
   struct {
     uint64_t codes = 0, runs = 0, bytes = 0, given_up = 0;

@@ -1,0 +1,75 @@
+// See learn.h.
+#include "tracer/learn.h"
+
+#include <utility>
+
+#include "tracer/heuristics.h"
+#include "vm/objects.h"
+
+namespace dynvm::tracer {
+namespace {
+
+// Other callable objects may be made anew each time, as the list of processors that a call of generate() makes: their class says what they do.
+bool is_function_or_module(PyObject* object) {
+  return PyFunction_Check(object) || PyCFunction_Check(object) || PyMethod_Check(object) || is_module(Py_TYPE(object));
+}
+
+// Functions and modules that take turns in a local variable are each assumed by a trace of their own, up to a number of them: what they do
+// cannot be followed else.
+bool takes_turns(vm::ThreadView& view, LoopState& loop, const ir::Trace& ir, const ir::Inst& inst, const Site& site) {
+  const ir::Inst& wanted = ir.insts[ir.arg(inst, 1)];
+  if (site.kind != Site::kSlot || inst.op != ir::Op::k_guard_is || wanted.op != ir::Op::k_const_obj) return false;
+  auto* object = static_cast<PyObject*>(ir.objects[wanted.imm].pointer);
+  if (object == nullptr || !is_function_or_module(object)) return false;
+  auto* code = reinterpret_cast<PyCodeObject*>(site.a);
+  if (code != vm::FrameView::code(view.frame)) return false;
+  LoopState::Turns& turns = loop.turns[{code, site.index}];
+  turns.seen.insert(object);
+  const PyObject* now = vm::FrameView::locals(view.frame)[site.index];
+  turns.changes = std::exchange(turns.now, now) == now ? 0 : turns.changes + 1;
+  return static_cast<int>(turns.seen.size()) < heuristics().max_callees && turns.changes < 2;
+}
+
+}  // namespace
+
+Learned learn(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace, ir::Ref inst_ref, bool at_entry) {
+  const ir::Trace& ir = trace.compiled->ir();
+  if (inst_ref >= ir.insts.size()) return Learned::kNothing;
+  const ir::Inst& inst = ir.insts[inst_ref];
+  // A lesson that is known already: the trace is older than it. At the entry it is only in the way; further down a side trace may go on from it.
+  const auto learned = [&](bool is_new) { return is_new || at_entry ? Learned::kLesson : Learned::kNothing; };
+  if (inst.op == ir::Op::k_guard_dict_version || inst.op == ir::Op::k_guard_type_version || inst.op == ir::Op::k_guard_func_version) {
+    const ir::Inst& guarded = ir.insts[ir.arg(inst, 0)];
+    if (guarded.op != ir::Op::k_const_obj) return Learned::kNothing;
+    if (inst.op != ir::Op::k_guard_dict_version) return at_entry ? Learned::kOver : Learned::kNothing;
+    return learned(loop.lessons.changing_dicts.insert(static_cast<PyObject*>(ir.objects[guarded.imm].pointer)).second);
+  }
+  bool sited = inst.op == ir::Op::k_guard_is || inst.op == ir::Op::k_guard_list_items;
+  if (!sited || inst.imm < 0 || inst.imm >= static_cast<int64_t>(trace.sites.size())) return Learned::kNothing;
+  const Site& site = trace.sites[inst.imm];
+  if (takes_turns(view, loop, ir, inst, site)) return Learned::kNothing;
+  switch (site.kind) {
+    case Site::kSlot: return learned(loop.lessons.changing_slots.insert({reinterpret_cast<PyCodeObject*>(site.a), site.index}).second);
+    case Site::kDictItem: return learned(loop.lessons.changing_items.insert({site.a, site.b}).second);
+    case Site::kList: return learned(loop.lessons.changing_lists.insert(site.a).second);
+    case Site::kValue: return learned(loop.lessons.changing_values.insert({reinterpret_cast<PyCodeObject*>(site.a), site.index}).second);
+  }
+  return Learned::kNothing;
+}
+
+void learn_from_slots(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace) {
+  const ir::Trace& ir = trace.compiled->ir();
+  auto* code = reinterpret_cast<PyObject*>(vm::FrameView::code(view.frame));
+  for (const ir::Inst& inst : ir.insts) {
+    const bool sited = inst.op == ir::Op::k_guard_is && inst.imm >= 0 && inst.imm < static_cast<int64_t>(trace.sites.size());
+    if (!sited || ir.insts[ir.arg(inst, 1)].op != ir::Op::k_const_obj) continue;
+    const Site& site = trace.sites[inst.imm];
+    if (site.kind != Site::kSlot || site.a != code || site.index >= vm::FrameView::local_count(view.frame)) continue;
+    auto* wanted = static_cast<PyObject*>(ir.objects[ir.insts[ir.arg(inst, 1)].imm].pointer);
+    PyObject* now = vm::FrameView::locals(view.frame)[site.index];
+    if (now != nullptr && wanted != nullptr && Py_TYPE(now) == Py_TYPE(wanted) && !is_function_or_module(wanted) && now != wanted)
+      loop.lessons.changing_slots.insert({reinterpret_cast<PyCodeObject*>(code), site.index});
+  }
+}
+
+}  // namespace dynvm::tracer
