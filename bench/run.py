@@ -17,6 +17,7 @@ Tests:   bench/run.py --quick
 """
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -51,13 +52,13 @@ class Runner:
         self.folder = folder
         self.arguments = arguments
         self.variables = variables or {}
-        self.count = 0
+        self.count = itertools.count(1)  # cases may be measured by several threads
 
     def run(self, case, mode, compile_mode=None):
         """What bench/worker.py measured, and dynvm's report under "report"."""
-        self.count += 1
-        output = os.path.join(self.folder, f"{self.count}.json")
-        report = os.path.join(self.folder, f"{self.count}.report.json")
+        number = next(self.count)
+        output = os.path.join(self.folder, f"{number}.json")
+        report = os.path.join(self.folder, f"{number}.report.json")
         caches = os.path.join(self.folder, "caches", case, compile_mode or mode)
         threads = str(self.arguments.threads)
         environment = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads,

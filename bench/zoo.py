@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Inference of small models of transformers and timm under eager, torch.compile and dynvm.
 
-Usage:   bench/zoo.py [--only A,B] [--modes eager,compile,dynvm] [--quick] [--rounds N] [--threads N] [--json FILE] [--markdown FILE]
+Usage:   bench/zoo.py [--only A,B] [--modes eager,compile,dynvm] [--quick] [--rounds N] [--threads N] [--jobs N] [--part K/N] [--json FILE] [--markdown FILE]
+         ./check runs it in parts, with --modes eager,dynvm --quick and several jobs, for what it says of results and traces.
 Inputs:  the rows of bench/zoo_models.py; transformers, timm and torchvision, fetched on first use into build/zoo-X.Y beside the environment's torch;
          the interpreter and launcher of .venv, or DYNVM_TEST_PYTHON and DYNVM.
-Outputs: a line for each model, and below them the geometric means; the same as JSON and as Markdown. Exit status 1 when a model failed, gave
+Outputs: a line for each model, below them the geometric means and "N passed, N failed, N skipped"; the same as JSON and as Markdown. With --jobs, what
+         failed runs once more by itself. Exit status 1 when a model failed, gave
          other results than eager (within RELATIVE; tokens exactly), or had less than COMPILED_SHARE of its tensor operations in traces after
          warm-up; 77 when the packages cannot be fetched.
 Method:  that of bench/run.py.
 """
 
 import argparse
+import concurrent.futures
 import glob
 import json
 import math
@@ -106,6 +109,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="short, torch.compile's default mode only")
+    parser.add_argument("--jobs", type=int, default=1, help="models at a time; the times are not worth much then")
+    parser.add_argument("--part", default="1/1", metavar="K/N", help="each N'th model, from the K'th")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--markdown", metavar="FILE")
     arguments = parser.parse_args()
@@ -115,16 +120,25 @@ def main():
         return 77
     listed = subprocess.run([run.PYTHON, "-c", "import zoo_models; print(*zoo_models.names())"], cwd=run.BENCH, capture_output=True, text=True, check=True)
     names = arguments.only.split(",") if arguments.only else listed.stdout.split()
-    all_rows, lines, failed = {}, [COLUMNS], False
+    part, parts = map(int, arguments.part.split("/"))
+    names = names[part - 1::parts]
+    modes = arguments.modes.split(",")
+    all_rows, lines, failed = {}, [COLUMNS], 0
     folder = tempfile.mkdtemp(prefix="dynvm-zoo-")
     try:
         runner = run.Runner(folder, arguments, {"PYTHONPATH": packages, "HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"})
-        for name in names:
-            rows = all_rows[name] = run.measure_case(runner, "zoo/" + name, arguments.modes.split(","))
-            wrong = faults(rows)
-            failed = failed or bool(wrong)
-            lines.append(cells(name, rows, wrong))
+        with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+            measured = pool.map(lambda name: run.measure_case(runner, "zoo/" + name, modes), names)
+            for name, rows in zip(names, measured):
+                all_rows[name] = rows
+                if not (arguments.jobs > 1 and faults(rows)):
+                    lines.append(cells(name, rows, faults(rows)))
+                    print("  ".join(lines[-1]), flush=True)
+        for name in [name for name in names if arguments.jobs > 1 and faults(all_rows[name])]:
+            all_rows[name] = run.measure_case(runner, "zoo/" + name, modes)
+            lines.append(cells(name, all_rows[name], faults(all_rows[name])))
             print("  ".join(lines[-1]), flush=True)
+        failed = sum(bool(faults(rows)) for rows in all_rows.values())
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     for slow in ("eager", "compile"):
@@ -136,6 +150,7 @@ def main():
             json.dump(all_rows, file, indent=1)
     if arguments.markdown:
         run.write_markdown(arguments.markdown, lines, arguments)
+    print(f"{len(names) - failed} passed, {failed} failed, 0 skipped")
     return 1 if failed else 0
 
 

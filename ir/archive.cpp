@@ -8,7 +8,8 @@ void fields(A& a, Inst& x) { a(x.op, x.type, x.sunk, x.snapshot, x.first, x.coun
 
 template <class A>
 void fields(A& a, TensorMeta& x) {
-  a(x.dtype, x.device_type, x.device_index, x.requires_grad, x.is_leaf, x.wrapped_number, x.is_parameter, x.inference, x.storage, x.offset, x.sizes, x.strides);
+  a(x.dtype, x.device_type, x.device_index, x.requires_grad, x.is_leaf, x.wrapped_number, x.is_parameter, x.inference, x.storage, x.offset, x.sizes, x.strides,
+    x.open);
 }
 
 template <class A>
@@ -20,7 +21,7 @@ void fields(A& a, AtenArg& x) {
 
 template <class A>
 void fields(A& a, AtenCall& x) {
-  a(x.name, x.overload, x.args, x.results, x.result_alias, x.mutates, x.is_random, x.grad_mode, x.inference_mode, x.in_backward, x.count);
+  a(x.name, x.overload, x.args, x.results, x.result_alias, x.mutates, x.defines_sizes, x.is_random, x.grad_mode, x.inference_mode, x.in_backward, x.count);
 }
 
 template <class A>

@@ -96,7 +96,7 @@ TensorEffects tensor_effects(const Trace& trace, Ref ref) {
       const AtenCall& call = trace.calls[inst.imm];
       if (is_view_call(trace, inst)) {
         // A view whose place is a run-time number leaves the trace when it is another one than the recorded.
-        out.may_raise = std::any_of(call.args.begin(), call.args.end(), [](const AtenArg& arg) { return arg.kind == AtenArg::kScalar; });
+        out.may_raise = may_leave(trace, call) || std::any_of(call.args.begin(), call.args.end(), [](const AtenArg& arg) { return arg.kind == AtenArg::kScalar; });
         return out;
       }
       for (uint32_t k = 0; k < inst.count; ++k)
@@ -111,7 +111,7 @@ TensorEffects tensor_effects(const Trace& trace, Ref ref) {
           if (std::find(out.reads.begin(), out.reads.end(), storage) == out.reads.end()) add_once(&out.writes, storage);
         }
       out.random = call.is_random;
-      out.may_raise = data_can_raise(call);
+      out.may_raise = data_can_raise(call) || may_leave(trace, call);
       return out;
     }
     case Op::k_kernel: {

@@ -176,6 +176,10 @@ class Parser {
         meta.is_parameter = true;
       } else if (accept_word("inference")) {
         meta.inference = true;
+      } else if (accept_word("open")) {
+        int64_t open = 0;
+        if (!integer(&open)) return false;
+        meta.open = static_cast<uint64_t>(open);
       } else {
         break;
       }
@@ -344,6 +348,8 @@ class Parser {
     for (;;) {
       if (accept_word("mutates")) {
         if (!punct("[") || !list("]", [&] { return small(&call.mutates.emplace_back()); })) return false;
+      } else if (accept_word("sized")) {
+        call.defines_sizes = true;
       } else if (accept_word("random")) {
         call.is_random = true;
       } else if (accept_word("grad")) {

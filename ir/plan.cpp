@@ -89,7 +89,7 @@ class Planner {
     }
     if (inst.op == Op::k_aten && !inst.sunk && !is_view_call(trace_, inst)) {
       const AtenCall& call = trace_.calls[inst.imm];
-      if (!has_planned_form_(call))
+      if (opens(trace_, call) || !has_planned_form_(call))
         for (int32_t storage : effects.writes) {
           StoragePlan& plan = plan_.storages[storage];
           if (plan.first == ref && plan.kind != StoragePlan::kInput) plan.kind = StoragePlan::kResult;

@@ -166,6 +166,7 @@ class Printer {
       for (size_t k = 0; k < call.mutates.size(); ++k) out_ += (k ? "," : "") + std::to_string(call.mutates[k]);
       out_ += "]";
     }
+    if (call.defines_sizes) out_ += " sized";
     if (call.is_random) out_ += " random";
     if (call.grad_mode) out_ += " grad";
     if (call.inference_mode) out_ += " inference";
@@ -322,6 +323,7 @@ std::string print_meta(const TensorMeta& meta) {
   if (meta.wrapped_number) out += " wrapped";
   if (meta.is_parameter) out += " param";
   if (meta.inference) out += " inference";
+  if (meta.open != 0) out += " open " + std::to_string(static_cast<int64_t>(meta.open));
   return out;
 }
 

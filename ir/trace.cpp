@@ -33,6 +33,19 @@ static_assert(std::size(kOps) == static_cast<size_t>(Op::kCount));
 
 const OpInfo& op_info(Op op) { return table::kOps[static_cast<size_t>(op)]; }
 
+bool opens(const Trace& trace, const AtenCall& call) {
+  for (int32_t result : call.results)
+    if (result >= 0 && trace.metas[result].open != 0) return true;
+  return false;
+}
+
+bool may_leave(const Trace& trace, const AtenCall& call) {
+  if (call.defines_sizes) return true;
+  for (size_t i = 0; i < call.results.size(); i++)
+    if (call.results[i] >= 0 && call.result_alias[i] >= 0 && call.mutates.empty() && trace.metas[call.results[i]].open != 0) return true;
+  return false;
+}
+
 bool is_index(const AtenCall& call) {
   return (call.name == "aten::select" && call.overload == "int") || (call.name == "aten::slice" && call.overload == "Tensor");
 }

@@ -24,6 +24,7 @@
 
 namespace dynvm::ir {
 
+struct Trace;
 using Ref = uint32_t;
 inline constexpr Ref kNoRef = ~0u;
 inline constexpr int32_t kNoSnapshot = -1;
@@ -62,6 +63,8 @@ struct Inst {
   int32_t meta = -1;             // for tensor results: index into trace.metas
 };
 
+inline constexpr uint64_t kOpenLayout = uint64_t{1} << 63;
+
 // What a tensor value looks like. Sizes in elements; strides in elements; offset in elements from the storage's start.
 struct TensorMeta {
   DType dtype = DType::kF32;
@@ -75,6 +78,9 @@ struct TensorMeta {
   int32_t storage = -1;          // storage id within the trace
   int64_t offset = 0;
   std::vector<int64_t> sizes, strides;
+  // What only a run tells, as an operation whose data decides makes it so (AtenCall::defines_sizes) or something computed from what that one gives:
+  // bit d for size d, kOpenLayout for the strides and the offset. What stands here is then an example: no kernel and no plan may rely on it.
+  uint64_t open = 0;
   friend bool operator==(const TensorMeta&, const TensorMeta&) = default;
 };
 
@@ -122,12 +128,18 @@ struct AtenCall {
   std::vector<int32_t> results;       // metas of the results (index into trace.metas); -1: an undefined tensor
   std::vector<int32_t> result_alias;  // for each result: the argument it aliases by the schema (view or in-place), or -1
   std::vector<int32_t> mutates;       // arguments written in place, by the schema
+  bool defines_sizes = false;         // its data decides sizes of its results (nonzero, an index by a mask); with others than recorded the trace is left
   bool is_random = false;             // draws from the generator: never removed, repeated or reordered with other random ones
   bool grad_mode = false;             // recorded while autograd would record it
   bool inference_mode = false;        // recorded under inference mode: what it makes are inference tensors, but views of others
   bool in_backward = false;           // issued by autograd's engine
   int32_t count = 1;                  // eager operations this call stands for (for the report)
 };
+
+// Does a run decide the geometry of some of its results? Then it makes them itself: they have no planned memory, and are not views of known places.
+bool opens(const Trace& trace, const AtenCall& call);
+// Is the trace left at the call where its results have other sizes than it was recorded with?
+bool may_leave(const Trace& trace, const AtenCall& call);
 
 // A view whose int arguments may change from run to run without changing its shape. Where they do, it is memory of its own to the trace.
 bool is_index(const AtenCall& call);

@@ -52,6 +52,7 @@ const char* operand_types(Op op) {
     case Op::k_list_item: return "oi";
     case Op::k_list_set: return "oio";
     case Op::k_read_scalar:
+    case Op::k_tensor_size:
     case Op::k_wrap:
     case Op::k_bump_version:
     case Op::k_graph_freed: return "t";
@@ -123,6 +124,9 @@ class Verifier {
       case Op::k_kernel: kernel(inst); break;
       case Op::k_unbox_tensor:
         if (inst.meta != inst.imm) fail("imm and meta differ");
+        break;
+      case Op::k_tensor_size:
+        if (inst.imm < -1 || inst.imm >= static_cast<int64_t>(trace_.metas[inst_of(trace_.arg(inst, 0)).meta].sizes.size())) fail("there is no such dim");
         break;
       case Op::k_wrap:
         for (Ref forward : trace_.wraps[inst.imm].forward)

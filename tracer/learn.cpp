@@ -1,6 +1,7 @@
 // See learn.h.
 #include "tracer/learn.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "tracer/heuristics.h"
@@ -70,6 +71,30 @@ void learn_from_slots(vm::ThreadView& view, LoopState& loop, const LoopTrace& tr
     if (now != nullptr && wanted != nullptr && Py_TYPE(now) == Py_TYPE(wanted) && !is_function_or_module(wanted) && now != wanted)
       loop.lessons.changing_slots.insert({reinterpret_cast<PyCodeObject*>(code), site.index});
   }
+}
+
+bool learn_from_sizes(LoopState& loop, TraceGroup& group, LoopTrace& trace, ir::Ref inst_ref) {
+  const ir::Trace& ir = trace.compiled->ir();
+  if (inst_ref >= ir.insts.size()) return false;
+  const ir::Inst& inst = ir.insts[inst_ref];
+  if (inst.op == ir::Op::k_guard_true && inst.imm != 0) {
+    if (++trace.size_exits < static_cast<uint64_t>(heuristics().hot_size_exit)) return false;
+    trace.size_exits = 0;
+    return inst.imm == 2 || group.take_sizes_for_numbers();
+  }
+  if (inst.op != ir::Op::k_aten) return false;
+  const ir::AtenCall& call = ir.calls[inst.imm];
+  if (call.name == "aten::slice" && !opens(ir, call) && !loop.lessons.sizes_by_slices) {  // a view with run-time ends, of another size
+    if (++trace.size_exits < static_cast<uint64_t>(heuristics().hot_size_exit)) return false;
+    return loop.lessons.sizes_by_slices = group.take_sizes_for_numbers();
+  }
+  const auto is_open = [&](const ir::AtenCall& each) { return opens(ir, each); };
+  // Open ones are left at sizes of 0 and 1 too, which is as it should be.
+  const bool open = std::any_of(ir.calls.begin(), ir.calls.end(), is_open);
+  const uint64_t allowed = open ? trace.compiled->iterations() / 8 : 0;
+  if (!may_leave(ir, call) || ++trace.size_exits < static_cast<uint64_t>(heuristics().hot_size_exit) + allowed) return false;
+  if (!group.take_sizes_for_numbers()) loop.lessons.residual_sizes = true;
+  return true;
 }
 
 }  // namespace dynvm::tracer

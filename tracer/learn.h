@@ -20,4 +20,8 @@ Learned learn(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace, ir:
 // The trace could not be entered because of a variable: the others that would have refused it are learned from too, or each would cost a recording.
 void learn_from_slots(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace);
 
+// The trace was left where an operation's data, or a number of Python's, decides sizes: is it to be recorded again, with those as numbers or, where that led nowhere, with the
+// operation as a call?
+bool learn_from_sizes(LoopState& loop, TraceGroup& group, LoopTrace& trace, ir::Ref inst_ref);
+
 }  // namespace dynvm::tracer

@@ -112,6 +112,12 @@ bridge::Bridge* bridge_now() {
 // Is no mode of torch's active that traces do not support?
 bool torch_is_plain() { return torch_bridge == nullptr || torch_bridge->torch_state().clean; }
 
+// What a trace assumed has ended, the `times`th time at this place: recording there waits, but for the first few.
+void wait_after(int& times, int& waits) {
+  constexpr int kFew = 4;
+  if (times++ >= kFew) waits = std::max(waits, heuristics().penalty_start << std::min(times - kFew, 8));
+}
+
 void wait_longer(LoopState& loop) {
   loop.penalty = loop.penalty == 0 ? heuristics().penalty_start : std::min(loop.penalty * 2, heuristics().penalty_max);
   loop.waits = loop.penalty;
@@ -123,7 +129,8 @@ void note_abort(const LoopState& loop, Abort reason, const std::string& detail) 
 }
 
 bool is_lesson(Abort reason) {
-  return reason == Abort::k_dict_changes || reason == Abort::k_generator_effect || reason == Abort::k_script_function;
+  return reason == Abort::k_dict_changes || reason == Abort::k_generator_effect || reason == Abort::k_script_function || reason == Abort::k_written_view ||
+         reason == Abort::k_coincidence;
 }
 
 // A recording was given up: its loop or, with a side trace, its place waits. What the next recording does otherwise is a lesson, not a failure.
@@ -227,7 +234,9 @@ bool finish_recording() {
   report().recordings++;
   std::string error;
   Abort reason = Abort::kNone;
-  if (!group.prepare(&recording, torch_bridge, &error)) return failed(Abort::k_compile_failed, error);
+  const bool prepared = group.prepare(&recording, torch_bridge, &error);
+  if (sizes && group.failed_by_slices()) loop.lessons.sizes_by_slices = true;
+  if (!prepared) return failed(Abort::k_compile_failed, error);
   std::shared_ptr<LoopTrace> trace = compile(std::move(recording), torch_bridge, loop.code, loop.unit, kind_of(loop, side), &reason, &error, TraceCache::on());
   if (trace == nullptr) return failed(reason, error);
   trace->of_generic = sizes;
@@ -455,11 +464,13 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
     if (side != nullptr) side->arrivals = std::max(side->arrivals, heuristics().hot_exit);
     else loop.consecutive = std::max(loop.consecutive, heuristics().hot_loop);
   };
+  auto make = [&](const RefusedInput& sizes) { return group.make(sizes, torch_bridge, loop.code, loop.unit, kind_of(loop, side), loop.fastest_ms); };
   *by_sizes = false;
   std::optional<RefusedInput> refused;
   for (size_t i = 0; i < group.traces().size();) {
     const std::shared_ptr<LoopTrace> trace = group.traces()[i++];
-    if (refused && trace->made_for_sizes && trace->answers.input == refused->input && trace->answers != *refused) continue;
+    if (refused && trace->made_for_sizes && !trace->for_all_sizes && trace->answers.input == refused->input && trace->answers != *refused) continue;
+    if (refused && trace->for_all_sizes && make(*refused) == TraceGroup::Made::kYes) return enter(view, loop, root, side, by_sizes);
     const LeaveResult left = run_and_leave(view, root, *trace);
     if (left.kind != LeaveResult::kNotEntered) group.used(trace);
     switch (left.kind) {
@@ -477,9 +488,10 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
           case Learned::kOver:
             DYNVM_LOG(kTrace, "trace {} dropped: what it assumes has ended", trace->id);
             drop(trace);
-            loop.waits = std::max(loop.waits, heuristics().penalty_start << std::min(loop.overs++, 8));
+            wait_after(side != nullptr ? side->overs : loop.overs, side != nullptr ? side->waits : loop.waits);
             break;
         }
+        if (learn_from_sizes(loop, group, *trace, left.inst)) record_again(trace);
         if (trace->lessons > 0 && ++trace->entry_failures >= 2 && group.holds(trace)) {
           DYNVM_LOG(kTrace, "trace {} dropped: an assumption changed", trace->id);
           record_again(trace);
@@ -493,13 +505,13 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
       case LeaveResult::kLeft:
         if (left.at_end) return trace->cut ? Entry::kCut : loop.function ? Entry::kReturns : Entry::kMoved;
         *by_sizes = refused_for_sizes(*trace, left.inst, torch_bridge).has_value();
-        if (learn(view, loop, *trace, left.inst, false) == Learned::kLesson) record_again(trace);
+        if (learn(view, loop, *trace, left.inst, false) == Learned::kLesson || learn_from_sizes(loop, group, *trace, left.inst)) record_again(trace);
         return Entry::kMoved;
       case LeaveResult::kRaised: return Entry::kRaised;
     }
   }
   if (!refused) return Entry::kNone;
-  switch (group.make(*refused, torch_bridge, loop.code, loop.unit, kind_of(loop, side), loop.fastest_ms)) {
+  switch (make(*refused)) {
     case TraceGroup::Made::kNo: return Entry::kNone;
     case TraceGroup::Made::kLater: return Entry::kLater;
     case TraceGroup::Made::kYes: break;

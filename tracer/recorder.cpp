@@ -248,6 +248,13 @@ bool Recorder::promote(V v) {
   }
 }
 
+// Promotes a number that decides sizes: the guard tells that it is one (ops.def, guard_true).
+void Recorder::freeze_size(V v) {
+  Ref same = emit(IrOp::k_eq_int, Type::kBool, {at(v).ref, as_int(constant(concrete(v)))});
+  guard(IrOp::k_guard_true, {same}, 1);
+  at(v).kind = Value::kConst;
+}
+
 // The object that this instruction meets is likely to be the same each time (until a guard has shown otherwise), so worth promoting.
 void Recorder::likely_same(V v) {
   if (at(v).kind != Value::kObject || at(v).stable || lessons_.changing_values.count({top().code, current_unit_})) return;

@@ -59,6 +59,9 @@ struct Lessons {
   std::set<std::pair<PyCodeObject*, int>> changing_slots;   // root slots whose object changes
   std::set<PyObject*> changing_lists;
   std::set<std::pair<PyCodeObject*, int>> changing_values;  // (code, unit): a promotion there failed
+  std::set<std::pair<PyCodeObject*, int>> written_views;    // (code, unit): a view made there, with a changing offset, looks at memory that is written
+  bool sizes_by_slices = false;                             // ends of slices of tensors decide sizes
+  bool residual_sizes = false;                              // operations whose data decides sizes stay calls: what follows from the sizes was not found
   std::set<std::pair<PyCodeObject*, int>> opaque_consumers; // (code, unit): a generator that a builtin consumes there has effects
 };
 
@@ -96,8 +99,15 @@ struct SizeFacts {
     enum Kind : uint8_t { kContiguous, kGeometry } kind;  // is_contiguous(); anything else
     ir::Ref tensor;
   };
+  // A number of Python's that changes from run to run and may decide sizes: frozen where sizes are constants.
+  struct Free {
+    ir::Ref ref;
+    int64_t value;
+  };
+  std::vector<Free> free;
   std::vector<TorchCall> torch_calls;
   std::vector<int32_t> torch_call_of;  // by index in trace.calls
+  std::vector<bool> after_effect;      // likewise: what comes before it in its bytecode instruction cannot be done twice, so no exit may be there
   std::vector<Fold> folds;
 };
 
@@ -206,7 +216,8 @@ class Recorder {
   void escape(V v);
 
   // --- guards
-  bool promote(V v);                 // make it a constant under an identity guard; false when it changes too often
+  bool promote(V v);
+  void freeze_size(V v);                 // make it a constant under an identity guard; false when it changes too often
   bool know_type(V v);               // guard its exact type
   void guard_type_unchanged(PyTypeObject* type);
   void guard_torch_state();
@@ -420,6 +431,10 @@ class Recorder {
   static size_t numbers_read_first(const std::vector<bridge::OpRecord>& records);
   std::string not_repeatable(const std::vector<bridge::OpRecord>& records, PyObject* result);
   bool convert_records(std::vector<bridge::OpRecord>& records, const std::vector<V>& inputs, bool backward);
+  bool made_alike(ir::Ref a, ir::Ref b, int depth) const;
+  void place_views(ir::AtenCall* call, const std::vector<int32_t>& ids, const std::vector<ir::Ref>& compact, bool moves);
+  bool moving_view_written(const std::vector<ir::Ref>& written, const std::string& name);
+  bool coincides(int32_t id, const ir::AtenCall& call, const std::vector<ir::Ref>& operands, const ir::TensorMeta& meta);
   bool convert_record(bridge::OpRecord& record, const std::vector<std::pair<size_t, V>>& scalars, bool backward);
   bool takes_any_int(const ir::AtenCall& call, size_t argument);
   ir::Ref tensor_of_id(int32_t id);
@@ -501,8 +516,12 @@ class Recorder {
   ir::TorchState torch_state_;
   bool mode_entered_ = false;                            // or left, by the last instruction
   bool effect_done_ = false;
+  bool subscript_ = false;             // the torch call under way is one: numbers in it are indexes, not dims
+  bool drawn_ = false;                 // the torch call under way has drawn random numbers
   bool done_ = false;
-  std::set<int32_t> moving_storages_;                    // storages that a view with a changing offset looks at, and its own
+  // Storages that a view with a changing offset looks at, and its own: where those views are made.
+  std::map<int32_t, std::vector<std::pair<PyCodeObject*, int>>> moving_storages_;
+  std::set<int32_t> written_storages_;
   std::set<int32_t> moved_storages_;                     // its own
   std::set<ir::Ref> requires_graph_;                     // tensor values that autograd tracks
   struct GraphNumber { int uses = 0; bool derived = false; };

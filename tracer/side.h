@@ -44,6 +44,7 @@ struct SidePoint {
   int arrivals = 0;       // that no trace could be entered at
   bool asked = false;     // the trace cache was
   int waits = 0;
+  int overs = 0;          // traces dropped because what they assumed had ended
   int failures = 0;       // recordings given up in a row
 };
 

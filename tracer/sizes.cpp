@@ -5,7 +5,8 @@
 #include <map>
 #include <utility>
 
-#include "ir/effects.h"
+#include "tracer/open_sizes.h"
+#include "tracer/size_walk.h"
 
 namespace dynvm::tracer {
 
@@ -16,8 +17,6 @@ using ir::TensorMeta;
 using IrOp = ir::Op;
 
 namespace {
-
-bool same_geometry(const TensorMeta& a, const TensorMeta& b) { return a.sizes == b.sizes && a.strides == b.strides; }
 
 // The strides of an input of these sizes, after the geometries that it had: each stride is constant, or a constant times the product of some of
 // the other dimensions' sizes. False: of neither form.
@@ -46,38 +45,13 @@ bool strides_for(const std::vector<TensorMeta>& seen, const std::vector<int64_t>
   return true;
 }
 
-// The numbers of an argument that may depend on sizes.
-size_t numbers_of(const AtenArg& arg) {
-  switch (arg.kind) {
-    case AtenArg::kInt:
-    case AtenArg::kFloat:
-    case AtenArg::kNumberTensor: return 1;
-    case AtenArg::kIntList: return arg.ints.size();
-    default: return 0;
-  }
-}
-
-bool is_float_number(const AtenArg& arg) { return arg.kind == AtenArg::kFloat || (arg.kind == AtenArg::kNumberTensor && ir::is_floating(arg.dtype)); }
-
-Number number_of(const AtenArg& arg, size_t i) {
-  if (is_float_number(arg)) return Number::of_float(arg.f);
-  return Number::of_int(arg.kind == AtenArg::kIntList ? arg.ints[i] : arg.i);
-}
-
-void set_number(AtenArg* arg, size_t i, const Number& value) {
-  if (is_float_number(*arg)) arg->f = value.as_float();
-  else if (arg->kind == AtenArg::kIntList) arg->ints[i] = value.bits;
-  else arg->i = value.bits;
-}
-
-bool has_run_time_numbers(const ir::AtenCall& call) {
-  return std::any_of(call.args.begin(), call.args.end(), [](const AtenArg& arg) { return arg.kind == AtenArg::kScalar || arg.kind == AtenArg::kScalarTensor; });
-}
-
 }  // namespace
 
-SizeSample sample_of(const ir::Trace& recorded) {
+SizeSample sample_of(const Recording& recording) {
+  const ir::Trace& recorded = recording.trace;
   SizeSample sample;
+  for (const SizeFacts::Free& free : recording.sizes.free)
+    if (free.ref < recorded.insts.size()) sample.free.push_back(free.value);
   for (const ir::Inst& inst : recorded.insts) {
     if (inst.op == IrOp::k_unbox_tensor) sample.inputs.push_back(recorded.metas[inst.meta]);
     if (inst.op != IrOp::k_aten) continue;
@@ -88,138 +62,6 @@ SizeSample sample_of(const ir::Trace& recorded) {
   }
   return sample;
 }
-
-// ---------------------------------------------------------------------------------------------------------------------
-// One way through the recording, for tensors of certain sizes: what each number and each tensor's geometry is then.
-
-class GenericTrace::Walk {
- public:
-  // Without `shapes` the sizes are the recording's own.
-  Walk(const GenericTrace& generic, std::unique_ptr<bridge::Shapes> shapes)
-      : metas(generic.recording_.trace.metas), numbers(generic.recording_.trace.insts.size()), generic_(generic), trace_(generic.recording_.trace),
-        shapes_(std::move(shapes)), settled_(metas.size(), false) {}
-
-  std::vector<TensorMeta> metas;
-  std::vector<std::optional<Number>> numbers;        // by instruction
-  std::map<Ref, std::vector<int64_t>> shape_objects;  // of build_size
-  std::vector<ir::AtenCall> calls;                   // of aten, in order, as far as walked
-
-  // Any instruction but aten. Empty, or why the recording does not hold for these sizes.
-  std::string step(Ref ref) {
-    const ir::Inst& inst = trace_.insts[ref];
-    switch (inst.op) {
-      case IrOp::k_unbox_tensor:
-        settled_[inst.meta] = true;
-        if (shapes_) shapes_->input(static_cast<int32_t>(ref), metas[inst.meta]);
-        return "";
-      case IrOp::k_tensor_size: {
-        const TensorMeta& meta = metas[trace_.insts[trace_.arg(inst, 0)].meta];
-        numbers[ref] = Number::of_int(inst.imm < 0 ? elements(meta) : meta.sizes.at(static_cast<size_t>(inst.imm)));
-        return "";
-      }
-      case IrOp::k_build_size:
-        for (uint32_t k = 0; k < inst.count; k++) {
-          if (!numbers[trace_.arg(inst, k)]) return "a shape that is not computed from sizes";
-          shape_objects[ref].push_back(numbers[trace_.arg(inst, k)]->bits);
-        }
-        shape_objects[ref];
-        return "";
-      case IrOp::k_guard_true:
-      case IrOp::k_guard_false: {
-        const std::optional<Number>& truth = numbers[trace_.arg(inst, 0)];
-        if (truth && (truth->bits != 0) != (inst.op == IrOp::k_guard_true)) return "a decision about sizes is another one";
-        return "";
-      }
-      default: break;
-    }
-    numbers[ref] = ir::constant_number(inst);
-    if (numbers[ref] || inst.count == 0 || inst.count > 2 || (inst.type != ir::Type::kInt && inst.type != ir::Type::kFloat && inst.type != ir::Type::kBool)) return "";
-    Number operands[2];
-    for (uint32_t k = 0; k < inst.count; k++) {
-      const Ref operand = trace_.arg(inst, k);
-      if (!numbers[operand]) return "";
-      operands[k] = *numbers[operand];
-    }
-    numbers[ref] = ir::compute(inst.op, operands, inst.count);
-    return "";
-  }
-
-  // An aten instruction, the `number`th, as `call`.
-  std::string run(size_t number, ir::AtenCall call) {
-    const Ref ref = generic_.calls_[number];
-    const ir::Inst& inst = trace_.insts[ref];
-    const ir::AtenCall& recorded = trace_.calls[inst.imm];
-    calls.push_back(std::move(call));
-    if (!shapes_) return "";
-    const ir::AtenCall& now = calls.back();
-    std::vector<int32_t> operands;
-    bool same = true;
-    for (uint32_t k = 0; k < inst.count; k++) {
-      const Ref operand = trace_.arg(inst, k);
-      operands.push_back(static_cast<int32_t>(operand));
-      const int32_t meta = trace_.insts[operand].meta;
-      if (trace_.insts[operand].type != ir::Type::kTensor) continue;
-      const TensorMeta &geometry = metas[meta], &before = trace_.metas[meta];
-      same = same && same_geometry(geometry, before) && geometry.offset == before.offset;
-      for (size_t d = 0; d < geometry.sizes.size(); d++)
-        if (geometry.sizes[d] != before.sizes[d] && (geometry.sizes[d] <= 1 || before.sizes[d] <= 1)) return now.name + ": a size becomes or was 0 or 1";
-    }
-    for (size_t a = 0; a < now.args.size(); a++)
-      for (size_t i = 0; i < numbers_of(now.args[a]); i++) same = same && number_of(now.args[a], i) == number_of(recorded.args[a], i);
-    const std::vector<int32_t>& results = generic_.results_[number];
-    if (!same && has_run_time_numbers(now) && ir::is_index(now)) return now.name + ": a view that moves, of a tensor of another size";
-    std::vector<TensorMeta> made, before;
-    if (!same) {
-      for (int32_t result : recorded.results) before.push_back(result < 0 ? TensorMeta{} : trace_.metas[result]);
-      const std::string why = shapes_->call(now, operands, results, before, &made);
-      if (!why.empty()) return why;
-    }
-    for (size_t i = 0; i < results.size(); i++) {
-      if (results[i] < 0) continue;
-      TensorMeta& meta = metas[recorded.results[i]];
-      const TensorMeta& result = same ? trace_.metas[recorded.results[i]] : made[i];
-      if (settled_[recorded.results[i]] && (!same_geometry(meta, result) || meta.offset != result.offset)) return now.name + ": one tensor of two sizes";
-      settled_[recorded.results[i]] = true;
-      meta.sizes = result.sizes;
-      meta.strides = result.strides;
-      meta.offset = result.offset;
-      if (same) shapes_->input(results[i], meta);
-    }
-    return "";
-  }
-
-  std::optional<Number> value(const Source& source) const {
-    if (source.kind == Source::kNumber) return numbers[source.ref];
-    const TensorMeta& meta = metas[trace_.insts[source.ref].meta];
-    switch (source.kind) {
-      case Source::kSize: return Number::of_int(meta.sizes[static_cast<size_t>(source.dim)]);
-      case Source::kStride: return Number::of_int(meta.strides[static_cast<size_t>(source.dim)]);
-      case Source::kElements: return Number::of_int(elements(meta));
-      default: return Number::of_int(meta.offset);
-    }
-  }
-
-  std::optional<Number> value(const Expression& e) const {
-    std::optional<Number> a = value(e.a);
-    if (!a) return std::nullopt;
-    if (a->type == ir::Type::kFloat) return e.is_float ? a : std::nullopt;
-    int64_t v = a->bits;
-    if (e.product) {
-      const std::optional<Number> b = value(e.b);
-      if (!b || __builtin_mul_overflow(v, b->bits, &v)) return std::nullopt;
-    }
-    if (__builtin_mul_overflow(v, e.times, &v) || v % e.by != 0 || __builtin_add_overflow(v / e.by, e.plus, &v)) return std::nullopt;
-    return e.is_float ? Number::of_float(static_cast<double>(v)) : Number::of_int(v);
-  }
-
- private:
-  const GenericTrace& generic_;
-  const ir::Trace& trace_;
-  std::unique_ptr<bridge::Shapes> shapes_;
-  std::vector<bool> settled_;                        // metas that this walk has come to
-};
-
-// ---------------------------------------------------------------------------------------------------------------------
 
 GenericTrace::GenericTrace(Recording recording, bridge::Bridge* bridge) : recording_(std::move(recording)), bridge_(bridge) {
   const ir::Trace& trace = recording_.trace;
@@ -232,10 +74,24 @@ GenericTrace::GenericTrace(Recording recording, bridge::Bridge* bridge) : record
     }
     if (inst.op == IrOp::k_result && !calls_.empty() && trace.arg(inst, 0) == calls_.back()) results_.back()[static_cast<size_t>(inst.imm)] = static_cast<int32_t>(ref);
   }
+  for (const SizeFacts::Free& free : recording_.sizes.free)
+    if (free.ref < trace.insts.size()) free_order_.push_back(free.ref), free_[free.ref] = free.value;
   used_.assign(trace.metas.size(), false);
   for (Ref ref = 0; ref < trace.insts.size(); ref++)
     for (uint32_t k = 0; k < trace.insts[ref].count; k++)
       if (const int32_t meta = trace.insts[trace.arg(ref, k)].meta; meta >= 0) used_[meta] = true;
+  unlearn();
+}
+
+void GenericTrace::unlearn() {
+  learned_ = false;
+  fits_.assign(calls_.size(), {});
+  steady_.assign(calls_.size(), {});
+  seen_.assign(inputs_.size(), {});
+  geometries_.assign(inputs_.size(), {});
+  defined_.clear();
+  defined_geometries_.clear();
+  free_seen_.clear();
 }
 
 GenericTrace::~GenericTrace() {
@@ -269,6 +125,10 @@ std::vector<GenericTrace::Source> GenericTrace::sources(Ref aten, size_t* of_ope
   *of_operands = found.size();
   for (Ref tensor : call.tensors)
     if (tensor < aten) add(tensor, false);
+  for (size_t k = 0; k < calls_.size() && calls_[k] < aten; k++)
+    if (trace.calls[trace.insts[calls_[k]].imm].defines_sizes)
+      for (int32_t result : results_[k])
+        if (result >= 0) add(static_cast<Ref>(result), false);
   for (Ref input : inputs_)
     if (input < aten && !is_constant_input(trace, input)) add(input, false);
   return found;
@@ -348,17 +208,47 @@ std::string GenericTrace::fit(Ref aten, const Walk& own, std::vector<std::unique
   return "";
 }
 
-std::string GenericTrace::own_sizes(Recording* out) {
-  const ir::Trace& trace = recording_.trace;
-  Walk walk(*this, nullptr);
+// With the sizes that it was made with.
+std::string GenericTrace::walk_own(Walk* walk) const {
   size_t number = 0;
-  for (Ref ref = 0; ref < trace.insts.size(); ref++) {
-    const bool call = trace.insts[ref].op == IrOp::k_aten;
-    std::string why = call ? walk.run(number++, trace.calls[trace.insts[ref].imm]) : walk.step(ref);
+  for (Ref ref = 0; ref < recording_.trace.insts.size(); ref++) {
+    const ir::Inst& inst = recording_.trace.insts[ref];
+    std::string why = inst.op == IrOp::k_aten ? walk->run(number++, recording_.trace.calls[inst.imm]) : walk->step(ref);
     if (!why.empty()) return why;
   }
-  *out = instance(walk);
   return "";
+}
+
+std::string GenericTrace::own_sizes(Recording* out) {
+  Walk walk(*this, nullptr);
+  if (std::string why = walk_own(&walk); !why.empty()) return why;
+  Classes now;  // what changes with the sizes of inputs is not open
+  for (size_t k = 0; learned_ && k < inputs_.size(); k++)
+    for (const std::vector<int64_t>& seen : seen_[k])
+      if (varies(seen)) now.emplace(seen, seen.back());
+  return instance(walk, now, false, out);
+}
+
+std::string GenericTrace::open(Recording* out) {
+  Walk walk(*this, nullptr);
+  if (std::string why = walk_own(&walk); !why.empty()) return why;
+  return instance(walk, {}, true, out);
+}
+
+// Sizes change no argument but numbers: the rest must have been the same.
+bool GenericTrace::same_but_numbers(const AtenArg& a, const AtenArg& b) const {
+  if (a.kind != b.kind) return false;
+  switch (a.kind) {
+    case AtenArg::kBool: return a.i == b.i;
+    case AtenArg::kBoolList: return a.ints == b.ints;
+    case AtenArg::kString: return a.s == b.s;
+    case AtenArg::kFloatList: return a.floats == b.floats;
+    case AtenArg::kOpaque: {
+      std::string here, there;
+      return a.i == b.i || (bridge_->opaque_text(a.i, &here) && bridge_->opaque_text(b.i, &there) && here == there);
+    }
+    default: return true;
+  }
 }
 
 std::string GenericTrace::learn(const std::vector<SizeSample>& samples) {
@@ -370,21 +260,20 @@ std::string GenericTrace::learn(const std::vector<SizeSample>& samples) {
     if (why.empty() || other == of_this_way.size()) break;
     of_this_way.erase(of_this_way.begin() + static_cast<ptrdiff_t>(other));
   }
+  learned_ = why.empty();
+  if (!learned_) unlearn();
   return why;
 }
 
 // *other: the sample that is to blame, as it went another way through the program, if one is.
 std::string GenericTrace::learn(const std::vector<SizeSample>& samples, size_t* other) {
   const ir::Trace& trace = recording_.trace;
-  fits_.assign(calls_.size(), {});
-  steady_.assign(calls_.size(), {});
-  seen_.assign(inputs_.size(), {});
-  geometries_.assign(inputs_.size(), {});
+  unlearn();
   Walk own(*this, nullptr);
   std::vector<std::unique_ptr<Walk>> walks;
   for (const SizeSample& sample : samples) {
     *other = walks.size();
-    if (sample.inputs.size() != inputs_.size() || sample.calls.size() != calls_.size()) return "the recordings differ";
+    if (sample.inputs.size() != inputs_.size() || sample.calls.size() != calls_.size() || sample.free.size() != free_order_.size()) return "the recordings differ";
     auto walk = std::make_unique<Walk>(*this, bridge_->shapes());
     for (size_t k = 0; k < inputs_.size(); k++) {
       const ir::Inst& inst = trace.insts[inputs_[k]];
@@ -395,6 +284,7 @@ std::string GenericTrace::learn(const std::vector<SizeSample>& samples, size_t* 
       meta.strides = there.strides;
       meta.offset = there.offset;
     }
+    for (size_t k = 0; k < free_order_.size(); k++) walk->free[free_order_[k]] = sample.free[k];
     walks.push_back(std::move(walk));
   }
   *other = samples.size();
@@ -411,7 +301,35 @@ std::string GenericTrace::learn(const std::vector<SizeSample>& samples, size_t* 
       seen_[k].push_back(std::move(sizes));
     }
   }
-  if (!change) return "no size differs between the recordings";
+  for (size_t k = 0; k < calls_.size(); k++) {
+    const ir::AtenCall& call = trace.calls[trace.insts[calls_[k]].imm];
+    for (size_t w = 0; call.defines_sizes && w < samples.size(); w++) {
+      const std::vector<TensorMeta>& there = samples[w].calls[k].results;
+      *other = w;
+      if (there.size() != call.results.size()) return call.name + ": the recordings differ";
+      for (size_t i = 0; i < there.size(); i++)
+        if (call.results[i] >= 0 && there[i].sizes.size() != trace.metas[call.results[i]].sizes.size()) return call.name + ": the recordings differ";
+      walks[w]->defined[k] = there;
+    }
+  }
+  *other = samples.size();
+  note_defined(samples);
+  defined_geometries_.clear();
+  for (const Defined& each : defined_) {
+    std::vector<TensorMeta>& geometries = defined_geometries_[{each.call, each.result}];
+    if (!geometries.empty()) continue;
+    for (const SizeSample& sample : samples) geometries.push_back(sample.calls[each.call].results[each.result]);
+    geometries.push_back(trace.metas[trace.calls[trace.insts[calls_[each.call]].imm].results[each.result]]);
+  }
+  free_seen_.clear();
+  for (size_t k = 0; k < free_order_.size(); k++) {
+    std::vector<int64_t>& seen = free_seen_[free_order_[k]];
+    seen.clear();
+    for (const SizeSample& sample : samples) seen.push_back(sample.free[k]);
+    seen.push_back(free_.at(free_order_[k]));
+    change = change || varies(seen);
+  }
+  if (!change && defined_.empty()) return "no size differs between the recordings";
   size_t number = 0;
   for (Ref ref = 0; ref < trace.insts.size(); ref++) {
     if (trace.insts[ref].op != IrOp::k_aten) {
@@ -430,7 +348,7 @@ std::string GenericTrace::learn(const std::vector<SizeSample>& samples, size_t* 
       const ir::AtenCall& there = samples[w].calls[number].call;
       bool alike = there.name == recorded.name && there.overload == recorded.overload && there.args.size() == recorded.args.size() && there.results.size() == recorded.results.size();
       for (size_t a = 0; alike && a < there.args.size(); a++)
-        alike = there.args[a].kind == recorded.args[a].kind && numbers_of(there.args[a]) == numbers_of(recorded.args[a]);
+        alike = numbers_of(there.args[a]) == numbers_of(recorded.args[a]) && same_but_numbers(there.args[a], recorded.args[a]);
       if (alike) continue;
       *other = w;
       return recorded.name + ": the recordings differ";
@@ -510,50 +428,154 @@ std::string GenericTrace::specialise(const RefusedInput& refused, Recording* out
     meta.sizes = std::move(sizes);
     meta.strides = std::move(strides);
   }
-  size_t number = 0;
-  for (Ref ref = 0; ref < trace.insts.size(); ref++) {
-    std::string why;
-    if (trace.insts[ref].op == IrOp::k_aten) {
-      ir::AtenCall call = trace.calls[trace.insts[ref].imm];
-      for (const Steady& steady : steady_[number])
-        if (walk.value(steady.source) != steady.value) return call.name + ": an argument may come from a number that has not changed before";
-      for (const Fit& fit : fits_[number]) {
-        const std::optional<Number> value = walk.value(fit.value);
-        if (!value) return call.name + ": no argument for these sizes";
-        set_number(&call.args[static_cast<size_t>(fit.argument)], static_cast<size_t>(std::max(fit.element, 0)), *value);
-      }
-      why = walk.run(number++, std::move(call));
-    } else {
-      why = walk.step(ref);
-    }
-    if (!why.empty()) return why;
-  }
+  if (std::string why = defined_for(now, nullptr, &walk); !why.empty()) return why;
+  if (std::string why = rewalk(&walk); !why.empty()) return why;
   for (const SizeFacts::Fold& fold : recording_.sizes.folds) {
     if (fold.tensor >= trace.insts.size()) continue;  // in what was cut off
     const int32_t index = trace.insts[fold.tensor].meta;
     const TensorMeta &before = trace.metas[index], &after = walk.metas[index];
     if (fold.kind == SizeFacts::Fold::kContiguous ? is_contiguous(before) != is_contiguous(after) : !same_geometry(before, after)) return "something was decided by a tensor's geometry";
   }
-  *out = instance(walk);
+  return instance(walk, now, false, out);
+}
+
+// Through the whole recording, with the arguments that follow from the walk's sizes.
+std::string GenericTrace::rewalk(Walk* walk) const {
+  const ir::Trace& trace = recording_.trace;
+  size_t number = 0;
+  for (Ref ref = 0; ref < trace.insts.size(); ref++) {
+    std::string why;
+    if (trace.insts[ref].op == IrOp::k_aten) {
+      ir::AtenCall call = trace.calls[trace.insts[ref].imm];
+      for (const Steady& steady : steady_[number])
+        if (walk->value(steady.source) != steady.value) return call.name + ": an argument may come from a number that has not changed before";
+      for (const Fit& fit : fits_[number]) {
+        const std::optional<Number> value = walk->value(fit.value);
+        if (!value) return call.name + ": no argument for these sizes";
+        set_number(&call.args[static_cast<size_t>(fit.argument)], static_cast<size_t>(std::max(fit.element, 0)), *value);
+      }
+      why = walk->run(number++, std::move(call));
+    } else {
+      why = walk->step(ref);
+    }
+    if (!why.empty()) return why;
+  }
   return "";
 }
 
-// The recording with what the walk has found in the place of numbers and shapes.
-Recording GenericTrace::instance(Walk& walk) const {
-  static PyObject* size_type = []() -> PyObject* {
+// The sizes that operations define and that differed between the recordings.
+void GenericTrace::note_defined(const std::vector<SizeSample>& samples) {
+  const ir::Trace& trace = recording_.trace;
+  defined_.clear();
+  for (size_t k = 0; k < calls_.size(); k++) {
+    const ir::AtenCall& call = trace.calls[trace.insts[calls_[k]].imm];
+    for (size_t i = 0; call.defines_sizes && i < call.results.size(); i++) {
+      if (call.results[i] < 0) continue;
+      const TensorMeta& here = trace.metas[call.results[i]];
+      for (size_t d = 0; d < here.sizes.size(); d++) {
+        std::vector<int64_t> seen;
+        for (const SizeSample& sample : samples) seen.push_back(sample.calls[k].results[i].sizes[d]);
+        seen.push_back(here.sizes[d]);
+        if (varies(seen)) defined_.push_back({k, i, d, std::move(seen)});
+      }
+    }
+  }
+}
+
+// In the place of a size, for the whole class: another one, as divisible as it is.
+static int64_t other_size(const std::vector<int64_t>& seen, std::map<std::vector<int64_t>, int64_t>* others) {
+  constexpr int64_t kDivisible = 840;  // by 1 to 8
+  return others->emplace(seen, seen.back() + kDivisible * (static_cast<int64_t>(others->size()) + 1)).first->second;
+}
+
+// What operations that define sizes give in this walk: what they gave here, or what an input's size is now that they were always equal to. others: in
+// the place of the rest, other sizes.
+std::string GenericTrace::defined_for(const Classes& now, Classes* others, Walk* walk) const {
+  const ir::Trace& trace = recording_.trace;
+  for (const Defined& each : defined_) {
+    const ir::AtenCall& call = trace.calls[trace.insts[calls_[each.call]].imm];
+    auto& metas = walk->defined[each.call];
+    if (metas.empty())
+      for (int32_t result : call.results) metas.push_back(result < 0 ? TensorMeta{} : trace.metas[result]);
+    int64_t& size = metas[each.result].sizes[each.dim];
+    if (const auto equal = now.find(each.seen); equal != now.end()) size = equal->second;
+    else if (others != nullptr) size = other_size(each.seen, others);
+  }
+  for (const Defined& each : defined_) {
+    TensorMeta& meta = walk->defined[each.call][each.result];
+    const auto& geometries = defined_geometries_.at({each.call, each.result});
+    if (!strides_for(geometries, meta.sizes, &meta.strides)) return "an operation's strides change in a way that is not known";
+  }
+  return "";
+}
+
+// The same for inputs.
+std::string GenericTrace::inputs_for(Classes* others, Walk* walk) const {
+  for (size_t k = 0; k < inputs_.size(); k++) {
+    TensorMeta& meta = walk->metas[recording_.trace.insts[inputs_[k]].meta];
+    bool changes = false;
+    for (size_t d = 0; d < meta.sizes.size(); d++) {
+      if (!varies(seen_[k][d])) continue;
+      if (meta.sizes[d] <= 1) return "size 0 or 1";
+      meta.sizes[d] = other_size(seen_[k][d], others);
+      changes = true;
+    }
+    if (changes && !strides_for(geometries_[k], meta.sizes, &meta.strides)) return "strides of an input change in a way that is not known";
+  }
+  return "";
+}
+
+bool GenericTrace::varies(const std::vector<int64_t>& seen) const {
+  return std::any_of(seen.begin(), seen.end(), [&](int64_t size) { return size != seen.back(); });
+}
+
+PyObject* GenericTrace::size_type() {
+  static PyObject* const type = []() -> PyObject* {
     PyObject* torch = PyImport_ImportModule("torch");
-    PyObject* type = torch ? PyObject_GetAttrString(torch, "Size") : nullptr;
+    PyObject* found = torch ? PyObject_GetAttrString(torch, "Size") : nullptr;
     Py_XDECREF(torch);
-    return type;
+    return found;
   }();
-  Recording made;
+  return type;
+}
+
+PyObject* GenericTrace::shape_object(const std::vector<int64_t>& sizes) {
+  PyObject* items = PyTuple_New(static_cast<Py_ssize_t>(sizes.size()));
+  for (size_t d = 0; d < sizes.size(); d++) PyTuple_SET_ITEM(items, static_cast<Py_ssize_t>(d), PyLong_FromLongLong(sizes[d]));
+  PyObject* shape = PyObject_CallOneArg(size_type(), items);
+  Py_DECREF(items);
+  return shape;
+}
+
+// The recording with what the walk has found in the place of numbers and shapes.
+std::string GenericTrace::instance(Walk& walk, const Classes& now, bool open_inputs, Recording* out) const {
+  Recording& made = *out;
+  made = {};
   made.sites = recording_.sites;
   made.uses = recording_.uses;
   made.cut = recording_.cut;
   made.tensor_ops = recording_.tensor_ops;
   made.ms = recording_.ms;
-  made.trace = recording_.trace;
   for (PyObject* object : recording_.owned) made.owned.push_back(Py_NewRef(object));
+  const bool open = open_inputs || (learned_ && std::any_of(defined_.begin(), defined_.end(), [&](const Defined& each) { return now.count(each.seen) == 0; })) || (learned_ && !free_.empty());
+  if (!learned_ && !free_.empty()) return Opening(*this, walk, walk, &made).run();  // the numbers are what they were
+  if (open) {
+    Walk other(*this, bridge_->shapes());
+    other.any_way = true;
+    for (Ref input : inputs_) other.metas[recording_.trace.insts[input].meta] = walk.metas[recording_.trace.insts[input].meta];
+    Classes others;
+    std::string why = open_inputs ? inputs_for(&others, &other) : "";
+    if (why.empty()) why = defined_for(now, &others, &other);
+    for (const auto& [ref, seen] : free_seen_)
+      if (varies(seen)) other.free[ref] = other_size(seen, &others);
+    if (why.empty()) why = rewalk(&other);
+    if (why.empty()) why = Opening(*this, walk, other, &made).run();
+    if (why.empty()) return why;
+    for (PyObject* object : made.owned) Py_DECREF(object);
+    made = {};
+    return why;
+  }
+  made.trace = recording_.trace;
   made.trace.metas = std::move(walk.metas);
   for (size_t k = 0; k < calls_.size(); k++) made.trace.calls[static_cast<size_t>(made.trace.insts[calls_[k]].imm)] = std::move(walk.calls[k]);
   for (Ref ref = 0; ref < made.trace.insts.size(); ref++) {
@@ -563,11 +585,7 @@ Recording GenericTrace::instance(Walk& walk) const {
       inst.imm = walk.numbers[ref]->bits;
       inst.count = 0;
     } else if (inst.op == IrOp::k_build_size) {
-      const std::vector<int64_t>& sizes = walk.shape_objects[ref];
-      PyObject* items = PyTuple_New(static_cast<Py_ssize_t>(sizes.size()));
-      for (size_t d = 0; d < sizes.size(); d++) PyTuple_SET_ITEM(items, static_cast<Py_ssize_t>(d), PyLong_FromLongLong(sizes[d]));
-      PyObject* shape = PyObject_CallOneArg(size_type, items);
-      Py_DECREF(items);
+      PyObject* shape = shape_object(walk.shape_objects[ref]);
       inst.op = IrOp::k_const_obj;
       inst.imm = static_cast<int64_t>(made.trace.objects.size());
       inst.count = 0;
@@ -576,7 +594,7 @@ Recording GenericTrace::instance(Walk& walk) const {
       made.owned.push_back(shape);
     }
   }
-  return made;
+  return "";
 }
 
 }  // namespace dynvm::tracer

@@ -12,6 +12,13 @@
 // sizes that have differed between recordings may change, and a number that was the same in all of them and that an argument may come from must
 // stay what it was. Sizes 0 and 1 are cases of their own, for torch too.
 //
+// A trace for certain sizes costs compiling it, so for sizes that come seldom there is one with *open* sizes (ir::TensorMeta::open): the recording is
+// walked twice, with two numbers in the place of each size that differed between the recordings, and whatever differs between the walks is read off or
+// computed when the trace runs, by the library's operations. Sizes that were always equal must be so then.
+//
+// Sizes that an operation defines (nonzero, an index by a mask) differ from run to run, so nothing is compiled for them: where they differed between
+// the recordings they are open in each trace. Those that were always equal to an input's size, or the same each time, are not: with others the trace is left.
+//
 // Inputs: recordings, the geometry of the tensor that an entry guard refused. Outputs: recordings with constant sizes.
 // Invariant: a wrong guess about an input's size costs an entry: its guard refuses the tensor.
 // Tests: tests/traces/cases/sizes_*.py.
@@ -38,9 +45,10 @@ struct SizeSample {
     std::vector<ir::TensorMeta> results;
   };
   std::vector<ir::TensorMeta> inputs;  // of unbox_tensor, in order
+  std::vector<int64_t> free;           // numbers of Python's that may decide sizes
   std::vector<Call> calls;             // of aten, in order
 };
-SizeSample sample_of(const ir::Trace& recorded);
+SizeSample sample_of(const Recording& recording);
 
 // Is it the tensor of an object that is always the same, a parameter?
 bool is_constant_input(const ir::Trace& trace, ir::Ref ref);
@@ -59,13 +67,16 @@ class GenericTrace {
   GenericTrace(const GenericTrace&) = delete;
   GenericTrace& operator=(const GenericTrace&) = delete;
 
-  // The recording with the sizes that it was made with. Empty, or what is not known even of those.
-  std::string own_sizes(Recording* out);
   // From those of the samples that went the same way. Empty, or why sizes cannot change.
   std::string learn(const std::vector<SizeSample>& samples);
+  // The recording with the sizes that it was made with; after learn, with open ones. Empty, or what is not known even of those.
+  std::string own_sizes(Recording* out);
+  void unlearn();
+  // After learn: with all sizes open that differed between the recordings, also those of inputs. Empty, or why not.
+  std::string open(Recording* out);
   // After learn: for the sizes of this input, and those that change with it. Empty, or why not.
   std::string specialise(const RefusedInput& refused, Recording* out);
-  SizeSample sample() const { return sample_of(recording_.trace); }
+  SizeSample sample() const { return sample_of(recording_); }
 
  private:
   struct Source {
@@ -88,12 +99,31 @@ class GenericTrace {
     Source source;
     ir::Number value;
   };
+  // A size that an operation defines.
+  struct Defined {
+    size_t call;     // in calls_
+    size_t result;
+    size_t dim;
+    std::vector<int64_t> seen;
+  };
   class Walk;
+  class Opening;
 
   std::string learn(const std::vector<SizeSample>& samples, size_t* other);
+  bool same_but_numbers(const ir::AtenArg& a, const ir::AtenArg& b) const;
   std::vector<Source> sources(ir::Ref aten, size_t* of_operands) const;
   std::string fit(ir::Ref aten, const Walk& own, std::vector<std::unique_ptr<Walk>>& walks, const std::vector<SizeSample>& samples, size_t number);
-  Recording instance(Walk& walk) const;
+  void note_defined(const std::vector<SizeSample>& samples);
+  // What a class of sizes is that were equal in all recordings, by those sizes.
+  using Classes = std::map<std::vector<int64_t>, int64_t>;
+  std::string instance(Walk& walk, const Classes& now, bool open_inputs, Recording* out) const;
+  std::string defined_for(const Classes& now, Classes* others, Walk* walk) const;
+  std::string inputs_for(Classes* others, Walk* walk) const;
+  bool varies(const std::vector<int64_t>& seen) const;
+  std::string walk_own(Walk* walk) const;
+  std::string rewalk(Walk* walk) const;
+  static PyObject* size_type();
+  static PyObject* shape_object(const std::vector<int64_t>& sizes);  // a new torch.Size
 
   Recording recording_;
   bridge::Bridge* bridge_;
@@ -102,6 +132,12 @@ class GenericTrace {
   std::vector<bool> used_;                             // by meta: something reads such a tensor
   std::vector<std::vector<Steady>> steady_;            // of each of calls_
   std::vector<std::vector<Fit>> fits_;                 // of each of calls_
+  bool learned_ = false;
+  std::vector<ir::Ref> free_order_;
+  std::map<ir::Ref, int64_t> free_;                    // numbers of Python's that may decide sizes, and what they were
+  std::map<ir::Ref, std::vector<int64_t>> free_seen_;  // what they were in each sample, then here
+  std::vector<Defined> defined_;                       // those that differed between the recordings
+  std::map<std::pair<size_t, size_t>, std::vector<ir::TensorMeta>> defined_geometries_;  // of (call, result): in each sample, then here
   std::vector<std::vector<ir::TensorMeta>> geometries_;  // of each input: in each sample, then here
   std::vector<std::vector<std::vector<int64_t>>> seen_;  // of each input and dimension: the sizes of those
 };

@@ -293,12 +293,14 @@ HookResult Recorder::torch_operator(vm::ThreadView& view, IrOp op, std::vector<V
   V result = kNoValue;
   bool error = false;
   bool method = op == IrOp::k_get_attr && imm == 1;  // load_attribute passes whether NULL goes below
+  subscript_ = op == IrOp::k_get_item || op == IrOp::k_set_item;
   bool fine = with_torch([&]() -> PyObject* {
     PyObject* made = nullptr;
     int truth = 0;
     if (!runtime::execute(op, op == IrOp::k_get_attr ? 0 : imm, objects.data(), static_cast<int>(objects.size()), nullptr, &made, &truth)) return nullptr;
     return made ? made : Py_NewRef(Py_None);
   }, args, name, &result, &error);
+  subscript_ = false;
   if (error) return raised(view);
   if (!executed_) return HookResult::kContinue;
   if (!fine) {
@@ -420,9 +422,12 @@ size_t Recorder::numbers_read_first(const std::vector<OpRecord>& records) {
 std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObject* result) {
   std::set<int32_t> made;
   const size_t first = numbers_read_first(records);
+  bool effect = effect_done_;
   for (size_t r = 0; r < records.size(); r++) {
     const OpRecord& record = records[r];
     if (!record.unsupported.empty()) return record.call.name + ": " + record.unsupported;
+    if (record.call.defines_sizes && (effect || lessons_.residual_sizes)) return record.call.name + ": data-dependent shape";
+    effect = effect || record.call.is_random || !record.call.mutates.empty();
     // It may decide what comes next, or be an argument of it.
     if (record.number != OpRecord::kNoNumber && r >= first && r + 1 < records.size()) return "a number read in the middle of a call";
     for (int32_t id : record.tensors) {
@@ -455,6 +460,7 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
   std::vector<V> tensors, numbers;
   for (V v : inputs) collect(v, &tensors, &numbers, true);
   if (done_) return false;
+  drawn_ = false;
   const size_t first = numbers_read_first(records);
   for (size_t r = 0; r < first; r++) {
     if (!convert_record(records[r], {}, backward)) return false;
@@ -478,6 +484,8 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
     for (V v : tensors) facts.tensors.push_back(as_tensor(v));
     sizes_.torch_calls.push_back(std::move(facts));
   }
+  // Numbers that become a tensor's data decide no sizes.
+  const bool lifts = std::any_of(records.begin(), records.end(), [](const OpRecord& record) { return record.call.name == "aten::lift_fresh"; });
   for (V v : changing) {
     PyObject* number = concrete(v);
     bool same_constant = false;
@@ -486,7 +494,7 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
     std::vector<BoundNumber> places, number_tensors;
     for (size_t r = 0; r < records.size(); r++)
       for (size_t a = 0; a < records[r].call.args.size(); a++)
-        if (holds_number(records[r].call.args[a], number)) {
+        if (holds_number(records[r].call.args[a], number) && (!subscript_ || (is_index(records[r].call) && a >= 2) || records[r].call.args[a].kind == AtenArg::kNumberTensor)) {
           places.push_back({v, r, a});
           if (records[r].call.args[a].kind == AtenArg::kNumberTensor) number_tensors.push_back({v, r, a});
         }
@@ -495,9 +503,18 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
       if (number_tensors.size() == 1) place = &number_tensors[0];
       else if (places.size() == 1 && records[places[0].record].call.args[places[0].arg].kind != AtenArg::kInt) place = &places[0];
       else if (places.size() == 1 && takes_any_int(records[places[0].record].call, places[0].arg)) place = &places[0];
+      if (place != nullptr && lessons_.sizes_by_slices && records[place->record].call.name == "aten::slice") place = nullptr;
     }
-    if (place != nullptr) bound.push_back(*place);
-    else promote(v);
+    if (place != nullptr) {
+      bound.push_back(*place);
+    } else if (at(v).scalar == Type::kInt && !lifts && std::none_of(places.begin(), places.end(), [&](const BoundNumber& each) { return records[each.record].call.name == "aten::select"; })) {
+      int64_t value = PyLong_AsLongLong(number);
+      sizes_.free.push_back({at(v).ref, value});
+      if (sizes_are_numbers_) sizes_.torch_calls.back().numbers.push_back(at(v).ref);
+      else freeze_size(v);
+    } else {
+      promote(v);
+    }
     if (done_) return false;
   }
   if (backward && !bind_graph_numbers(records, &bound)) return false;
@@ -511,11 +528,6 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
     if (!convert_record(record, scalars, backward)) return false;
   }
   return true;
-}
-
-// Does an int argument change nothing but the result's contents, or the memory that it looks at?
-bool Recorder::takes_any_int(const ir::AtenCall& call, size_t argument) {
-  return is_index(call) || (call.name == "aten::full" && argument == 1) || bridge_->takes_number(call, argument);
 }
 
 bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size_t, V>>& scalars, bool backward) {
@@ -572,42 +584,23 @@ bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size
   std::vector<int32_t> ids = call.results;
   for (int32_t& result : call.results) result = result < 0 ? -1 : meta_of(result);
   std::vector<int32_t> mutates = call.mutates;
-  if (!scalars.empty() && is_index(call)) {
-    // A view whose offset is known only when it runs: to the trace it is memory of its own, which nobody may write meanwhile.
-    moving_storages_.insert(trace_.metas[call.results[0]].storage);
-    ir::TensorMeta meta = trace_.metas[call.results[0]];
-    meta.storage = trace_.num_storages++;
-    moving_storages_.insert(meta.storage);
-    moved_storages_.insert(meta.storage);
-    trace_.metas.push_back(meta);
-    call.results[0] = static_cast<int32_t>(trace_.metas.size()) - 1;
-    metas_[ids[0]] = call.results[0];
-  }
-  // A view of such a view lies in its memory.
-  for (size_t i = 0; i < ids.size(); i++) {
-    const int32_t alias = ids[i] < 0 || !mutates.empty() ? -1 : call.result_alias[i];
-    if (alias < 0 || call.args[alias].operands.empty() || call.args[alias].operands[0] < 0) continue;
-    const int32_t base = trace_.insts[compact[call.args[alias].operands[0]]].meta;
-    if (base < 0 || moved_storages_.count(trace_.metas[base].storage) == 0 || moved_storages_.count(trace_.metas[call.results[i]].storage) != 0) continue;
-    ir::TensorMeta meta = trace_.metas[call.results[i]];
-    meta.storage = trace_.metas[base].storage;
-    trace_.metas.push_back(meta);
-    call.results[i] = static_cast<int32_t>(trace_.metas.size()) - 1;
-    metas_[ids[i]] = call.results[i];
-  }
+  place_views(&call, ids, compact, !scalars.empty());
+  for (size_t i = 0; i < ids.size(); i++)
+    if (ids[i] >= 0 && call.result_alias[i] >= 0 && mutates.empty() && coincides(ids[i], call, compact, trace_.metas[call.results[i]])) {
+      give_up(Abort::k_coincidence, call.name);
+      return false;
+    }
   std::vector<Ref> written;
   for (int32_t argument : mutates)
     for (int32_t operand : call.args[argument].operands)
       if (operand >= 0) written.push_back(compact[operand]);
-  for (Ref ref : written)
-    if (trace_.insts[ref].meta >= 0 && moving_storages_.count(trace_.metas[trace_.insts[ref].meta].storage)) {
-      give_up(Abort::k_unsupported_operation, call.name + ": write to memory that a view with a changing offset looks at");
-      return false;
-    }
+  if (moving_view_written(written, call.name)) return false;
   before_write(written);
   if (done_) return false;
   trace_.calls.push_back(call);
   sizes_.torch_call_of.push_back(static_cast<int32_t>(sizes_.torch_calls.size()) - 1);
+  sizes_.after_effect.push_back(effect_done_ || drawn_);
+  drawn_ = drawn_ || call.is_random;
   tensor_ops_++;
   Ref ref = emit(IrOp::k_aten, Type::kVoid, compact, static_cast<int64_t>(trace_.calls.size()) - 1, true);
   for (size_t i = 0; i < ids.size(); i++) {

@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kMaxSamples = 4, kMaxGenerics = 4, kMaxSeen = 4096;
 constexpr int kMaxFailures = 4;
+constexpr int kMadeAtOnce = 12;  // with --hot: traces for sizes, before there is one for all; and times that sizes come, before they have their own
 constexpr int kRefusals = 64;  // of sizes, before numbers are tried once more after that; twice as many each time
 uint64_t uses = 0;  // of traces
 
@@ -74,7 +75,7 @@ TraceGroup::Trace TraceGroup::evict() {
 void TraceGroup::used(const Trace& trace) {
   trace->used = ++uses;
   const auto place = std::find(traces_.begin(), traces_.end(), trace);
-  if (place != traces_.end() && place != traces_.begin()) std::rotate(traces_.begin(), place, place + 1);
+  if (!trace->for_all_sizes && place != traces_.end() && place != traces_.begin()) std::rotate(traces_.begin(), place, place + 1);
 }
 
 void TraceGroup::drop(const Trace& trace) {
@@ -82,13 +83,20 @@ void TraceGroup::drop(const Trace& trace) {
   if (all_made) {
     generics_.clear();
     answered_.clear();
+    all_sizes_tried_ = false;
   }
   const auto goes = [&](const Trace& other) { return other == trace || (all_made && other->made_for_sizes); };
   traces_.erase(std::remove_if(traces_.begin(), traces_.end(), goes), traces_.end());
 }
 
+bool TraceGroup::take_sizes_for_numbers() {
+  if (failures_ < kMaxFailures) as_numbers_ = true;
+  return failures_ < kMaxFailures;
+}
+
 void TraceGroup::sizes_failed(const std::string& why) {
   base::report().sizes.refused[why]++;
+  last_failure_ = why;
   if (++failures_ < kMaxFailures) return;
   as_numbers_ = false;
   refusals_left_ = kRefusals << std::min(failures_ - kMaxFailures, 8);
@@ -96,21 +104,27 @@ void TraceGroup::sizes_failed(const std::string& why) {
 
 bool TraceGroup::prepare(Recording* recording, bridge::Bridge* bridge, std::string* why) {
   if (!recording->sizes_are_numbers) {
-    keep(samples_, kMaxSamples, sample_of(recording->trace));
+    keep(samples_, kMaxSamples, sample_of(*recording));
     return true;
   }
   auto generic = std::make_shared<GenericTrace>(std::move(*recording), bridge);
   *recording = {};
+  std::string refused = generic->learn(samples_);
   *why = generic->own_sizes(recording);
+  if (!why->empty() && refused.empty()) {  // open sizes lead nowhere: constant ones
+    refused = *why;
+    generic->unlearn();
+    *why = generic->own_sizes(recording);
+  }
   if (!why->empty()) {
     sizes_failed(*why);
     return false;
   }
-  const std::string refused = generic->learn(samples_);
   keep(samples_, kMaxSamples, generic->sample());
   if (refused.empty()) {
     keep(generics_, kMaxGenerics, std::move(generic));
     failures_ = 0;
+    all_sizes_tried_ = std::any_of(traces_.begin(), traces_.end(), [](const Trace& trace) { return trace->for_all_sizes; });
     base::report().sizes.generic++;
   } else {
     sizes_failed(refused);
@@ -124,28 +138,18 @@ void TraceGroup::refused(const Trace& trace, const RefusedInput& input) {
   const size_t place = place_of(trace);
   if (place == traces_.size()) return;
   const auto next = traces_.begin() + static_cast<ptrdiff_t>(place) + 1;
-  const auto made = std::find_if(next, traces_.end(), [&](const Trace& other) { return other->made_for_sizes && other->answers == input; });
+  const auto made = std::find_if(next, traces_.end(), [&](const Trace& other) { return other->made_for_sizes && !other->for_all_sizes && other->answers == input; });
   if (made != traces_.end()) std::rotate(next, made, made + 1);
 }
 
 bool TraceGroup::pays(const RefusedInput& input) {
   if (seen_.size() >= kMaxSeen) seen_.clear();
   const int times = ++seen_[input];
-  return base::options().hot > 0 || cost_ms_ == 0 || times * interpreted_ms_ / 2 >= cost_ms_;
+  if (base::options().hot > 0) return made_ < kMadeAtOnce || times >= kMadeAtOnce;
+  return cost_ms_ == 0 || times * interpreted_ms_ / 2 >= cost_ms_;
 }
 
-TraceGroup::Made TraceGroup::make(const RefusedInput& input, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, double interpreted_ms) {
-  if (generics_.empty() || answered_.count(input) != 0) return Made::kNo;
-  if (!pays(input)) return Made::kLater;
-  answered_.insert(input);
-  Recording recording;
-  std::string why = "none";
-  const Clock::time_point start = Clock::now();
-  const double worked = worked_ms();
-  const OwnWork work;
-  const auto generics = generics_;  // another thread may drop them in between
-  for (size_t i = generics.size(); i-- > 0 && !why.empty();) why = generics[i]->specialise(input, &recording);
-  recording.ms = ms_since(start);
+TraceGroup::Trace TraceGroup::finish(Recording recording, std::string why, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, double interpreted_ms) {
   Abort reason = Abort::kNone;
   Trace trace;
   codegen::set_num_threads(bridge->num_threads());
@@ -153,18 +157,43 @@ TraceGroup::Made TraceGroup::make(const RefusedInput& input, bridge::Bridge* bri
   if (trace == nullptr) {
     base::report().sizes.refused[why]++;
     DYNVM_LOG(kTrace, "other sizes: {}", why);
-    return Made::kNo;
+    return nullptr;
   }
   trace->made_for_sizes = trace->of_generic = true;
   trace->entry->interpreted_ms = interpreted_ms;
+  return trace;
+}
+
+TraceGroup::Made TraceGroup::make(const RefusedInput& input, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, double interpreted_ms) {
+  if (generics_.empty() || answered_.count(input) != 0) return Made::kNo;
+  const bool certain = pays(input);
+  if (!certain && (all_sizes_tried_ || (interpreted_ms_ == 0 && base::options().hot == 0))) return Made::kLater;
+  (certain ? static_cast<void>(answered_.insert(input)) : static_cast<void>(all_sizes_tried_ = true));
+  Recording recording;
+  std::string why = "none";
+  const Clock::time_point start = Clock::now();
+  const double worked = worked_ms();
+  const OwnWork work;
+  const auto generics = generics_;  // another thread may drop them in between
+  for (size_t i = generics.size(); i-- > 0 && !why.empty();) why = certain ? generics[i]->specialise(input, &recording) : generics[i]->open(&recording);
+  recording.ms = ms_since(start);
+  Trace trace = finish(std::move(recording), why, bridge, code, unit, kind, interpreted_ms);
+  if (!certain) {
+    if (trace == nullptr) return Made::kLater;
+    trace->for_all_sizes = true;
+    traces_.push_back(std::move(trace));
+    return Made::kYes;
+  }
+  if (trace == nullptr) return Made::kNo;
   trace->answers = input;
   cost_ms_ = worked_ms() - worked;
   seen_.erase(input);
   base::report().sizes.made++;
+  made_++;
   traces_.insert(traces_.begin(), std::move(trace));
   int made = 0;
   for (size_t i = 0; i < traces_.size(); i++) {
-    if (!traces_[i]->made_for_sizes || ++made <= heuristics().max_sizes) continue;
+    if (!traces_[i]->made_for_sizes || traces_[i]->for_all_sizes || ++made <= heuristics().max_sizes) continue;
     answered_.erase(traces_[i]->answers);
     traces_.erase(traces_.begin() + static_cast<ptrdiff_t>(i--));
   }

@@ -47,13 +47,17 @@ class TraceGroup {
   Trace evict();
 
   bool sizes_are_numbers() const { return as_numbers_; }  // in the next recording
+  // Asks for that; false where it has failed too often.
+  bool take_sizes_for_numbers();
   void sizes_failed(const std::string& why);
+  // Did the last recording lead nowhere because of a slice whose ends are numbers that change?
+  bool failed_by_slices() const { return last_failure_.rfind("aten::slice", 0) == 0; }
   // A recording is a sample of its sizes; one whose sizes are numbers becomes one of its own sizes by way of a generic trace. False: *why.
   bool prepare(Recording* recording, bridge::Bridge* bridge, std::string* why);
   // These sizes came where a trace wants others. The trace that has been made for them is next after that one, if there is one.
   void refused(const Trace& trace, const RefusedInput& input);
   // Makes a trace for sizes that all of them refused, the first of them then, where a recording with sizes as numbers allows it and it is
-  // worth its costs by now (kLater: not yet).
+  // worth its costs by now; else, once, the one for all sizes, which is tried last (kLater: neither).
   enum class Made { kNo, kLater, kYes };
   Made make(const RefusedInput& input, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, double interpreted_ms);
   // What the interpreter took after kLater for what a trace would have done.
@@ -63,16 +67,21 @@ class TraceGroup {
   size_t place_of(const Trace& trace) const;
   std::vector<Trace>::const_iterator oldest() const;
   bool pays(const RefusedInput& input);
+  // From the recording; null where it cannot be, which is logged.
+  Trace finish(Recording recording, std::string why, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, double interpreted_ms);
 
   std::vector<Trace> traces_;
   bool as_numbers_ = false;
   std::vector<SizeSample> samples_;                      // of recordings
   std::vector<std::shared_ptr<GenericTrace>> generics_;  // one for each way that sizes decide between
   std::set<RefusedInput> answered_;                      // refusals that have been answered with a trace, or could not be
+  std::string last_failure_;
   int failures_ = 0;                                     // times in a row that sizes as numbers led nowhere
   int refusals_left_ = 0;                                // after many: refusals of sizes until that is tried again
   // A trace is made for sizes once what the interpreter has lost on them, about half of its time, is what making the trace costs.
   std::map<RefusedInput, int> seen_;                     // times that sizes came which there is no trace for
+  bool all_sizes_tried_ = false;                         // a trace for all sizes has been made, or could not be
+  int made_ = 0;                                         // traces for certain sizes
   double cost_ms_ = 0, interpreted_ms_ = 0;              // of the last trace that was made; of the rest of an iteration in the interpreter
 };
 

@@ -16,6 +16,7 @@ bool TraceEmitter::emit_tensor() {
     case Op::k_aten:
     case Op::k_kernel:
     case Op::k_read_scalar:
+    case Op::k_tensor_size:
     case Op::k_wrap:
     case Op::k_bump_version:
       if (helpers_.call == nullptr) return fail("needs the torch bridge"), true;
@@ -56,7 +57,8 @@ bool TraceEmitter::emit_tensor() {
       call(helpers_.call);
       a_.test(eax, eax);
       a_.js(error_exit());
-      if (scalars > 0) a_.jnz(guard_exit());  // a view with run-time numbers of another geometry
+      // A view with run-time numbers of another geometry, or sizes that its data has decided otherwise.
+      if (scalars > 0 || ir::may_leave(*input_.trace, input_.trace->calls[inst.imm])) a_.jnz(guard_exit());
       return true;
     }
     case Op::k_kernel: {
@@ -80,6 +82,13 @@ bool TraceEmitter::emit_tensor() {
       call(helpers_.read_scalar);
       a_.test(eax, eax);
       a_.jnz(error_exit());
+      return true;
+    case Op::k_tensor_size:
+      a_.mov(rdi, r13);
+      a_.mov(esi, tensors.tensor[arg(0)]);
+      a_.mov(edx, static_cast<int32_t>(inst.imm));
+      call(helpers_.tensor_size);
+      a_.mov(slot(ref_), rax);
       return true;
     case Op::k_wrap: {
       a_.mov(rdi, rbx);

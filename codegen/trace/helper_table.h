@@ -43,6 +43,7 @@ struct HelperTable {
   const void* allocate = nullptr;
   const void* call = nullptr;
   const void* read_scalar = nullptr;
+  const void* tensor_size = nullptr;
   const void* bump_version = nullptr;
   const void* end_iteration = nullptr;
   // object(context, tensor object), int(context, tensor object, gradient)

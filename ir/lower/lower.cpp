@@ -279,12 +279,15 @@ bool lower_call(const Trace& trace, Ref aten, const std::vector<Ref>& results, s
   if (call.overload.find("out") != std::string::npos) return give_up("out form");
   for (int32_t result : call.results) {
     if (result < 0) continue;
+    if (trace.metas[result].open != 0) return give_up("sizes that a run decides");
     if (!is_computable(trace.metas[result].dtype)) return give_up("dtype");
     if (trace.metas[result].sizes.size() > static_cast<size_t>(kMaxKernelDims)) return give_up("rank");
   }
   for (uint32_t k = 0; k < inst.count; ++k) {
     const Inst& operand = trace.insts[trace.arg(inst, k)];
-    if (operand.type == Type::kTensor && trace.metas[operand.meta].sizes.size() > static_cast<size_t>(kMaxKernelDims)) return give_up("rank");
+    if (operand.type != Type::kTensor) continue;
+    if (trace.metas[operand.meta].open != 0) return give_up("sizes that a run decides");
+    if (trace.metas[operand.meta].sizes.size() > static_cast<size_t>(kMaxKernelDims)) return give_up("rank");
   }
   if (is_uninitialised(name)) return true;
 

@@ -148,7 +148,7 @@ std::string Report::json() const {
   all["native"] = {{"codes", native.codes}, {"runs", native.runs}, {"bytes", native.bytes}, {"given_up", native.given_up}};
   all["cache"] = {{"loaded", cache.loaded}, {"kept", cache.kept}, {"read_ms", cache.read_ms}, {"write_ms", cache.write_ms}, {"refused", cache.refused},
                   {"not_kept", cache.not_kept}};
-  all["sizes"] = {{"generic", sizes.generic}, {"made", sizes.made}, {"refused", sizes.refused}};
+  all["sizes"] = {{"generic", sizes.generic}, {"made", sizes.made}, {"open", sizes.open}, {"refused", sizes.refused}};
   all["recordings"] = recordings;
   all["record_ms"] = record_ms;
   all["compile_ms"] = compile_ms;

@@ -54,6 +54,7 @@ struct Report {
   uint64_t handovers = 0;                          // frames given to CPython's evaluator
   struct {
     uint64_t generic = 0, made = 0;                // recordings whose sizes may change; traces made from them without recording
+    uint64_t open = 0;                             // traces with sizes that only a run tells
     std::map<std::string, uint64_t> refused;       // why sizes could not change -> times
   } sizes;
   struct {

@@ -27,7 +27,7 @@
 
 namespace dynvm::bridge {
 
-inline constexpr int kBridgeVersion = 4;
+inline constexpr int kBridgeVersion = 5;
 
 // Conventions of AtenCall here and in CallSpec, beyond those of ir/trace.h:
 //  - results of a list type stand one by one; a result that is no tensor stands as -1.
@@ -125,17 +125,18 @@ struct Session {
 
 // Called from generated code. All return 0 when fine.
 struct SessionFunctions {
-  // The object is a tensor as tensors[t] describes (exact type, dtype, device, sizes, strides, offset is free for views of it but must equal
+  // The object is a tensor as tensors[t] describes (exact type, dtype, device, sizes and strides but open ones, offset is free for views of it but must equal
   // meta's alignment class; requires_grad; no hooks beyond those recorded): bind its storage. 1: it is not.
   int (*bind_input)(Session*, int32_t tensor, PyObject* object);
   int (*check_state)(Session*, int32_t state);                       // 1: torch's modes differ from states[state]
   int (*allocate)(Session*, int32_t storage);                        // kFresh; -1: out of memory
-  int (*call)(Session*, int32_t call, const int64_t* scalars);       // -1: raised. 1: a view with run-time numbers has another geometry than recorded, nothing has happened. Scalars are bit patterns (int64, double, bool 0/1).
+  int (*call)(Session*, int32_t call, const int64_t* scalars);       // -1: raised. 1: a view with run-time numbers, or what a call that defines sizes gives, has another geometry than recorded (closed sizes, or an open one below 2): nothing has happened. Scalars are bit patterns (int64, double, bool 0/1).
   int (*read_scalar)(Session*, int32_t tensor, int64_t* value);      // value: bits of int64, double or 0/1
   int (*bump_version)(Session*, int32_t tensor, int32_t by);         // on the real tensor behind an input or fresh storage
   int (*set_numbers)(Session*, int32_t call, const int64_t* scalars);  // of a call that a wrap runs again but that did not run by itself; -1: raised
   PyObject* (*wrap)(Session*, int32_t wrap);                         // new reference or null (raised)
   void (*end_iteration)(Session*);                                   // drops results and fresh storages that nobody else holds
+  int64_t (*tensor_size)(Session*, int32_t tensor, int32_t dim);     // as it is now; dim -1: the number of elements
 };
 
 // What operations would give for tensors of other sizes, without running them on data. Tensors and storages have the caller's numbers.

@@ -152,6 +152,7 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
     helpers_.allocate = address(functions.allocate);
     helpers_.call = address(functions.call);
     helpers_.read_scalar = address(functions.read_scalar);
+    helpers_.tensor_size = address(functions.tensor_size);
     helpers_.bump_version = address(functions.bump_version);
     helpers_.end_iteration = address(functions.end_iteration);
   }

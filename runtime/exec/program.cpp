@@ -78,7 +78,7 @@ class Builder {
     if (std::find(call.mutates.begin(), call.mutates.end(), alias) == call.mutates.end() || call.args[alias].kind != ir::AtenArg::kTensor) return ir::kNoRef;
     const Ref operand = trace_.arg(made, call.args[alias].operands[0]);
     const ir::TensorMeta &before = trace_.metas[trace_.insts[operand].meta], &after = trace_.metas[inst.meta];
-    const bool same = before.storage == after.storage && before.dtype == after.dtype && before.offset == after.offset && before.sizes == after.sizes && before.strides == after.strides;
+    const bool same = before.storage == after.storage && before.dtype == after.dtype && before.offset == after.offset && before.sizes == after.sizes && before.strides == after.strides && before.open == after.open;
     return same ? operand : ir::kNoRef;
   }
 
@@ -91,10 +91,10 @@ class Builder {
   }
   bool has_numbers(const Inst& inst) const { return !numbers_of(inst).empty(); }
 
-  // Views are in place already, unless a run-time number says where they look.
+  // Views are in place already, unless a run-time number says where they look, or what they look at is known only then.
   bool runs(Ref ref) const {
     const Inst& inst = trace_.insts[ref];
-    return !inst.sunk && (has_numbers(inst) || !ir::is_view_call(trace_, inst));
+    return !inst.sunk && (has_numbers(inst) || !ir::is_view_call(trace_, inst) || ir::opens(trace_, trace_.calls[inst.imm]));
   }
 
   // The call's index, made on first use.

@@ -70,7 +70,7 @@ std::unique_ptr<OperatorFacts> derive(const c10::OperatorHandle& handle) {
     if (quirk.kind == Quirk::kSupported) exempt = true;
     if (quirk.kind == Quirk::kMutates) facts->conditional_writes.push_back({quirk.argument, quirk.when});
   }
-  if (!exempt && handle.hasTag(at::Tag::dynamic_output_shape)) facts->unsupported = "data-dependent shape";
+  facts->defines_sizes = !exempt && handle.hasTag(at::Tag::dynamic_output_shape);
   if (!exempt && handle.hasTag(at::Tag::data_dependent_output)) facts->unsupported = "data-dependent result";
   if (!name.starts_with("aten::") && !name.starts_with("prims::")) facts->unsupported = "operator of another library";
 

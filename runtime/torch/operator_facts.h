@@ -24,7 +24,8 @@ struct OperatorFacts {
   std::string name, overload;                       // "aten::add", "Tensor"
   bool ignored = false;                             // not a tensor operation (profiler marks): passed on unrecorded
   bool lift_fresh = false;                          // tensor made from Python values
-  bool checks_index = false;                        // unsupported when indexed by a mask
+  bool defines_sizes = false;                       // its data decides the sizes of its results
+  bool checks_index = false;                        // that is so when it is indexed by a mask
   std::string unsupported;                          // why no call of it can be part of a trace
   std::vector<int> writes;                          // arguments written in place
   std::vector<ConditionalWrite> conditional_writes;

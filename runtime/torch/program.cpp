@@ -277,17 +277,26 @@ void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
     plan.constants.push_back(plan_argument(spec.call.args[i], schema.arguments()[i], static_cast<int32_t>(i), spec.operands, facts.lift_fresh, plan));
   }
 
-  bool on_cpu = true, small = true;
+  bool on_cpu = true, small = true, open = false;
   const auto look = [&](int32_t tensor) {
     if (tensor < 0) return;
     const ir::TensorMeta& meta = tensors.at(static_cast<size_t>(tensor)).meta;
     on_cpu &= meta.device_type == 0;
-    small &= elements(meta) <= kSmallElements;
+    small &= meta.open == 0 && elements(meta) <= kSmallElements;
   };
   for (const TensorPlace& place : plan.tensors) look(place.tensor);
-  for (int32_t result : plan.results) look(result);
+  for (int32_t result : plan.results) {
+    look(result);
+    open |= result >= 0 && tensors[static_cast<size_t>(result)].meta.open != 0;
+  }
   // A result that only the recorded call had still decides how the call is run: the unused one gets scratch memory.
   plan.how = classify(plan.call, facts, on_cpu, &plan.out, &plan.direct);
+  plan.leaves = plan.call.defines_sizes || (open && plan.call.mutates.empty() && only_aliases(plan.call));
+  if (open && plan.call.mutates.empty()) {  // what is written in place keeps its geometry
+    plan.how = CallHow::kOpen;
+  } else if (plan.call.defines_sizes) {
+    plan.how = CallHow::kFunctional;  // what comes may have other sizes than the planned memory
+  }
   plan.small = on_cpu && small && !plan.direct.product;
   if (plan.how == CallHow::kMovedView && plan.results.size() != 1) fail("view of several results with run-time scalars: " + full_name(spec.call));
 

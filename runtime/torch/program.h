@@ -28,6 +28,7 @@ enum class CallHow : uint8_t {
   kInPlace,    // the recorded operator, boxed, which writes its arguments
   kOut,        // its out overload, boxed
   kFunctional, // the recorded operator, boxed; results are taken over
+  kOpen,       // the same, also of views, where their geometry is what comes
 };
 
 // Where a tensor or scalar goes in a call's argument stack. element: place in a list argument, else -1.
@@ -55,6 +56,7 @@ struct CallPlan {
   std::vector<c10::ScalarType> result_types;  // of each, also where nothing uses it
   std::vector<int32_t> allocates;         // result storages that a planned form needs allocated first
   std::vector<int32_t> snapshots;         // input storages that it writes and a wrap may need as they were before
+  bool leaves = false;                    // results of other sizes than recorded leave the trace
   bool small = false;                     // runs on the calling thread: its tensors are CPU tensors of few elements (small_work.h)
   bool keeps_generator = false;           // a wrap may run it again: remember the generator's state before each run
 };

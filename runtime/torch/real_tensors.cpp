@@ -106,6 +106,17 @@ at::Tensor SessionImpl::tensor_over(const c10::Storage& storage, const TensorPla
   return tensor;
 }
 
+const TensorPlan& SessionImpl::plan_now(int32_t number, TensorPlan* opened) const {
+  const TensorPlan& plan = program_.tensors[static_cast<size_t>(number)];
+  if (plan.meta.open == 0) return plan;
+  const at::Tensor& shadow = shadows_[static_cast<size_t>(number)];
+  *opened = plan;
+  opened->meta.sizes = shadow.sizes().vec();
+  opened->meta.strides = shadow.strides().vec();
+  opened->meta.offset = shadow.storage_offset();
+  return *opened;
+}
+
 // An arena storage was not planned to escape: its contents are copied, and what follows in the trace goes on in the arena.
 void SessionImpl::own_memory(size_t s) {
   StorageSlot& slot = storages_[s];
@@ -129,7 +140,8 @@ at::Tensor SessionImpl::real_tensor(int32_t number, bool detach_base) {
   at::Tensor& made = real_[static_cast<size_t>(number)];
   if (made.defined()) return made;
   has_real_ = true;
-  const TensorPlan& plan = program_.tensors[static_cast<size_t>(number)];
+  TensorPlan opened;
+  const TensorPlan& plan = plan_now(number, &opened);
   const size_t s = static_cast<size_t>(plan.meta.storage);
   if (inputs_[static_cast<size_t>(number)].defined()) {
     const at::Tensor& input = inputs_[static_cast<size_t>(number)];
@@ -195,7 +207,8 @@ void SessionImpl::snapshot(size_t s) {
 at::Tensor SessionImpl::graph_operand(int32_t number, bool required_grad, const WrapPlan& plan) {
   at::Tensor& value = graph_[static_cast<size_t>(number)];
   if (value.defined()) return value;
-  const TensorPlan& tensor = program_.tensors[static_cast<size_t>(number)];
+  TensorPlan opened;
+  const TensorPlan& tensor = plan_now(number, &opened);
   const size_t s = static_cast<size_t>(tensor.meta.storage);
   if (program_.storages[s].spec.kind == Kind::kInput) {
     if (plan.writes_storage[s]) {

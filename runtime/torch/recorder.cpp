@@ -331,7 +331,7 @@ class RecorderImpl final : public bridge::Recorder {
       }
     }
     call.is_random = facts.random && draws(facts, stack, base);
-    if (facts.checks_index) refuse_mask_index(stack, base, record);
+    call.defines_sizes = facts.defines_sizes || (facts.checks_index && is_mask_index(stack, base));
     if (facts.lift_fresh) describe_lifted(stack[base].toTensor(), record);
   }
 
@@ -347,12 +347,13 @@ class RecorderImpl final : public bridge::Recorder {
     return true;
   }
 
-  static void refuse_mask_index(const Stack& stack, size_t base, bridge::OpRecord& record) {
-    for (const IValue& index : stack[base + 1].toListRef()) {
-      if (!index.isTensor() || !index.toTensor().defined()) continue;
+  static bool is_mask_index(const Stack& stack, size_t base) {
+    const auto indices = stack[base + 1].toListRef();
+    return std::any_of(indices.begin(), indices.end(), [](const IValue& index) {
+      if (!index.isTensor() || !index.toTensor().defined()) return false;
       const c10::ScalarType type = index.toTensor().scalar_type();
-      if (type == c10::ScalarType::Bool || type == c10::ScalarType::Byte) refuse(record, "data-dependent shape (mask index)");
-    }
+      return type == c10::ScalarType::Bool || type == c10::ScalarType::Byte;
+    });
   }
 
   // A tensor made from Python values: nothing that torch dispatches has written its data, so the record carries a copy of it. A single number

@@ -151,13 +151,23 @@ bool SessionImpl::claims_storage(const c10::StorageImpl* real, int32_t storage) 
 static const char* const kOtherSizes = "other sizes";
 static const char* const kOtherStrides = "other strides";
 
+// defined: nothing else decides the open sizes, so those that torch treats in a way of their own are refused.
+static bool sizes_fit(const ir::TensorMeta& meta, c10::IntArrayRef sizes, bool defined) {
+  if (meta.open == 0) return sizes == meta.sizes;
+  if (sizes.size() != meta.sizes.size()) return false;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if ((meta.open >> d & 1) == 0 ? sizes[d] != meta.sizes[d] : defined && sizes[d] < 2) return false;
+  return true;
+}
+
 static const char* differs(const TensorPlan& plan, PyObject* object) {
   if (plan.meta.is_parameter ? !is_plain_parameter(object) : !is_plain_tensor(object)) return "another Python type";
   const at::Tensor& tensor = unpack(object);
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (impl->key_set() != plan.keys) return "another kind of tensor";
   if (impl->dtype() != caffe2::TypeMeta::fromScalarType(plan.type)) return "another dtype";
-  const bool other_sizes = impl->sizes() != plan.meta.sizes, other_strides = impl->strides() != plan.meta.strides;
+  const bool other_sizes = !sizes_fit(plan.meta, impl->sizes(), true);
+  const bool other_strides = (plan.meta.open & ir::kOpenLayout) == 0 && impl->strides() != plan.meta.strides;
   if (impl->device().index() != plan.meta.device_index) return "another device";
   if (impl->requires_grad() != plan.meta.requires_grad) return "another requires_grad";
   if (plan.meta.requires_grad && tensor.is_leaf() != plan.meta.is_leaf) return "another is_leaf";
@@ -180,7 +190,8 @@ const char* SessionImpl::refusal_of_input(int32_t number, PyObject* object) {
   if (slot.in_use) {
     if (slot.real.unsafeGetStorageImpl() != real || slot.shift != shift) return "inputs that shared memory no longer do in the same way";
   } else {
-    if (storage_plan.first_byte + shift < 0 || storage_plan.last_byte + shift > static_cast<int64_t>(real->nbytes())) return "a smaller storage";
+    const bool open = plan.meta.open != 0;  // nothing is known of what else looks at it than that torch has made it so
+    if (!open && (storage_plan.first_byte + shift < 0 || storage_plan.last_byte + shift > static_cast<int64_t>(real->nbytes()))) return "a smaller storage";
     if (c10::impl::cow::is_cow_data_ptr(real->data_ptr())) return "copy-on-write storage";
     char* data = static_cast<char*>(const_cast<void*>(real->data())) + shift;
     // Vector loads on the GPU rely on the recorded alignment.
@@ -192,8 +203,10 @@ const char* SessionImpl::refusal_of_input(int32_t number, PyObject* object) {
     use(s);
     slot.real = storage;
     slot.shift = shift;
+    if (open) slot.shadow->set_nbytes(real->nbytes());
     point(s, data);
   }
+  if (plan.meta.open != 0) shadows_[static_cast<size_t>(number)].unsafeGetTensorImpl()->set_sizes_and_strides(impl->sizes(), impl->strides(), plan.meta.offset);
   at::Tensor& input = inputs_[static_cast<size_t>(number)];
   if (!input.defined()) bound_.push_back(number);
   input = tensor;
@@ -331,10 +344,19 @@ int SessionImpl::run_boxed(const CallPlan& plan, CallState& state) {
     plan.op.callBoxed(&stack);
     if (plan.how == CallHow::kInPlace) return 0;
     size_t at = 0;
+    bool as_planned = true;
     const auto take = [&](const at::Tensor& result) {
-      if (at >= plan.results.size()) TORCH_CHECK(false, plan.call.name, " returned more results than recorded");
-      if (plan.results[at] >= 0 && plan.call.result_alias[at] < 0) adopt(plan.results[at], result, plan);
+      if (at >= plan.results.size()) {
+        TORCH_CHECK(plan.how == CallHow::kOpen, plan.call.name, " returned more results than recorded");
+        as_planned = false;
+        return;
+      }
+      const int32_t number = plan.results[at];
+      const bool view = plan.call.result_alias[at] >= 0;
       ++at;
+      if (number < 0 || !as_planned) return;
+      if (program_.tensors[static_cast<size_t>(number)].meta.open != 0) as_planned = adopt_open(number, result, view, plan.call.defines_sizes);
+      else if (!view) as_planned = adopt(number, result, plan);
     };
     for (const IValue& value : stack) {
       if (value.isTensorList()) {
@@ -343,15 +365,18 @@ int SessionImpl::run_boxed(const CallPlan& plan, CallState& state) {
         take(value.isTensor() ? value.toTensor() : at::Tensor());
       }
     }
-    return 0;
+    if (as_planned && at == plan.results.size()) return 0;
+    TORCH_CHECK(plan.leaves, plan.call.name, " returned a tensor of another shape than recorded");
+    return 1;
   });
 }
 
-void SessionImpl::adopt(int32_t number, const at::Tensor& result, const CallPlan& plan) {
+// False: it has other sizes than recorded.
+bool SessionImpl::adopt(int32_t number, const at::Tensor& result, const CallPlan& plan) {
   const TensorPlan& tensor = program_.tensors[static_cast<size_t>(number)];
   const size_t s = static_cast<size_t>(tensor.meta.storage);
-  TORCH_CHECK(result.defined() && result.sizes() == tensor.meta.sizes && result.scalar_type() == tensor.type, plan.call.name,
-              " returned a tensor of another shape or type than recorded");
+  TORCH_CHECK(result.defined() && result.scalar_type() == tensor.type, plan.call.name, " returned a tensor of another type than recorded");
+  if (result.sizes() != tensor.meta.sizes) return false;
   if (program_.storages[s].spec.kind == Kind::kResult && result.strides() == tensor.meta.strides) {
     const c10::Storage& storage = result.storage();
     const int64_t shift = (result.storage_offset() - tensor.meta.offset) * ir::dtype_size(tensor.meta.dtype);
@@ -360,11 +385,41 @@ void SessionImpl::adopt(int32_t number, const at::Tensor& result, const CallPlan
       storages_[s].real = storage;
       storages_[s].shift = shift;
       point(s, static_cast<char*>(const_cast<void*>(storage.data())) + shift);
-      return;
+      return true;
     }
   }
   if (program_.storages[s].spec.kind == Kind::kResult && allocate(tensor.meta.storage) < 0) TORCH_CHECK(false, "out of memory");
   shadows_[static_cast<size_t>(number)].copy_(result);
+  return true;
+}
+
+// The shadow becomes what a call has given, whose sizes only this run knows. False: it is not even of the planned kind.
+bool SessionImpl::adopt_open(int32_t number, const at::Tensor& result, bool view, bool defined) {
+  const TensorPlan& tensor = program_.tensors[static_cast<size_t>(number)];
+  const size_t s = static_cast<size_t>(tensor.meta.storage);
+  TORCH_CHECK(result.defined() && result.scalar_type() == tensor.type, "an operation returned a tensor of another type than recorded");
+  if (!sizes_fit(tensor.meta, result.sizes(), defined)) return false;
+  const c10::Storage& storage = result.storage();
+  c10::StorageImpl* shadow = storages_[s].shadow.get();
+  if (view) {
+    if (storage.unsafeGetStorageImpl() != shadow) return false;
+  } else {
+    for (const StorageSlot& other : storages_)
+      if (other.shadow.get() == storage.unsafeGetStorageImpl()) return false;  // an argument given back, where it was not recorded so
+    TORCH_CHECK(program_.storages[s].spec.kind == Kind::kResult, "open sizes need a result storage");
+    use(s);
+    storages_[s].real = storage;
+    storages_[s].shift = 0;
+    shadow->set_nbytes(storage.nbytes());
+    point(s, const_cast<void*>(storage.data()));
+  }
+  shadows_[static_cast<size_t>(number)].unsafeGetTensorImpl()->set_sizes_and_strides(result.sizes(), result.strides(), result.storage_offset());
+  return true;
+}
+
+int64_t SessionImpl::tensor_size(int32_t number, int32_t dim) const {
+  const at::Tensor& tensor = shadows_[static_cast<size_t>(number)];
+  return dim < 0 ? tensor.numel() : tensor.size(dim);
 }
 
 // False: the view has another geometry than recorded, so the trace must be left.
@@ -418,7 +473,7 @@ int SessionImpl::read_scalar(int32_t number, int64_t* value) {
   const ir::TensorMeta& meta = program_.tensors[static_cast<size_t>(number)].meta;
   if (tensor.numel() == 1 && meta.device_type == 0) {
     const char* base = static_cast<const char*>(storage_data_[static_cast<size_t>(meta.storage)]);
-    if (read(base + meta.offset * ir::dtype_size(meta.dtype))) return 0;
+    if (read(base + tensor.storage_offset() * ir::dtype_size(meta.dtype))) return 0;
   }
   return guarded_call([&] {
     const c10::impl::ExcludeDispatchKeyGuard below(keys_above_calls());
@@ -509,6 +564,7 @@ const bridge::SessionFunctions& session_functions() {
       [](bridge::Session* s, int32_t call, const int64_t* scalars) { return of(s)->set_numbers(call, scalars); },
       [](bridge::Session* s, int32_t wrap) { return of(s)->wrap(wrap); },
       [](bridge::Session* s) { of(s)->end_iteration(); },
+      [](bridge::Session* s, int32_t tensor, int32_t dim) { return of(s)->tensor_size(tensor, dim); },
   };
   return functions;
 }

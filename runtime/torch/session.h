@@ -8,6 +8,8 @@
 //   fresh storage    -> an owning storage made by allocate(), which escaping tensors share
 //   result storage   -> the storage that the defining call returned, or a buffer of the recorded geometry
 //
+// Where a run decides the geometry (TensorMeta::open), the call is run for views too, and the shadow takes the geometry of what it gives.
+//
 // Inputs: tensor objects, scalars. Outputs: storage_data, real tensors.
 // Invariants: the GIL is held. Between end_iteration and the next bind or allocate no tensor of the script is held.
 // Tests: tests/torch.
@@ -50,6 +52,7 @@ class SessionImpl {
   int set_numbers(int32_t number, const int64_t* scalars);
   int read_scalar(int32_t tensor, int64_t* value);
   int bump_version(int32_t tensor, int32_t by);
+  int64_t tensor_size(int32_t tensor, int32_t dim) const;
   PyObject* wrap(int32_t number);
   void end_iteration();
   void drop_caches();                   // memory kept for the next iteration
@@ -71,11 +74,13 @@ class SessionImpl {
   bool claims_storage(const c10::StorageImpl* real, int32_t storage);
   void put_scalars(const CallPlan& plan, CallState& state, const int64_t* scalars);
   int run_boxed(const CallPlan& plan, CallState& state);
-  void adopt(int32_t tensor, const at::Tensor& result, const CallPlan& plan);
+  bool adopt(int32_t tensor, const at::Tensor& result, const CallPlan& plan);
+  bool adopt_open(int32_t tensor, const at::Tensor& result, bool view, bool defined);
   bool move_view(const CallPlan& plan, CallState& state);
 
   // --- real_tensors.cpp
   at::Tensor tensor_over(const c10::Storage& storage, const TensorPlan& plan, int64_t shift_bytes);
+  const TensorPlan& plan_now(int32_t tensor, TensorPlan* opened) const;  // with the geometry of this iteration; *opened: where it may be put
   void own_memory(size_t storage);                        // copies an arena storage out so that it can escape
   at::Tensor real_tensor(int32_t tensor, bool detach_base);
   void snapshot(size_t storage);                          // keeps a copy of a bound input's storage, once an iteration

@@ -64,6 +64,32 @@ TEST(Plan, SharesMemoryOfDeadStorages) {
   EXPECT_EQ(plan.arena_bytes, 2 * 448);
 }
 
+// What a run decides the sizes of is made by its call, whatever form that has; views of it are on the same storage.
+TEST(Plan, LeavesOpenResultsToTheirCalls) {
+  Trace trace = parsed(R"ir(
+trace 1 "t" storages 4
+%0:o = slot #0
+%x:t = unbox_tensor %0 !snap0 -> f32[100]{1} s0
+%c1 = aten "aten::nonzero" (%x) -> (i64[60,1]{1,60} s1 open -9223372036854775807) sized !snap0
+%n:t = result %c1 #0 -> i64[60,1]{1,60} s1 open -9223372036854775807
+%c2 = aten "aten::select.int" (%n, 1, 0) -> (i64[60]{1} s1 open -9223372036854775807 alias 0) !snap0
+%v:t = result %c2 #0 -> i64[60]{1} s1 open -9223372036854775807
+%c3 = aten "aten::exp" (%v) -> (f32[60]{1} s2 open -9223372036854775807) !snap0
+%e:t = result %c3 #0 -> f32[60]{1} s2 open -9223372036854775807
+%c4 = aten "aten::sum" (%e, none) -> (f32[]{} s3) !snap0
+%s:t = result %c4 #0 -> f32[]{} s3
+%f:f = read_scalar %s !snap0
+%out:o = wrap %e
+loop !snap1
+snap0: root unit 0 [=]
+snap1: root unit 0 [%out]
+)ir");
+  Plan plan = make_plan(trace, [](const AtenCall&) { return true; });
+  EXPECT_EQ(plan.storages[1].kind, StoragePlan::kResult);
+  EXPECT_EQ(plan.storages[2].kind, StoragePlan::kResult);
+  EXPECT_EQ(plan.storages[3].kind, StoragePlan::kArena);
+}
+
 // A view with a run-time index has a storage of its own in the trace, but the memory of its base.
 TEST(Plan, KeepsWhatAMovedViewLooksAt) {
   Trace trace = parsed(R"ir(

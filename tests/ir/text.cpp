@@ -50,6 +50,8 @@ TEST(Text, KeepsEveryField) {
   EXPECT_EQ(call.results[1], -1);
   EXPECT_EQ(call.result_alias, (std::vector<int32_t>{-1, -1, 0}));
   EXPECT_EQ(call.mutates, (std::vector<int32_t>{0, 16}));
+  EXPECT_TRUE(call.defines_sizes && may_leave(trace, call) && opens(trace, call));
+  EXPECT_EQ(trace.metas[call.results[2]].open, kOpenLayout | 1u);
   EXPECT_TRUE(call.is_random && call.grad_mode && call.inference_mode && call.in_backward);
   EXPECT_EQ(call.count, 3);
   const TensorMeta& meta = trace.metas[1];

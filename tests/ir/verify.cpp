@@ -97,6 +97,22 @@ TEST(Verify, FindsTensorFaults) {
   }));
 }
 
+TEST(Verify, KnowsTheDimsOfATensorsSize) {
+  Trace trace;
+  const base::Status status = parse_trace(R"ir(
+trace 1 "t" storages 1
+%0:o = slot #0
+%1:t = unbox_tensor %0 !snap0 -> f32[4,8]{8,1} s0 open -9223372036854775807
+%2:i = tensor_size %1 #1
+leave !snap0
+snap0: root unit 0 [=]
+)ir", &trace);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(verify_trace(trace).message(), "");
+  trace.insts[2].imm = 2;
+  EXPECT_NE(verify_trace(trace).message().find("no such dim"), std::string::npos);
+}
+
 constexpr char kIndex[] = R"ir(
 trace 1 "t" storages 2
 %0:o = slot #0

@@ -59,6 +59,7 @@ def values_of(report):
             "handovers": report["handovers"],
             "recordings": report["recordings"],
             "made_for_sizes": report["sizes"]["made"],
+            "open_sizes": report["sizes"]["open"],
             "aborts": sum(report["aborts"].values()),
             "residual_calls": sum(report["residual_calls"].values())}
 

@@ -78,8 +78,8 @@ def bitwise(a, b):
 class Replay:
     """A recorded step as a program. `inputs`: {recorder id: tensor} to bind before each run."""
 
-    def __init__(self, recorder, records, fresh=(), scalars=(), wraps=()):
-        self.program = driver.build(recorder, records, list(fresh), list(scalars), list(wraps))
+    def __init__(self, recorder, records, fresh=(), scalars=(), wraps=(), open=()):
+        self.program = driver.build(recorder, records, list(fresh), list(scalars), list(wraps), list(open))
         self.inputs = {}
 
     def bind(self, inputs=None):

@@ -80,6 +80,7 @@ PyObject* describe_record(const OpRecord& record) {
   set_item(dict, "alias", int_list(record.call.result_alias));
   set_item(dict, "mutates", int_list(record.call.mutates));
   set_item(dict, "random", PyBool_FromLong(record.call.is_random));
+  set_item(dict, "defines_sizes", PyBool_FromLong(record.call.defines_sizes));
   set_item(dict, "grad_mode", PyBool_FromLong(record.call.grad_mode));
   set_item(dict, "in_backward", PyBool_FromLong(record.call.in_backward));
   set_item(dict, "raised", PyBool_FromLong(record.raised));
@@ -207,10 +208,10 @@ void make_scalar(AtenArg& arg, const Scalar& place, int32_t scalar, std::vector<
   }
 }
 
-// build(recorder, records, fresh ids, scalar places, wraps, input ids) -> program
+// build(recorder, records, fresh ids, scalar places, wraps, [(id, dim that is open; -1: the layout)]) -> program
 PyObject* build(PyObject*, PyObject* args) {
-  PyObject *recorder_object, *records_object, *fresh_object, *scalars_object, *wraps_object;
-  if (!PyArg_ParseTuple(args, "OOOOO", &recorder_object, &records_object, &fresh_object, &scalars_object, &wraps_object)) return nullptr;
+  PyObject *recorder_object, *records_object, *fresh_object, *scalars_object, *wraps_object, *open_object;
+  if (!PyArg_ParseTuple(args, "OOOOOO", &recorder_object, &records_object, &fresh_object, &scalars_object, &wraps_object, &open_object)) return nullptr;
   bridge::Recorder& recorder = *get<RecorderBox>(recorder_object)->recorder;
   const std::vector<OpRecord>& ops = get<Records>(records_object)->ops;
   std::vector<int32_t> fresh_ids;
@@ -235,6 +236,11 @@ PyObject* build(PyObject*, PyObject* args) {
     storages = std::max(storages, spec.tensors.back().storage + 1);
   }
   spec.storages.resize(static_cast<size_t>(storages));
+  for (Py_ssize_t i = 0; i < PyList_Size(open_object); ++i) {
+    int id, dim;
+    if (!PyArg_ParseTuple(PyList_GetItem(open_object, i), "ii", &id, &dim)) return nullptr;
+    spec.tensors.at(static_cast<size_t>(id)).open |= ir::kOpenLayout | (dim < 0 ? 0 : uint64_t{1} << dim);
+  }
   std::set<int32_t> escaping;
   for (int32_t id : fresh_ids) escaping.insert(spec.tensors[static_cast<size_t>(id)].storage);
   for (const ir::TensorMeta& meta : spec.tensors) {
@@ -263,7 +269,7 @@ PyObject* build(PyObject*, PyObject* args) {
     if (call.call.mutates.empty() && call.results.size() == 1 && call.results[0] >= 0 && op.call.result_alias[0] >= 0 && !made.count(call.results[0])) {
       const int32_t base = op.tensors[static_cast<size_t>(op.call.args[static_cast<size_t>(op.call.result_alias[0])].operands[0])];
       ir::TensorMeta& meta = spec.tensors[static_cast<size_t>(call.results[0])];
-      if (has_scalars) {
+      if (has_scalars && meta.open == 0) {
         bridge::StorageSpec moved = spec.storages[static_cast<size_t>(meta.storage)];
         moved.kind = bridge::StorageSpec::kResult;
         meta.storage = static_cast<int32_t>(spec.storages.size());
@@ -274,7 +280,8 @@ PyObject* build(PyObject*, PyObject* args) {
     }
     for (int32_t id : op.tensors) made.insert(id);
     for (int32_t id : call.results) made.insert(id);
-    const bool planned = torch_bridge->has_planned_form(call.call);
+    const auto is_open = [&](int32_t id) { return id >= 0 && spec.tensors[static_cast<size_t>(id)].open != 0; };
+    const bool planned = torch_bridge->has_planned_form(call.call) && std::none_of(call.results.begin(), call.results.end(), is_open);
     for (size_t r = 0; r < call.results.size(); ++r) {
       const int32_t id = call.results[r];
       if (id < 0) continue;
@@ -381,6 +388,13 @@ PyObject* read_number(PyObject*, PyObject* args) {
   double d;
   std::memcpy(&d, &bits, sizeof d);
   return PyFloat_FromDouble(d);
+}
+
+PyObject* tensor_size(PyObject*, PyObject* args) {
+  PyObject* program;
+  int id, dim;
+  if (!PyArg_ParseTuple(args, "Oii", &program, &id, &dim)) return nullptr;
+  return PyLong_FromLongLong(torch_bridge->functions().tensor_size(get<Running>(program)->session, id, dim));
 }
 
 PyObject* bump(PyObject*, PyObject* args) {
@@ -532,11 +546,12 @@ PyMethodDef methods[] = {
     {"list_records", list_records, METH_O, nullptr},
     {"tensor_id", tensor_id, METH_VARARGS, nullptr},
     {"tensor_meta", tensor_meta, METH_VARARGS, nullptr},
-    {"build", build, METH_VARARGS, "build(recorder, records, escaping ids, scalar places, wraps)"},
+    {"build", build, METH_VARARGS, "build(recorder, records, escaping ids, scalar places, wraps, open dims)"},
     {"bind", bind, METH_VARARGS, nullptr},
     {"run", run, METH_VARARGS, nullptr},
     {"wrap", wrap, METH_VARARGS, nullptr},
     {"read_number", read_number, METH_VARARGS, nullptr},
+    {"tensor_size", tensor_size, METH_VARARGS, nullptr},
     {"bump", bump, METH_VARARGS, nullptr},
     {"end_iteration", end_iteration, METH_O, nullptr},
     {"check_state", check_state, METH_O, nullptr},

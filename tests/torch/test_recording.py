@@ -156,11 +156,21 @@ class Recording(unittest.TestCase):
         _, _, ops, _ = record(step)
         self.assertEqual(names(ops), ["aten::zeros", "aten::add.Tensor"])
 
+    def test_data_that_decides_sizes(self):
+        x = torch.randn(6)
+        cases = {"aten::nonzero": lambda: x.nonzero(), "aten::index.Tensor": lambda: x[x > 0], "aten::masked_select": lambda: x.masked_select(x > 0),
+                 "aten::_unique2": lambda: x.unique(return_counts=True), "aten::repeat_interleave.Tensor": lambda: torch.repeat_interleave(torch.tensor([2, 1]))}
+        for name, function in cases.items():
+            with self.subTest(name):
+                _, _, ops, _ = record(function)
+                self.assertEqual(unsupported(ops), [])
+                self.assertIn(name, [op["name"] for op in ops if op["defines_sizes"]])
+        _, _, ops, _ = record(lambda: x[torch.tensor([1, 2])] + x.sum())
+        self.assertFalse(any(op["defines_sizes"] for op in ops))
+
     def test_refused_by_name(self):
         x, matrix = torch.randn(4), torch.randn(2, 3)
         cases = {
-            "data-dependent shape": lambda: x.nonzero(),
-            "data-dependent shape (mask index)": lambda: x[x > 0],
             "sparse": lambda: torch.eye(3).to_sparse() + torch.eye(3).to_sparse(),
             "meta": lambda: torch.empty(2, device="meta") + 1,
             "storage": lambda: torch.empty(2).resize_(5),

@@ -1,5 +1,5 @@
 # A replay memory class with __contains__, __iter__ and __len__ feeds Q-learning on a small chain world.
-# expect: compiled>=0.85, traces>=1
+# expect: compiled>=0.75, traces>=1
 import random
 
 import torch

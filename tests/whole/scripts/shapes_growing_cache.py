@@ -1,5 +1,5 @@
 # A tensor grows by one row in each iteration, by cat and in a preallocated buffer with a moving end; both must agree.
-# expect: compiled>=0.2, traces>=1
+# expect: compiled>=0.4, traces>=1
 import torch
 
 torch.manual_seed(128)

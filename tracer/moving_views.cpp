@@ -1,0 +1,133 @@
+// Views whose place a changing number says (`x[i]`, `x[i:i + n]`). To the trace such a view is memory of its own, moved to where it looks when it runs, so
+// that kernels read it with constant strides; nobody may write what it looks at meanwhile. Where somebody does, the loop is recorded again with
+// that view as an open one of its base's memory (Lessons::written_views). See recorder.h.
+#include <algorithm>
+
+#include "tracer/recorder.h"
+
+namespace dynvm::tracer {
+
+using ir::AtenArg;
+using ir::kNoRef;
+using ir::Ref;
+using ir::Type;
+using IrOp = ir::Op;
+
+// Does an int argument change nothing but the result's contents, or the memory that it looks at?
+bool Recorder::takes_any_int(const ir::AtenCall& call, size_t argument) {
+  return (is_index(call) && argument >= 2) || (call.name == "aten::full" && argument == 1) || bridge_->takes_number(call, argument);
+}
+
+// Gives the results of a view call, with numbers of the trace or not, their memory. ids: the recorder's, of the results.
+void Recorder::place_views(ir::AtenCall* call, const std::vector<int32_t>& ids, const std::vector<Ref>& compact, bool moves) {
+  if (moves && is_index(*call)) {
+    // A view whose offset is known only when it runs: to the trace it is memory of its own, which nobody may write meanwhile, or, where somebody does,
+    // an open view of that memory.
+    const std::pair<PyCodeObject*, int> place{top().code, current_unit_};
+    ir::TensorMeta meta = trace_.metas[call->results[0]];
+    if (lessons_.written_views.count(place) != 0 || written_storages_.count(meta.storage) != 0) {
+      meta.open = ir::kOpenLayout;
+    } else {
+      moving_storages_[meta.storage].push_back(place);
+      meta.storage = trace_.num_storages++;
+      moving_storages_[meta.storage].push_back(place);
+      moved_storages_.insert(meta.storage);
+    }
+    trace_.metas.push_back(meta);
+    call->results[0] = static_cast<int32_t>(trace_.metas.size()) - 1;
+    metas_[ids[0]] = call->results[0];
+  }
+  // A view of such a view lies in its memory, where that is.
+  for (size_t i = 0; i < ids.size(); i++) {
+    const int32_t alias = ids[i] < 0 || !call->mutates.empty() ? -1 : call->result_alias[i];
+    if (alias < 0 || call->args[alias].operands.empty() || call->args[alias].operands[0] < 0) continue;
+    const int32_t base = trace_.insts[compact[call->args[alias].operands[0]]].meta;
+    if (base < 0) continue;
+    const bool moved = moved_storages_.count(trace_.metas[base].storage) != 0 && moved_storages_.count(trace_.metas[call->results[i]].storage) == 0;
+    const bool open = trace_.metas[base].open != 0 && trace_.metas[call->results[i]].open == 0;
+    if (!moved && !open) continue;
+    ir::TensorMeta meta = trace_.metas[call->results[i]];
+    meta.storage = trace_.metas[base].storage;
+    if (open) meta.open = ir::kOpenLayout;
+    trace_.metas.push_back(meta);
+    call->results[i] = static_cast<int32_t>(trace_.metas.size()) - 1;
+    metas_[ids[i]] = call->results[i];
+  }
+}
+
+// Is memory written that a moving view looks at? Then recording is given up.
+bool Recorder::moving_view_written(const std::vector<Ref>& written, const std::string& name) {
+  for (Ref ref : written) {
+    const int32_t meta = trace_.insts[ref].meta;
+    if (meta >= 0) written_storages_.insert(trace_.metas[meta].storage);
+    const auto moving = meta < 0 ? moving_storages_.end() : moving_storages_.find(trace_.metas[meta].storage);
+    if (moving == moving_storages_.end()) continue;
+    const size_t known = lessons_.written_views.size();
+    lessons_.written_views.insert(moving->second.begin(), moving->second.end());
+    give_up(lessons_.written_views.size() > known ? Abort::k_written_view : Abort::k_unsupported_operation, name);
+    return true;
+  }
+  return false;
+}
+
+// Are these numbers computed, or views made, in the same way? depth: how far that is followed.
+bool Recorder::made_alike(Ref a, Ref b, int depth) const {
+  if (a == b) return true;
+  const ir::Inst *x = &trace_.insts[a], *y = &trace_.insts[b];
+  if (depth == 0 || x->op != y->op || x->imm != y->imm || x->count != y->count) return false;
+  if (x->op == IrOp::k_result) {
+    x = &trace_.insts[trace_.arg(a, 0)];
+    y = &trace_.insts[trace_.arg(b, 0)];
+    const ir::AtenCall &one = trace_.calls[x->imm], &other = trace_.calls[y->imm];
+    bool alike = one.name == other.name && one.mutates.empty() && other.mutates.empty() && !one.is_random && x->count == y->count && one.args.size() == other.args.size();
+    for (size_t i = 0; alike && i < one.args.size(); i++)
+      alike = one.args[i].kind == other.args[i].kind && one.args[i].i == other.args[i].i && one.args[i].ints == other.args[i].ints;
+    if (!alike) return false;
+  } else {
+    const uint16_t effects = ir::op_info(x->op).effects;  // of what is read, another reading may give something else
+    const bool value = x->op == IrOp::k_box_int || x->op == IrOp::k_unbox_tensor || x->op == IrOp::k_slot || x->op == IrOp::k_const_obj || x->type != Type::kObject;
+    if (!value || (effects & ~(ir::kPure | ir::kGuard | ir::kNew)) != 0) return false;
+  }
+  for (uint32_t k = 0; k < x->count; k++)
+    if (!made_alike(trace_.arg(*x, k), trace_.arg(*y, k), depth - 1)) return false;
+  return true;
+}
+
+// A view looks where another one of the trace looks, but only this time: one of them is where a number that changes says.
+bool Recorder::coincides(int32_t id, const ir::AtenCall& call, const std::vector<Ref>& operands, const ir::TensorMeta& meta) {
+  Ref known = tensor_of_id(id);
+  if (known == kNoRef) return false;
+  while (trace_.insts[known].op == IrOp::k_result) {
+    const ir::Inst made = trace_.insts[trace_.arg(known, 0)];
+    const ir::AtenCall& other = trace_.calls[made.imm];
+    if (other.name == call.name && other.args.size() == call.args.size()) {
+      // Numbers that only are the same now, as one that was read again behind a call: the guard tells of them (ops.def, guard_true).
+      bool alike = true;
+      std::vector<std::pair<Ref, Ref>> numbers;
+      for (size_t i = 0; alike && i < call.args.size(); i++) {
+        const AtenArg &before = other.args[i], &now = call.args[i];
+        const auto number = [&](const AtenArg& arg, const Ref* refs) { return arg.kind == AtenArg::kScalar ? refs[arg.operands[0]] : trace_.add(IrOp::k_const_int, Type::kInt, {}, arg.i); };
+        if (now.kind == AtenArg::kTensor && before.kind == AtenArg::kTensor) {
+          alike = made_alike(trace_.arg(made, static_cast<uint32_t>(before.operands[0])), operands[static_cast<size_t>(now.operands[0])], 8);
+        } else if (now.kind == AtenArg::kScalar || before.kind == AtenArg::kScalar) {
+          const Ref was = number(before, trace_.operands.data() + made.first), is = number(now, operands.data());
+          if (!made_alike(was, is, 8)) numbers.emplace_back(was, is);
+        } else {
+          alike = before.kind == now.kind && before.i == now.i;
+        }
+      }
+      if (alike) {
+        for (const auto& [before, now] : numbers) guard(IrOp::k_guard_true, {emit(IrOp::k_eq_int, Type::kBool, {before, now})}, 2);
+        return false;
+      }
+    }
+    const int32_t alias = other.result_alias[trace_.insts[known].imm];
+    if (other.mutates.empty() || alias < 0 || other.args[alias].operands.empty()) break;
+    known = trace_.arg(made, other.args[alias].operands[0]);  // written in place: what it was before
+  }
+  const ir::TensorMeta& there = trace_.metas[trace_.insts[known].meta];
+  const bool moves = std::any_of(call.args.begin(), call.args.end(), [](const AtenArg& arg) { return arg.kind == AtenArg::kScalar; });
+  return there.storage != meta.storage || there.open != meta.open || (moves && is_index(call));
+}
+
+}  // namespace dynvm::tracer

@@ -1,0 +1,56 @@
+// A recording with open sizes (sizes.h): the trace in which what depends on them is read off or computed when it runs.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tracer/size_walk.h"
+
+namespace dynvm::tracer {
+
+// From two walks that differ in the open sizes alone.
+class GenericTrace::Opening {
+ public:
+  // made: has everything but the trace. a: the walk whose sizes stand in the trace as examples.
+  Opening(const GenericTrace& generic, const Walk& a, const Walk& b, Recording* made);
+  // Empty, or why the trace cannot be made.
+  std::string run();
+
+ private:
+  // Whether a number depends on open sizes, and whether by steps (a remainder), so that two examples may agree by chance.
+  enum Dependence : uint8_t { kConstant, kDepends, kBySteps };
+  void find_dependences();
+  Dependence depends(const Source& source) const;
+  Dependence depends(const Expression& e) const;
+  void mark();
+  std::string check() const;
+  std::string allowed(size_t number) const;
+  std::string call(ir::Ref old, size_t number);
+  void same_class(ir::Ref old, size_t dim, const std::vector<int64_t>& seen);
+  void same_size(ir::Ref size, const std::vector<int64_t>& seen);
+  void guard(ir::Ref truth);
+  bool is_free(ir::Ref number) const;
+  size_t first_use(ir::Ref free) const;
+  ir::Ref copy(ir::Ref old, const std::vector<ir::Ref>& operands);
+  ir::Ref constant(int64_t value);
+  ir::Ref object(PyObject* taken, const char* text);  // takes the reference
+  ir::Ref shape(ir::Ref old);
+  ir::Ref emit(const Source& source);                 // kNoRef: nothing gives it
+  ir::Ref emit(const Expression& e);
+  ir::Ref size_of(ir::Ref tensor, int64_t dim);       // tensor: in the trace that is made
+
+  const GenericTrace& generic_;
+  const ir::Trace& old_;
+  const Walk &a_, &b_;
+  Recording& made_;
+  ir::Trace& trace_;
+  std::vector<Dependence> numbers_;                   // by instruction of the recording
+  std::vector<ir::Ref> renamed_;
+  int32_t snapshot_ = ir::kNoSnapshot;                // of the instruction at hand, or the last one that has one
+  std::set<ir::Ref> guarded_;                         // of the numbers of Python's that may decide sizes
+  std::map<std::vector<int64_t>, ir::Ref> class_sizes_;  // of sizes that were always equal: the first one's
+};
+
+}  // namespace dynvm::tracer
