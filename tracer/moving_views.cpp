@@ -95,10 +95,11 @@ bool Recorder::made_alike(Ref a, Ref b, int depth) const {
 
 // A view looks where another one of the trace looks, but only this time: one of them is where a number that changes says.
 bool Recorder::coincides(int32_t id, const ir::AtenCall& call, const std::vector<Ref>& operands, const ir::TensorMeta& meta) {
-  Ref known = tensor_of_id(id);
-  if (known == kNoRef) return false;
-  while (trace_.insts[known].op == IrOp::k_result) {
-    const ir::Inst made = trace_.insts[trace_.arg(known, 0)];
+  const Ref known = tensor_of_id(id);
+  // All of what it is a view of: with other numbers it would have other sizes, and leave the trace.
+  if (known == kNoRef || std::find(operands.begin(), operands.end(), known) != operands.end()) return false;
+  for (Ref at = known; trace_.insts[at].op == IrOp::k_result;) {
+    const ir::Inst made = trace_.insts[trace_.arg(at, 0)];
     const ir::AtenCall& other = trace_.calls[made.imm];
     if (other.name == call.name && other.args.size() == call.args.size()) {
       // Numbers that only are the same now, as one that was read again behind a call: the guard tells of them (ops.def, guard_true).
@@ -121,9 +122,9 @@ bool Recorder::coincides(int32_t id, const ir::AtenCall& call, const std::vector
         return false;
       }
     }
-    const int32_t alias = other.result_alias[trace_.insts[known].imm];
-    if (other.mutates.empty() || alias < 0 || other.args[alias].operands.empty()) break;
-    known = trace_.arg(made, other.args[alias].operands[0]);  // written in place: what it was before
+    const int32_t alias = other.result_alias[trace_.insts[at].imm];
+    if (alias < 0 || other.args[alias].operands.empty()) break;
+    at = trace_.arg(made, other.args[alias].operands[0]);  // what it was before it was written, or what it is a view of
   }
   const ir::TensorMeta& there = trace_.metas[trace_.insts[known].meta];
   const bool moves = std::any_of(call.args.begin(), call.args.end(), [](const AtenArg& arg) { return arg.kind == AtenArg::kScalar; });
