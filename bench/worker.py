@@ -19,6 +19,7 @@ import argparse
 import importlib.util
 import json
 import os
+import sys
 import time
 from time import perf_counter
 
@@ -37,6 +38,7 @@ def load_case(name):
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cases", name + ".py")
     spec = importlib.util.spec_from_file_location("case_" + name, path)
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # torch.compile looks it up
     spec.loader.exec_module(module)
     return module.make()
 
