@@ -123,22 +123,24 @@ def main():
     part, parts = map(int, arguments.part.split("/"))
     names = names[part - 1::parts]
     modes = arguments.modes.split(",")
-    all_rows, lines, failed = {}, [COLUMNS], 0
+    all_rows, lines = {}, [COLUMNS]
+
+    def show(name, rows, keep_faults):
+        """Keeps and prints a model's line, with faults only where they are final; whether there are none."""
+        wrong = faults(rows)
+        all_rows[name] = rows
+        if keep_faults or not wrong:
+            lines.append(cells(name, rows, wrong))
+            print("  ".join(lines[-1]), flush=True)
+        return not wrong
+
     folder = tempfile.mkdtemp(prefix="dynvm-zoo-")
     try:
         runner = run.Runner(folder, arguments, {"PYTHONPATH": packages, "HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"})
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
             measured = pool.map(lambda name: run.measure_case(runner, "zoo/" + name, modes), names)
-            for name, rows in zip(names, measured):
-                all_rows[name] = rows
-                if not (arguments.jobs > 1 and faults(rows)):
-                    lines.append(cells(name, rows, faults(rows)))
-                    print("  ".join(lines[-1]), flush=True)
-        for name in [name for name in names if arguments.jobs > 1 and faults(all_rows[name])]:
-            all_rows[name] = run.measure_case(runner, "zoo/" + name, modes)
-            lines.append(cells(name, all_rows[name], faults(all_rows[name])))
-            print("  ".join(lines[-1]), flush=True)
-        failed = sum(bool(faults(rows)) for rows in all_rows.values())
+            again = [name for name, rows in zip(names, measured) if not show(name, rows, keep_faults=arguments.jobs == 1)]
+        failed = sum(not show(name, run.measure_case(runner, "zoo/" + name, modes), keep_faults=True) for name in again) if arguments.jobs > 1 else len(again)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     for slow in ("eager", "compile"):

@@ -96,7 +96,7 @@ TensorEffects tensor_effects(const Trace& trace, Ref ref) {
       const AtenCall& call = trace.calls[inst.imm];
       if (is_view_call(trace, inst)) {
         // A view whose place is a run-time number leaves the trace when it is another one than the recorded.
-        out.may_raise = may_leave(trace, call) || std::any_of(call.args.begin(), call.args.end(), [](const AtenArg& arg) { return arg.kind == AtenArg::kScalar; });
+        out.may_raise = may_leave(trace, call) || has_run_time_numbers(call);
         return out;
       }
       for (uint32_t k = 0; k < inst.count; ++k)

@@ -51,6 +51,13 @@ struct OpInfo {
 };
 const OpInfo& op_info(Op op);
 
+// What a guard_true that fails tells of the recording (its imm).
+enum TruthGuard : int64_t {
+  kTruth = 0,
+  kSameSize = 1,   // a number that decides sizes is not what it was
+  kSameIndex = 2,  // two indexes that were the same are not
+};
+
 // One instruction. Operands are trace.operands[first .. first + count).
 struct Inst {
   Op op;
@@ -135,6 +142,13 @@ struct AtenCall {
   bool in_backward = false;           // issued by autograd's engine
   int32_t count = 1;                  // eager operations this call stands for (for the report)
 };
+
+// Are some of its arguments numbers of the trace? (Here, as the torch bridge has this library's headers only.)
+inline bool has_run_time_numbers(const AtenCall& call) {
+  for (const AtenArg& arg : call.args)
+    if (arg.kind == AtenArg::kScalar || arg.kind == AtenArg::kScalarTensor) return true;
+  return false;
+}
 
 // Does a run decide the geometry of some of its results? Then it makes them itself: they have no planned memory, and are not views of known places.
 bool opens(const Trace& trace, const AtenCall& call);

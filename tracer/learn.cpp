@@ -77,22 +77,20 @@ bool learn_from_sizes(LoopState& loop, TraceGroup& group, LoopTrace& trace, ir::
   const ir::Trace& ir = trace.compiled->ir();
   if (inst_ref >= ir.insts.size()) return false;
   const ir::Inst& inst = ir.insts[inst_ref];
-  if (inst.op == ir::Op::k_guard_true && inst.imm != 0) {
-    if (++trace.size_exits < static_cast<uint64_t>(heuristics().hot_size_exit)) return false;
+  const auto often = [&](uint64_t allowed) { return ++trace.size_exits >= static_cast<uint64_t>(heuristics().hot_size_exit) + allowed; };
+  if (inst.op == ir::Op::k_guard_true && inst.imm != ir::kTruth) {
+    if (!often(0)) return false;
     trace.size_exits = 0;
-    return inst.imm == 2 || group.take_sizes_for_numbers();
+    return inst.imm == ir::kSameIndex || group.take_sizes_for_numbers();
   }
   if (inst.op != ir::Op::k_aten) return false;
   const ir::AtenCall& call = ir.calls[inst.imm];
-  if (call.name == "aten::slice" && !opens(ir, call) && !loop.lessons.sizes_by_slices) {  // a view with run-time ends, of another size
-    if (++trace.size_exits < static_cast<uint64_t>(heuristics().hot_size_exit)) return false;
-    return loop.lessons.sizes_by_slices = group.take_sizes_for_numbers();
-  }
-  const auto is_open = [&](const ir::AtenCall& each) { return opens(ir, each); };
+  if (call.name == "aten::slice" && !opens(ir, call) && !loop.lessons.sizes_by_slices)  // a view with run-time ends, of another size
+    return often(0) && (loop.lessons.sizes_by_slices = group.take_sizes_for_numbers());
+  if (!may_leave(ir, call)) return false;
   // Open ones are left at sizes of 0 and 1 too, which is as it should be.
-  const bool open = std::any_of(ir.calls.begin(), ir.calls.end(), is_open);
-  const uint64_t allowed = open ? trace.compiled->iterations() / 8 : 0;
-  if (!may_leave(ir, call) || ++trace.size_exits < static_cast<uint64_t>(heuristics().hot_size_exit) + allowed) return false;
+  const bool open = std::any_of(ir.calls.begin(), ir.calls.end(), [&](const ir::AtenCall& each) { return opens(ir, each); });
+  if (!often(open ? trace.compiled->iterations() / 8 : 0)) return false;
   if (!group.take_sizes_for_numbers()) loop.lessons.residual_sizes = true;
   return true;
 }

@@ -19,8 +19,8 @@ bool Recorder::takes_any_int(const ir::AtenCall& call, size_t argument) {
 }
 
 // Gives the results of a view call, with numbers of the trace or not, their memory. ids: the recorder's, of the results.
-void Recorder::place_views(ir::AtenCall* call, const std::vector<int32_t>& ids, const std::vector<Ref>& compact, bool moves) {
-  if (moves && is_index(*call)) {
+void Recorder::place_views(ir::AtenCall* call, const std::vector<int32_t>& ids, const std::vector<Ref>& compact) {
+  if (is_index(*call) && has_run_time_numbers(*call)) {
     // A view whose offset is known only when it runs: to the trace it is memory of its own, which nobody may write meanwhile, or, where somebody does,
     // an open view of that memory.
     const std::pair<PyCodeObject*, int> place{top().code, current_unit_};
@@ -118,7 +118,7 @@ bool Recorder::coincides(int32_t id, const ir::AtenCall& call, const std::vector
         }
       }
       if (alike) {
-        for (const auto& [before, now] : numbers) guard(IrOp::k_guard_true, {emit(IrOp::k_eq_int, Type::kBool, {before, now})}, 2);
+        for (const auto& [before, now] : numbers) guard(IrOp::k_guard_true, {emit(IrOp::k_eq_int, Type::kBool, {before, now})}, ir::kSameIndex);
         return false;
       }
     }
@@ -127,8 +127,7 @@ bool Recorder::coincides(int32_t id, const ir::AtenCall& call, const std::vector
     at = trace_.arg(made, other.args[alias].operands[0]);  // what it was before it was written, or what it is a view of
   }
   const ir::TensorMeta& there = trace_.metas[trace_.insts[known].meta];
-  const bool moves = std::any_of(call.args.begin(), call.args.end(), [](const AtenArg& arg) { return arg.kind == AtenArg::kScalar; });
-  return there.storage != meta.storage || there.open != meta.open || (moves && is_index(call));
+  return there.storage != meta.storage || there.open != meta.open || (is_index(call) && has_run_time_numbers(call));
 }
 
 }  // namespace dynvm::tracer

@@ -2,6 +2,7 @@
 #include "tracer/open_sizes.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "ir/passes/rewrite.h"
@@ -18,7 +19,14 @@ using ir::Type;
 using IrOp = ir::Op;
 
 GenericTrace::Opening::Opening(const GenericTrace& generic, const Walk& a, const Walk& b, Recording* made)
-    : generic_(generic), old_(generic.recording_.trace), a_(a), b_(b), made_(*made), trace_(made->trace), renamed_(old_.insts.size(), kNoRef) {}
+    : generic_(generic), old_(generic.recording_.trace), a_(a), b_(b), made_(*made), trace_(made->trace), renamed_(old_.insts.size(), kNoRef) {
+  std::set<Ref> met;
+  for (Ref call : generic_.calls_) {
+    std::vector<Ref>& first = given_first_.emplace_back();
+    for (Ref number : generic_.torch_call(old_.insts[call]).numbers)
+      if (generic_.free_.count(number) != 0 && met.insert(number).second) first.push_back(number);
+  }
+}
 
 std::string GenericTrace::Opening::run() {
   trace_ = old_;
@@ -133,14 +141,12 @@ std::string GenericTrace::Opening::check() const {
     if (std::string why = allowed(k); !why.empty()) return why;
   for (size_t k = 0; k < generic_.inputs_.size(); k++) {
     const std::vector<std::vector<int64_t>>& seen = generic_.seen_[k];
-    const bool varies = std::any_of(seen.begin(), seen.end(), [&](const auto& sizes) { return generic_.varies(sizes); });
-    const size_t meta = static_cast<size_t>(old_.insts[generic_.inputs_[k]].meta);
-    if (!varies && (trace_.metas[meta].open & ~old_.metas[meta].open) != 0) return "a tensor of open sizes comes back from Python";
+    if (std::none_of(seen.begin(), seen.end(), varies) && opened(old_.insts[generic_.inputs_[k]].meta) != 0) return "a tensor of open sizes comes back from Python";
   }
   for (const SizeFacts::Fold& fold : generic_.recording_.sizes.folds) {
     if (fold.tensor >= old_.insts.size()) continue;
-    const size_t meta = static_cast<size_t>(old_.insts[fold.tensor].meta);
-    if ((trace_.metas[meta].open & ~old_.metas[meta].open) == 0) continue;
+    const int32_t meta = old_.insts[fold.tensor].meta;
+    if (opened(meta) == 0) continue;
     if (fold.kind != SizeFacts::Fold::kContiguous || is_contiguous(a_.metas[meta]) != is_contiguous(b_.metas[meta])) return "something was decided by an open geometry";
   }
   return "";
@@ -149,51 +155,33 @@ std::string GenericTrace::Opening::check() const {
 // Has a number of Python's been another one in another recording? Else what depends on it is not known.
 bool GenericTrace::Opening::is_free(Ref number) const {
   const auto seen = generic_.free_seen_.find(number);
-  return generic_.learned_ && seen != generic_.free_seen_.end() && generic_.varies(seen->second);
+  return generic_.learned_ && seen != generic_.free_seen_.end() && varies(seen->second);
 }
 
-// The first call of those that a number of Python's was given to.
-size_t GenericTrace::Opening::first_use(Ref free) const {
-  const SizeFacts& facts = generic_.recording_.sizes;
-  size_t k = 0;
-  for (; k < generic_.calls_.size(); k++) {
-    const int32_t group = facts.torch_call_of[static_cast<size_t>(old_.insts[generic_.calls_[k]].imm)];
-    const std::vector<Ref>& given = facts.torch_calls[static_cast<size_t>(group)].numbers;
-    if (std::find(given.begin(), given.end(), free) != given.end()) break;
-  }
-  return k;
-}
+// Of a tensor, what is open because sizes are: a view that moves had its layout open before.
+uint64_t GenericTrace::Opening::opened(int32_t meta) const { return trace_.metas[static_cast<size_t>(meta)].open & ~old_.metas[static_cast<size_t>(meta)].open; }
 
 // Empty, or why this call cannot be run where sizes are open.
 std::string GenericTrace::Opening::allowed(size_t number) const {
   const ir::Inst& inst = old_.insts[generic_.calls_[number]];
   const ir::AtenCall& call = old_.calls[inst.imm];
-  const auto open_of = [&](size_t argument) {
-    const AtenArg& arg = call.args[argument];
-    if (arg.kind != AtenArg::kTensor || arg.operands.empty() || arg.operands[0] < 0) return uint64_t{0};
-    return trace_.metas[old_.insts[old_.arg(inst, static_cast<uint32_t>(arg.operands[0]))].meta].open;
-  };
   const std::vector<Steady>& steady = generic_.steady_[number];
   const std::vector<Fit>& fits = generic_.fits_[number];
-  bool guarded = std::any_of(steady.begin(), steady.end(), [&](const Steady& each) { return depends(each.source) != kConstant; }) ||
+  const bool guarded = !given_first_[number].empty() ||
+                       std::any_of(steady.begin(), steady.end(), [&](const Steady& each) { return depends(each.source) != kConstant; }) ||
                        std::any_of(fits.begin(), fits.end(), [&](const Fit& fit) { return fit.value.by != 1 && depends(fit.value) != kConstant; });
-  const int32_t group = generic_.recording_.sizes.torch_call_of[static_cast<size_t>(inst.imm)];
-  const std::vector<Ref>& given = generic_.recording_.sizes.torch_calls[static_cast<size_t>(group)].numbers;
-  guarded = guarded || std::any_of(given.begin(), given.end(), [&](Ref each) { return generic_.free_.count(each) != 0 && first_use(each) == number; });
   if ((guarded || may_leave(trace_, call)) && generic_.recording_.sizes.after_effect[static_cast<size_t>(inst.imm)]) return call.name + ": it may be left behind an effect";
   if (!opens(trace_, call)) return "";
-  const auto opened = [&](int32_t meta) { return meta >= 0 && (trace_.metas[meta].open & ~old_.metas[meta].open) != 0; };
-  if (has_run_time_numbers(call) && ir::is_index(call) && (opened(call.results[0]) || opened(old_.insts[old_.arg(inst, 0)].meta)))
+  const int32_t first = inst.count > 0 ? old_.insts[old_.arg(inst, 0)].meta : -1;
+  if (has_run_time_numbers(call) && ir::is_index(call) && (opened(call.results[0]) != 0 || opened(first) != 0))
     return call.name + ": a view that moves, of a tensor of open sizes";
   if (!call.mutates.empty())
     for (size_t i = 0; i < call.results.size(); i++)
       if (call.results[i] >= 0 && call.result_alias[i] < 0 && trace_.metas[call.results[i]].open != 0) return call.name + ": it writes, and makes a tensor of open sizes";
-  if (call.name == "aten::squeeze" && (open_of(0) & ~ir::kOpenLayout) != 0) {
-    const uint64_t open = open_of(0);
-    const auto rank = static_cast<int64_t>(old_.metas[old_.insts[old_.arg(inst, 0)].meta].sizes.size());
+  if (const uint64_t open = call.name == "aten::squeeze" ? trace_.metas[first].open & ~ir::kOpenLayout : 0; open != 0) {
+    const auto rank = static_cast<int64_t>(old_.metas[first].sizes.size());
     const auto is_open = [&](int64_t dim) { return (open >> (dim < 0 ? dim + rank : dim) & 1) != 0; };
-    const bool all = call.args.size() < 2;
-    const bool touched = all || (call.args[1].kind == AtenArg::kInt ? is_open(call.args[1].i) : std::any_of(call.args[1].ints.begin(), call.args[1].ints.end(), is_open));
+    const bool touched = call.args.size() < 2 || (call.args[1].kind == AtenArg::kInt ? is_open(call.args[1].i) : std::any_of(call.args[1].ints.begin(), call.args[1].ints.end(), is_open));
     if (touched) return call.name + ": whether it removes a dimension is open";
   }
   return "";
@@ -204,9 +192,7 @@ std::string GenericTrace::Opening::call(Ref old, size_t number) {
   ir::AtenCall now = a_.calls[number];
   std::vector<Ref> operands;
   for (uint32_t k = 0; k < inst.count; k++) operands.push_back(renamed_[old_.arg(inst, k)]);
-  const int32_t group = generic_.recording_.sizes.torch_call_of[static_cast<size_t>(inst.imm)];
-  for (Ref free : generic_.recording_.sizes.torch_calls[static_cast<size_t>(group)].numbers) {
-    if (generic_.free_.count(free) == 0 || !guarded_.insert(free).second) continue;
+  for (Ref free : given_first_[number]) {
     if (!is_free(free)) {
       guard(trace_.add(IrOp::k_eq_int, Type::kBool, {renamed_[free], constant(generic_.free_.at(free))}));
       continue;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -32,7 +31,7 @@ class GenericTrace::Opening {
   void same_size(ir::Ref size, const std::vector<int64_t>& seen);
   void guard(ir::Ref truth);
   bool is_free(ir::Ref number) const;
-  size_t first_use(ir::Ref free) const;
+  uint64_t opened(int32_t meta) const;
   ir::Ref copy(ir::Ref old, const std::vector<ir::Ref>& operands);
   ir::Ref constant(int64_t value);
   ir::Ref object(PyObject* taken, const char* text);  // takes the reference
@@ -49,7 +48,7 @@ class GenericTrace::Opening {
   std::vector<Dependence> numbers_;                   // by instruction of the recording
   std::vector<ir::Ref> renamed_;
   int32_t snapshot_ = ir::kNoSnapshot;                // of the instruction at hand, or the last one that has one
-  std::set<ir::Ref> guarded_;                         // of the numbers of Python's that may decide sizes
+  std::vector<std::vector<ir::Ref>> given_first_;     // by call: the numbers of Python's that may decide sizes, and were not given to one before
   std::map<std::vector<int64_t>, ir::Ref> class_sizes_;  // of sizes that were always equal: the first one's
 };
 

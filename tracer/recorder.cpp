@@ -217,7 +217,7 @@ void Recorder::guard_frames() {
 
 bool Recorder::known(uint64_t kind, const void* a, uint64_t b) { return !known_.insert({kind, a, b}).second; }
 
-bool Recorder::promote(V v) {
+bool Recorder::promote(V v, ir::TruthGuard tells) {
   Value& value = at(v);
   switch (value.kind) {
     case Value::kNull:
@@ -228,7 +228,7 @@ bool Recorder::promote(V v) {
         guard(concrete == Py_True ? IrOp::k_guard_true : IrOp::k_guard_false, {value.ref});
       } else if (value.scalar == Type::kInt) {
         Ref same = emit(IrOp::k_eq_int, Type::kBool, {value.ref, as_int(constant(concrete))});
-        guard(IrOp::k_guard_true, {same});
+        guard(IrOp::k_guard_true, {same}, tells);
       } else {
         Ref same = emit(IrOp::k_same_float, Type::kBool, {value.ref, as_float(constant(concrete))});
         guard(IrOp::k_guard_true, {same});
@@ -246,13 +246,6 @@ bool Recorder::promote(V v) {
     }
     default: return false;
   }
-}
-
-// Promotes a number that decides sizes: the guard tells that it is one (ops.def, guard_true).
-void Recorder::freeze_size(V v) {
-  Ref same = emit(IrOp::k_eq_int, Type::kBool, {at(v).ref, as_int(constant(concrete(v)))});
-  guard(IrOp::k_guard_true, {same}, 1);
-  at(v).kind = Value::kConst;
 }
 
 // The object that this instruction meets is likely to be the same each time (until a guard has shown otherwise), so worth promoting.

@@ -216,8 +216,7 @@ class Recorder {
   void escape(V v);
 
   // --- guards
-  bool promote(V v);
-  void freeze_size(V v);                 // make it a constant under an identity guard; false when it changes too often
+  bool promote(V v, ir::TruthGuard tells = ir::kTruth);  // tells: what the guard of an int says when it fails                 // make it a constant under an identity guard; false when it changes too often
   bool know_type(V v);               // guard its exact type
   void guard_type_unchanged(PyTypeObject* type);
   void guard_torch_state();
@@ -432,7 +431,7 @@ class Recorder {
   std::string not_repeatable(const std::vector<bridge::OpRecord>& records, PyObject* result);
   bool convert_records(std::vector<bridge::OpRecord>& records, const std::vector<V>& inputs, bool backward);
   bool made_alike(ir::Ref a, ir::Ref b, int depth) const;
-  void place_views(ir::AtenCall* call, const std::vector<int32_t>& ids, const std::vector<ir::Ref>& compact, bool moves);
+  void place_views(ir::AtenCall* call, const std::vector<int32_t>& ids, const std::vector<ir::Ref>& compact);
   bool moving_view_written(const std::vector<ir::Ref>& written, const std::string& name);
   bool coincides(int32_t id, const ir::AtenCall& call, const std::vector<ir::Ref>& operands, const ir::TensorMeta& meta);
   bool convert_record(bridge::OpRecord& record, const std::vector<std::pair<size_t, V>>& scalars, bool backward);

@@ -39,8 +39,8 @@ void set_number(AtenArg* arg, size_t i, const Number& value) {
   else arg->i = value.bits;
 }
 
-bool has_run_time_numbers(const ir::AtenCall& call) {
-  return std::any_of(call.args.begin(), call.args.end(), [](const AtenArg& arg) { return arg.kind == AtenArg::kScalar || arg.kind == AtenArg::kScalarTensor; });
+bool varies(const std::vector<int64_t>& seen) {
+  return std::any_of(seen.begin(), seen.end(), [&](int64_t size) { return size != seen.back(); });
 }
 
 GenericTrace::Walk::Walk(const GenericTrace& generic, std::unique_ptr<bridge::Shapes> shapes)

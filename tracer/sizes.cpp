@@ -118,8 +118,7 @@ std::vector<GenericTrace::Source> GenericTrace::sources(Ref aten, size_t* of_ope
     for (int32_t d = 0; d < rank; d++) found.push_back({Source::kStride, tensor, d});
     found.push_back({Source::kOffset, tensor, 0});
   };
-  const int32_t group = recording_.sizes.torch_call_of[static_cast<size_t>(inst.imm)];
-  const SizeFacts::TorchCall& call = recording_.sizes.torch_calls[static_cast<size_t>(group)];
+  const SizeFacts::TorchCall& call = torch_call(inst);
   for (Ref number : call.numbers) found.push_back({Source::kNumber, number, 0});
   for (uint32_t k = 0; k < inst.count; k++) add(trace.arg(inst, k), true);
   *of_operands = found.size();
@@ -297,7 +296,7 @@ std::string GenericTrace::learn(const std::vector<SizeSample>& samples, size_t* 
       std::vector<int64_t> sizes;
       for (const SizeSample& sample : samples) sizes.push_back(sample.inputs[k].sizes[d]);
       sizes.push_back(here.sizes[d]);
-      for (int64_t size : sizes) change = change || size != here.sizes[d];
+      change = change || varies(sizes);
       seen_[k].push_back(std::move(sizes));
     }
   }
@@ -314,20 +313,12 @@ std::string GenericTrace::learn(const std::vector<SizeSample>& samples, size_t* 
   }
   *other = samples.size();
   note_defined(samples);
-  defined_geometries_.clear();
-  for (const Defined& each : defined_) {
-    std::vector<TensorMeta>& geometries = defined_geometries_[{each.call, each.result}];
-    if (!geometries.empty()) continue;
-    for (const SizeSample& sample : samples) geometries.push_back(sample.calls[each.call].results[each.result]);
-    geometries.push_back(trace.metas[trace.calls[trace.insts[calls_[each.call]].imm].results[each.result]]);
-  }
-  free_seen_.clear();
   for (size_t k = 0; k < free_order_.size(); k++) {
-    std::vector<int64_t>& seen = free_seen_[free_order_[k]];
-    seen.clear();
+    std::vector<int64_t> seen;
     for (const SizeSample& sample : samples) seen.push_back(sample.free[k]);
     seen.push_back(free_.at(free_order_[k]));
     change = change || varies(seen);
+    free_seen_[free_order_[k]] = std::move(seen);
   }
   if (!change && defined_.empty()) return "no size differs between the recordings";
   size_t number = 0;
@@ -377,7 +368,7 @@ namespace {
 // of what it was filled from, still do; nothing: it does not change, or two of them say different things.
 std::optional<int64_t> size_now(const std::map<std::vector<int64_t>, int64_t>& now, const std::vector<int64_t>& seen) {
   if (auto equal = now.find(seen); equal != now.end()) return equal->second;
-  if (std::all_of(seen.begin(), seen.end(), [&](int64_t size) { return size == seen.back(); })) return std::nullopt;
+  if (!varies(seen)) return std::nullopt;
   std::optional<int64_t> found;
   for (const auto& [other, size] : now) {
     const int64_t more = seen.front() - other.front();
@@ -396,12 +387,12 @@ std::string GenericTrace::specialise(const RefusedInput& refused, Recording* out
   const ir::Trace& trace = recording_.trace;
   if (refused.input >= inputs_.size()) return "another input";
   Walk walk(*this, bridge_->shapes());
-  std::map<std::vector<int64_t>, int64_t> now;  // sizes seen of a dimension -> its size now
+  Classes now;  // sizes seen of a dimension -> its size now
   const TensorMeta& recorded = trace.metas[trace.insts[inputs_[refused.input]].meta];
   if (recorded.sizes.size() != refused.sizes.size()) return "another number of dimensions";
   for (size_t d = 0; d < recorded.sizes.size(); d++) {
     const std::vector<int64_t>& seen = seen_[refused.input][d];
-    const bool changes = std::any_of(seen.begin(), seen.end(), [&](int64_t size) { return size != seen.back(); });
+    const bool changes = varies(seen);
     if (!changes && refused.sizes[d] != recorded.sizes[d]) return "a size that has not changed before";
     if (!changes) continue;
     if (refused.sizes[d] != recorded.sizes[d] && (refused.sizes[d] <= 1 || recorded.sizes[d] <= 1)) return "size 0 or 1";
@@ -466,16 +457,16 @@ std::string GenericTrace::rewalk(Walk* walk) const {
 // The sizes that operations define and that differed between the recordings.
 void GenericTrace::note_defined(const std::vector<SizeSample>& samples) {
   const ir::Trace& trace = recording_.trace;
-  defined_.clear();
   for (size_t k = 0; k < calls_.size(); k++) {
     const ir::AtenCall& call = trace.calls[trace.insts[calls_[k]].imm];
     for (size_t i = 0; call.defines_sizes && i < call.results.size(); i++) {
       if (call.results[i] < 0) continue;
-      const TensorMeta& here = trace.metas[call.results[i]];
-      for (size_t d = 0; d < here.sizes.size(); d++) {
+      std::vector<TensorMeta>& geometries = defined_geometries_[{k, i}];
+      for (const SizeSample& sample : samples) geometries.push_back(sample.calls[k].results[i]);
+      geometries.push_back(trace.metas[call.results[i]]);
+      for (size_t d = 0; d < geometries.back().sizes.size(); d++) {
         std::vector<int64_t> seen;
-        for (const SizeSample& sample : samples) seen.push_back(sample.calls[k].results[i].sizes[d]);
-        seen.push_back(here.sizes[d]);
+        for (const TensorMeta& geometry : geometries) seen.push_back(geometry.sizes[d]);
         if (varies(seen)) defined_.push_back({k, i, d, std::move(seen)});
       }
     }
@@ -525,8 +516,17 @@ std::string GenericTrace::inputs_for(Classes* others, Walk* walk) const {
   return "";
 }
 
-bool GenericTrace::varies(const std::vector<int64_t>& seen) const {
-  return std::any_of(seen.begin(), seen.end(), [&](int64_t size) { return size != seen.back(); });
+// As `walk`, with other sizes where they are open.
+std::string GenericTrace::walk_other(const Walk& walk, const Classes& now, bool open_inputs, Walk* other) const {
+  other->any_way = true;
+  for (Ref input : inputs_) other->metas[recording_.trace.insts[input].meta] = walk.metas[recording_.trace.insts[input].meta];
+  Classes others;
+  if (open_inputs)
+    if (std::string why = inputs_for(&others, other); !why.empty()) return why;
+  if (std::string why = defined_for(now, &others, other); !why.empty()) return why;
+  for (const auto& [ref, seen] : free_seen_)
+    if (varies(seen)) other->free[ref] = other_size(seen, &others);
+  return rewalk(other);
 }
 
 PyObject* GenericTrace::size_type() {
@@ -557,19 +557,16 @@ std::string GenericTrace::instance(Walk& walk, const Classes& now, bool open_inp
   made.tensor_ops = recording_.tensor_ops;
   made.ms = recording_.ms;
   for (PyObject* object : recording_.owned) made.owned.push_back(Py_NewRef(object));
-  const bool open = open_inputs || (learned_ && std::any_of(defined_.begin(), defined_.end(), [&](const Defined& each) { return now.count(each.seen) == 0; })) || (learned_ && !free_.empty());
-  if (!learned_ && !free_.empty()) return Opening(*this, walk, walk, &made).run();  // the numbers are what they were
-  if (open) {
-    Walk other(*this, bridge_->shapes());
-    other.any_way = true;
-    for (Ref input : inputs_) other.metas[recording_.trace.insts[input].meta] = walk.metas[recording_.trace.insts[input].meta];
-    Classes others;
-    std::string why = open_inputs ? inputs_for(&others, &other) : "";
-    if (why.empty()) why = defined_for(now, &others, &other);
-    for (const auto& [ref, seen] : free_seen_)
-      if (varies(seen)) other.free[ref] = other_size(seen, &others);
-    if (why.empty()) why = rewalk(&other);
-    if (why.empty()) why = Opening(*this, walk, other, &made).run();
+  const auto is_open = [&](const Defined& each) { return now.count(each.seen) == 0; };
+  if (!free_.empty() || open_inputs || std::any_of(defined_.begin(), defined_.end(), is_open)) {
+    std::string why;
+    if (learned_) {
+      Walk other(*this, bridge_->shapes());
+      why = walk_other(walk, now, open_inputs, &other);
+      if (why.empty()) why = Opening(*this, walk, other, &made).run();
+    } else {
+      why = Opening(*this, walk, walk, &made).run();  // numbers of Python's are what they were
+    }
     if (why.empty()) return why;
     for (PyObject* object : made.owned) Py_DECREF(object);
     made = {};

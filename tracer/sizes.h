@@ -111,6 +111,10 @@ class GenericTrace {
 
   std::string learn(const std::vector<SizeSample>& samples, size_t* other);
   bool same_but_numbers(const ir::AtenArg& a, const ir::AtenArg& b) const;
+  // That of torch's which an aten instruction is a part of.
+  const SizeFacts::TorchCall& torch_call(const ir::Inst& aten) const {
+    return recording_.sizes.torch_calls[static_cast<size_t>(recording_.sizes.torch_call_of[static_cast<size_t>(aten.imm)])];
+  }
   std::vector<Source> sources(ir::Ref aten, size_t* of_operands) const;
   std::string fit(ir::Ref aten, const Walk& own, std::vector<std::unique_ptr<Walk>>& walks, const std::vector<SizeSample>& samples, size_t number);
   void note_defined(const std::vector<SizeSample>& samples);
@@ -119,8 +123,8 @@ class GenericTrace {
   std::string instance(Walk& walk, const Classes& now, bool open_inputs, Recording* out) const;
   std::string defined_for(const Classes& now, Classes* others, Walk* walk) const;
   std::string inputs_for(Classes* others, Walk* walk) const;
-  bool varies(const std::vector<int64_t>& seen) const;
   std::string walk_own(Walk* walk) const;
+  std::string walk_other(const Walk& walk, const Classes& now, bool open_inputs, Walk* other) const;
   std::string rewalk(Walk* walk) const;
   static PyObject* size_type();
   static PyObject* shape_object(const std::vector<int64_t>& sizes);  // a new torch.Size

@@ -511,7 +511,7 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
       int64_t value = PyLong_AsLongLong(number);
       sizes_.free.push_back({at(v).ref, value});
       if (sizes_are_numbers_) sizes_.torch_calls.back().numbers.push_back(at(v).ref);
-      else freeze_size(v);
+      else promote(v, ir::kSameSize);
     } else {
       promote(v);
     }
@@ -584,7 +584,7 @@ bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size
   std::vector<int32_t> ids = call.results;
   for (int32_t& result : call.results) result = result < 0 ? -1 : meta_of(result);
   std::vector<int32_t> mutates = call.mutates;
-  place_views(&call, ids, compact, !scalars.empty());
+  place_views(&call, ids, compact);
   for (size_t i = 0; i < ids.size(); i++)
     if (ids[i] >= 0 && call.result_alias[i] >= 0 && mutates.empty() && coincides(ids[i], call, compact, trace_.metas[call.results[i]])) {
       give_up(Abort::k_coincidence, call.name);

@@ -138,7 +138,7 @@ void TraceGroup::refused(const Trace& trace, const RefusedInput& input) {
   const size_t place = place_of(trace);
   if (place == traces_.size()) return;
   const auto next = traces_.begin() + static_cast<ptrdiff_t>(place) + 1;
-  const auto made = std::find_if(next, traces_.end(), [&](const Trace& other) { return other->made_for_sizes && !other->for_all_sizes && other->answers == input; });
+  const auto made = std::find_if(next, traces_.end(), [&](const Trace& other) { return other->for_certain_sizes() && other->answers == input; });
   if (made != traces_.end()) std::rotate(next, made, made + 1);
 }
 
@@ -168,7 +168,8 @@ TraceGroup::Made TraceGroup::make(const RefusedInput& input, bridge::Bridge* bri
   if (generics_.empty() || answered_.count(input) != 0) return Made::kNo;
   const bool certain = pays(input);
   if (!certain && (all_sizes_tried_ || (interpreted_ms_ == 0 && base::options().hot == 0))) return Made::kLater;
-  (certain ? static_cast<void>(answered_.insert(input)) : static_cast<void>(all_sizes_tried_ = true));
+  if (certain) answered_.insert(input);
+  else all_sizes_tried_ = true;
   Recording recording;
   std::string why = "none";
   const Clock::time_point start = Clock::now();
@@ -193,7 +194,7 @@ TraceGroup::Made TraceGroup::make(const RefusedInput& input, bridge::Bridge* bri
   traces_.insert(traces_.begin(), std::move(trace));
   int made = 0;
   for (size_t i = 0; i < traces_.size(); i++) {
-    if (!traces_[i]->made_for_sizes || traces_[i]->for_all_sizes || ++made <= heuristics().max_sizes) continue;
+    if (!traces_[i]->for_certain_sizes() || ++made <= heuristics().max_sizes) continue;
     answered_.erase(traces_[i]->answers);
     traces_.erase(traces_.begin() + static_cast<ptrdiff_t>(i--));
   }

@@ -148,11 +148,6 @@ bool has_results(const ir::AtenCall& call) {
   return std::any_of(call.results.begin(), call.results.end(), [](int32_t r) { return r >= 0; });
 }
 
-bool has_scalars(const ir::AtenCall& call) {
-  return std::any_of(call.args.begin(), call.args.end(),
-                     [](const AtenArg& arg) { return arg.kind == AtenArg::kScalar || arg.kind == AtenArg::kScalarTensor; });
-}
-
 std::optional<c10::OperatorHandle> find_operator(const ir::AtenCall& call) {
   return c10::Dispatcher::singleton().findSchema(c10::OperatorName(call.name, call.overload));
 }
@@ -190,7 +185,7 @@ CallHow classify(const ir::AtenCall& call, const OperatorFacts& facts, bool on_c
   if (call.mutates.empty() && only_aliases(call)) {
     if (call.is_random) return CallHow::kFunctional;     // nothing to see of it, but the generator moves on
     if (call.results.empty()) return CallHow::kInPlace;  // it is there to raise, as _linalg_check_errors is
-    return has_results(call) && has_scalars(call) ? CallHow::kMovedView : CallHow::kNothing;
+    return has_results(call) && ir::has_run_time_numbers(call) ? CallHow::kMovedView : CallHow::kNothing;
   }
   if (on_cpu || facts.lift_fresh) {
     *direct = find_direct(call.name, call.overload);

@@ -355,7 +355,7 @@ int SessionImpl::run_boxed(const CallPlan& plan, CallState& state) {
       const bool view = plan.call.result_alias[at] >= 0;
       ++at;
       if (number < 0 || !as_planned) return;
-      if (program_.tensors[static_cast<size_t>(number)].meta.open != 0) as_planned = adopt_open(number, result, view, plan.call.defines_sizes);
+      if (program_.tensors[static_cast<size_t>(number)].meta.open != 0) as_planned = adopt_open(number, result, plan, view);
       else if (!view) as_planned = adopt(number, result, plan);
     };
     for (const IValue& value : stack) {
@@ -394,18 +394,18 @@ bool SessionImpl::adopt(int32_t number, const at::Tensor& result, const CallPlan
 }
 
 // The shadow becomes what a call has given, whose sizes only this run knows. False: it is not even of the planned kind.
-bool SessionImpl::adopt_open(int32_t number, const at::Tensor& result, bool view, bool defined) {
+bool SessionImpl::adopt_open(int32_t number, const at::Tensor& result, const CallPlan& plan, bool view) {
   const TensorPlan& tensor = program_.tensors[static_cast<size_t>(number)];
   const size_t s = static_cast<size_t>(tensor.meta.storage);
-  TORCH_CHECK(result.defined() && result.scalar_type() == tensor.type, "an operation returned a tensor of another type than recorded");
-  if (!sizes_fit(tensor.meta, result.sizes(), defined)) return false;
+  TORCH_CHECK(result.defined() && result.scalar_type() == tensor.type, plan.call.name, " returned a tensor of another type than recorded");
+  if (!sizes_fit(tensor.meta, result.sizes(), plan.call.defines_sizes)) return false;
   const c10::Storage& storage = result.storage();
   c10::StorageImpl* shadow = storages_[s].shadow.get();
   if (view) {
     if (storage.unsafeGetStorageImpl() != shadow) return false;
   } else {
-    for (const StorageSlot& other : storages_)
-      if (other.shadow.get() == storage.unsafeGetStorageImpl()) return false;  // an argument given back, where it was not recorded so
+    for (const TensorPlace& place : plan.tensors)  // an argument given back, where it was not recorded so
+      if (shadows_[static_cast<size_t>(place.tensor)].storage().unsafeGetStorageImpl() == storage.unsafeGetStorageImpl()) return false;
     TORCH_CHECK(program_.storages[s].spec.kind == Kind::kResult, "open sizes need a result storage");
     use(s);
     storages_[s].real = storage;

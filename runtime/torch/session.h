@@ -75,7 +75,7 @@ class SessionImpl {
   void put_scalars(const CallPlan& plan, CallState& state, const int64_t* scalars);
   int run_boxed(const CallPlan& plan, CallState& state);
   bool adopt(int32_t tensor, const at::Tensor& result, const CallPlan& plan);
-  bool adopt_open(int32_t tensor, const at::Tensor& result, bool view, bool defined);
+  bool adopt_open(int32_t tensor, const at::Tensor& result, const CallPlan& plan, bool view);
   bool move_view(const CallPlan& plan, CallState& state);
 
   // --- real_tensors.cpp
