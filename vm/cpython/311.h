@@ -121,6 +121,7 @@ struct LoopProbe {
 };
 inline bool traced(PyThreadState* tstate) { return tstate->cframe->use_tracing != 0; }
 inline bool code_is_monitored(PyCodeObject*) { return false; }
+inline void take_for_instrumented(PyThreadState*, PyCodeObject*) {}
 
 // ---- stack of a call: | NULL | callable | arguments | or | function | self | arguments |
 

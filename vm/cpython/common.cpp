@@ -289,6 +289,7 @@ PyObject* make_hidden(int parameters, int opcode, int arg, PyObject* name) {
   if (hidden != nullptr && space != nullptr) {
     auto* object = reinterpret_cast<PyCodeObject*>(hidden);
     object->_co_firsttraceable = static_cast<int>(Py_SIZE(object)) - 1;
+    Py_SET_SIZE(object, 0);  // sys.monitoring writes over instructions by their number: it finds none here
     result = PyFunction_New(hidden, space);
   }
   for (PyObject* part : {hidden, space, changes, variables, nothing, replace, empty}) Py_XDECREF(part);
@@ -297,6 +298,7 @@ PyObject* make_hidden(int parameters, int opcode, int arg, PyObject* name) {
 
 PyObject* call_hidden(PyThreadState* tstate, PyObject* function, PyObject* const* arguments, size_t count) {
   constexpr int kLevels = 2;
+  take_for_instrumented(tstate, reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function)));  // its RESUME asks for it until it is
   add_levels(tstate, kLevels);
   PyObject* result = PyObject_Vectorcall(function, arguments, count, nullptr);
   add_levels(tstate, -kLevels);

@@ -426,10 +426,10 @@ inline void call_directly(Frame* frame, vectorcallfunc entry) {
 
 // A function that CPython's evaluator runs: its parameters are pushed, then there is one instruction (0: none), whose result is
 // returned; `name` is what co_names has. New reference or nullptr with an exception. Its frames count as incomplete: no traceback
-// and no sys._getframe() shows them, no tracing or monitoring is told of them.
+// and no sys._getframe() shows them. No tool is told of them: the code object claims to have no instructions, so none is instrumented.
 PyObject* make_hidden(int parameters, int opcode, int arg, PyObject* name);
 // Calls it; its own level of recursion is free. New reference or nullptr with an exception.
 PyObject* call_hidden(PyThreadState* tstate, PyObject* function, PyObject* const* arguments, size_t count);
-inline bool is_hidden_code(const PyCodeObject* code) { return code->_co_firsttraceable + 1 == Py_SIZE(code); }
+inline bool is_hidden_code(const PyCodeObject* code) { return Py_SIZE(code) == 0; }
 
 }  // namespace dynvm::vm::cpython

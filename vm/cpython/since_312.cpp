@@ -136,6 +136,8 @@ bool has_local_tools(PyCodeObject* code) {
   return false;
 }
 
+void take_for_instrumented(PyThreadState* tstate, PyCodeObject* code) { code->_co_instrumentation_version = monitoring_version(tstate); }
+
 void clear_frame(PyThreadState* tstate, Frame* frame) {
   PyCodeObject* code = is_generator_frame(frame) ? nullptr : code_of(frame);
   PyFrameObject* object = frame->frame_obj;

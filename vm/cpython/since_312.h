@@ -36,6 +36,8 @@ extern uint64_t g_quiet_version;
 bool look_for_tools(PyThreadState* tstate);  // the version is another one: must this thread's frames be monitored
 // Tools that look at this code object only (sys.monitoring.set_local_events).
 bool has_local_tools(PyCodeObject* code);
+// Taken for instrumented with all tools that there are now.
+void take_for_instrumented(PyThreadState* tstate, PyCodeObject* code);
 inline bool code_is_monitored(PyCodeObject* code) { return code->_co_monitoring != nullptr && has_local_tools(code); }
 
 // ---- objects
