@@ -193,6 +193,7 @@ PyObject* run_frame(PyThreadState* tstate, Frame* frame, Inst* ip, Start start) 
   }
 
   ++g_stats.activations;
+  const Below below(g_recorder, tstate, frame);
   Activation act;
   act.tstate = tstate;
   act.entry = frame;
@@ -200,6 +201,7 @@ PyObject* run_frame(PyThreadState* tstate, Frame* frame, Inst* ip, Start start) 
   act.unseen = false;
   act.stopped = false;
   act.entered_handler = false;
+  act.inner_top = nullptr;
   const bool deep = !act.cpython_entry.begin(tstate, frame);
 
   PyInterpreterState* const interp = tstate->interp;
@@ -218,8 +220,10 @@ PyObject* run_frame(PyThreadState* tstate, Frame* frame, Inst* ip, Start start) 
   PyObject* detour_arguments[4];
   int detour_count = 0;
 
+  bool joins = false;
   if (unlikely(g_recorder != nullptr && g_recorder->tstate == tstate)) {
     send_event(*g_recorder, nullptr, nullptr, Event::kNestedEntry, Continuation::kPush, frame, nullptr);
+    joins = std::exchange(g_follow_nested, false) && below && !is_inlined_generator(frame);
   }
   sp = frame->localsplus + frame->stacktop;
   if (unlikely(deep || !cpython::enter_recursion(tstate))) {
@@ -227,6 +231,7 @@ PyObject* run_frame(PyThreadState* tstate, Frame* frame, Inst* ip, Start start) 
     goto exit_activation;
   }
   frame->stacktop = -1;
+  if (unlikely(joins && make_plain(find_code(cpython::code_of(frame))))) ip = const_cast<Inst*>(join_recording(act, ip));
   if (unlikely(start == Start::kThrow)) goto error_here;
   if (start == Start::kPastResume && likely(!breaker.raised())) ++ip;
   DISPATCH();
@@ -431,8 +436,7 @@ enter_frame: {
 leave_frame: {
   if (unlikely(frame == act.entry)) {
     if (unlikely(act.recording)) {
-      send_event(act, ip, sp, Event::kActivationEnd, Continuation::kPush, frame, result);
-      end_recording(act);
+      leave_recorded(act, ip, sp, frame, result);
     }
     SYNC();
     frame->stacktop = cpython::code_of(frame)->co_nlocalsplus;
@@ -690,8 +694,7 @@ unwind: {
 exit_unwind: {
   if (frame == act.entry) {
     if (unlikely(act.recording)) {
-      send_event(act, ip, sp, Event::kActivationEnd, Continuation::kPush, frame, nullptr);
-      end_recording(act);
+      leave_recorded(act, ip, sp, frame, nullptr);
     }
     frame->stacktop = cpython::code_of(frame)->co_nlocalsplus;
     cpython::leave_recursion(tstate);
@@ -733,6 +736,8 @@ hand_over: {
   if (act.recording) {
     send_event(act, ip, sp, Event::kHandover, Continuation::kPush, frame, nullptr);
     ip = const_cast<Inst*>(end_recording_at(act, ip));
+  } else if (act.stopped) {
+    ip = const_cast<Inst*>(as_fast(cpython::code_of(frame), ip));
   }
   PyCodeObject* object = cpython::code_of(frame);
   Code* own = find_code(object);

@@ -28,5 +28,9 @@ extern decltype(&run_frame) g_run;  // the one that is installed
 // Ends the recording of an activation; positions become fast ones.
 void end_recording(Activation& activation);
 const Inst* end_recording_at(Activation& activation, const Inst* ip);
+// An activation that has just been entered joins the one that records, whose C code entered it.
+const Inst* join_recording(Activation& activation, const Inst* ip);
+// The entry frame of a recorded activation is left with `result`: the one that it joined records on, or recording ends.
+void leave_recorded(Activation& activation, const Inst* ip, PyObject** sp, cpython::Frame* frame, PyObject* result);
 
 }  // namespace dynvm::vm

@@ -24,6 +24,8 @@ struct Link {
 inline constexpr size_t kLinkWords = sizeof(Link) / sizeof(PyObject*);
 static_assert(sizeof(Link) == 3 * sizeof(PyObject*));
 
+inline bool is_inlined_generator(const cpython::Frame* frame) { return cpython::is_generator_frame(frame); }
+
 // One entry of the evaluator from C; lives on the C stack.
 struct Activation {
   cpython::Entry cpython_entry;  // what CPython sees of it
@@ -33,14 +35,32 @@ struct Activation {
   bool unseen;                // recording has just begun: the hook is to see the present instruction
   bool stopped;               // stop_recording() came from an event: fast code from the next instruction on
   bool entered_handler;
+  Activation* outer;          // that recorded before this one joined it; else nullptr
+  // While C code of this one, which records, has entered others: where its own part of the data stack ends, and the frame that it stands in.
+  PyObject** inner_top;
+  cpython::Frame* inner_frame;
+};
+// The activation whose C code enters `frame`, for as long as that runs, where it records and no other of ours lies between.
+class Below {
+ public:
+  Below(Activation* recorder, PyThreadState* tstate, cpython::Frame* frame) {
+    if (recorder != nullptr && recorder->tstate == tstate && recorder->inner_top == nullptr) [[unlikely]] stand_below(recorder, frame);
+  }
+  ~Below() {
+    if (activation_ != nullptr) [[unlikely]] activation_->inner_top = nullptr;
+  }
+  explicit operator bool() const { return activation_ != nullptr; }
+
+ private:
+  void stand_below(Activation* recorder, cpython::Frame* frame);
+  Activation* activation_ = nullptr;
 };
 
 extern const Hooks* g_hooks;
-extern Activation* g_recorder;  // the activation that records, or nullptr
+extern Activation* g_recorder;  // the innermost activation that records, or nullptr
+extern bool g_follow_nested;    // the one that is being entered joins it
 extern Stats g_stats;
 inline uint64_t calls_so_far() { return g_stats.inlined_frames + g_stats.resumed_generators + g_stats.activations; }
-
-inline bool is_inlined_generator(const cpython::Frame* frame) { return cpython::is_generator_frame(frame); }
 
 // Link of an inlined frame that is the current frame.
 inline Link* link_of_current(PyThreadState* tstate, cpython::Frame* frame) {

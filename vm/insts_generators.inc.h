@@ -17,8 +17,7 @@ INST(ReturnGenerator) {
   cpython::leave_recursion(tstate);
   if (frame == act.entry) {
     if (unlikely(act.recording)) {
-      send_event(act, ip, sp, Event::kActivationEnd, Continuation::kPush, frame, result);
-      end_recording(act);
+      leave_recorded(act, ip, sp, frame, result);
     }
     cpython::leave_moved_entry_frame(tstate, act.cpython_entry, frame);
     goto exit_activation;
@@ -41,8 +40,7 @@ INST(YieldValue) {
   cpython::leave_recursion(tstate);
   if (frame == act.entry) {
     if (unlikely(act.recording)) {
-      send_event(act, ip, sp, Event::kActivationEnd, Continuation::kPush, frame, result);
-      end_recording(act);
+      leave_recorded(act, ip, sp, frame, result);
     }
     cpython::suspend_entry_frame(tstate, act.cpython_entry, frame);
     goto exit_activation;

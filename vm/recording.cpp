@@ -9,6 +9,7 @@ namespace dynvm::vm {
 
 const Hooks* g_hooks = nullptr;
 Activation* g_recorder = nullptr;
+bool g_follow_nested = false;
 
 namespace {
 
@@ -17,10 +18,18 @@ Activation& activation_of(const ThreadView& view) { return *static_cast<Activati
 // Calls visit(Link&, frame) for each inlined frame from the current one outwards, then the entry frame is reached.
 template <class Visit>
 void each_link(const Activation& activation, Visit visit) {
-  cpython::Frame* frame = activation.cpython_entry.current(activation.tstate);
+  cpython::Frame* frame = activation.inner_top != nullptr ? activation.inner_frame : activation.cpython_entry.current(activation.tstate);
   // The Links of generators are found from the top of the data stack: each lies directly below what was pushed after it.
-  auto* top = activation.tstate->datastack_top;
+  auto* top = activation.inner_top != nullptr ? activation.inner_top : activation.tstate->datastack_top;
   _PyStackChunk* chunk = activation.tstate->datastack_chunk;
+  const auto find_chunk = [&] {  // a chunk's beginning is the end of the one before
+    while (chunk->previous != nullptr && (top <= &chunk->data[0] || reinterpret_cast<char*>(top) > reinterpret_cast<char*>(chunk) + chunk->size)) {
+      const bool at_beginning = top == &chunk->data[0];
+      chunk = chunk->previous;
+      if (at_beginning) top = &chunk->data[chunk->top];
+    }
+  };
+  find_chunk();
   while (frame != nullptr && frame != activation.entry) {
     Link* link;
     if (is_inlined_generator(frame)) {
@@ -29,10 +38,7 @@ void each_link(const Activation& activation, Visit visit) {
       link = reinterpret_cast<Link*>(frame) - 1;
     }
     top = reinterpret_cast<PyObject**>(link);
-    if (top == &chunk->data[0] && chunk->previous != nullptr) {
-      chunk = chunk->previous;
-      top = &chunk->data[chunk->top];
-    }
+    find_chunk();
     visit(*link, frame);
     frame = frame->previous;
   }
@@ -40,11 +46,19 @@ void each_link(const Activation& activation, Visit visit) {
 
 }  // namespace
 
+void Below::stand_below(Activation* recorder, cpython::Frame* frame) {
+  PyThreadState* tstate = recorder->tstate;
+  activation_ = recorder;
+  recorder->inner_frame = recorder->cpython_entry.current_below(tstate, recorder->entry);
+  recorder->inner_top = is_inlined_generator(frame) ? tstate->datastack_top : reinterpret_cast<PyObject**>(frame);
+  for (cpython::Frame* each = cpython::current_frame(tstate); each != recorder->inner_frame; each = each->previous)
+    if (each->owner == FRAME_OWNED_BY_THREAD) recorder->inner_top = reinterpret_cast<PyObject**>(each);  // CPython's own evaluator runs it
+}
+
 void set_hooks(const Hooks* hooks) {
   if (g_recorder != nullptr) {
-    Activation& activation = *g_recorder;
-    end_recording(activation);
-    activation.stopped = true;
+    for (Activation* activation = g_recorder; activation != nullptr; activation = activation->outer) activation->stopped = true;
+    end_recording(*g_recorder);
   }
   g_hooks = hooks;
   set_counter_limits(hooks != nullptr ? hooks->loop_limit : 0, hooks != nullptr ? hooks->call_limit : 0);
@@ -71,6 +85,7 @@ bool start_recording(ThreadView& view) {
   activation.recording = true;
   activation.unseen = true;
   activation.stopped = false;
+  activation.outer = nullptr;
   g_recorder = &activation;
   view.ip = convert_positions(activation, view.ip, true);
   return true;
@@ -78,20 +93,45 @@ bool start_recording(ThreadView& view) {
 
 void end_recording(Activation& activation) { end_recording_at(activation, nullptr); }
 
+// Those that it had joined end with it; they stand in the middle of calls of C, and find out at their next instruction.
 const Inst* end_recording_at(Activation& activation, const Inst* ip) {
   if (!activation.recording) return ip;
-  activation.recording = false;
+  for (Activation* each = g_recorder; each != nullptr; each = each->outer) {
+    each->recording = false;
+    if (each != &activation) {
+      each->stopped = true;
+      convert_positions(*each, nullptr, false);
+    }
+  }
   g_recorder = nullptr;
   return convert_positions(activation, ip, false);
+}
+
+void follow_nested() { g_follow_nested = true; }
+
+const Inst* join_recording(Activation& activation, const Inst* ip) {
+  activation.recording = activation.unseen = true;
+  activation.outer = std::exchange(g_recorder, &activation);
+  return convert_positions(activation, ip, true);
+}
+
+void leave_recorded(Activation& activation, const Inst* ip, PyObject** sp, cpython::Frame* frame, PyObject* result) {
+  if (activation.outer != nullptr) {
+    activation.recording = false;
+    g_recorder = activation.outer;
+    return;
+  }
+  send_event(activation, ip, sp, Event::kActivationEnd, Continuation::kPush, frame, result);
+  end_recording(activation);
 }
 
 void stop_recording(ThreadView& view) {
   Activation* activation = g_recorder;
   if (activation == nullptr) return;
   const bool own = view.activation == activation;
+  for (Activation* each = activation; each != nullptr; each = each->outer) each->stopped = true;  // plain code that is still running notices at its next instruction
   const Inst* ip = end_recording_at(*activation, own ? view.ip : nullptr);
   if (own) view.ip = ip;
-  activation->stopped = true;  // plain code that is still running notices at its next instruction
 }
 
 PyThreadState* recording_thread() { return g_recorder != nullptr ? g_recorder->tstate : nullptr; }

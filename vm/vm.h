@@ -183,6 +183,8 @@ void set_hooks(const Hooks* hooks);
 // From inside a hook of the recorded activation, which then returns kReload (from `event`: takes effect at the next
 // instruction): all its frames go on in fast code.
 void stop_recording(ThreadView& view);
+// From `event` for kNestedEntry of a function's frame: that activation is recorded too, as a part of the one whose C code entered it, until it is left.
+void follow_nested();
 PyThreadState* recording_thread();  // null: nothing is recorded
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -88,7 +88,9 @@ HookResult stress_record(ThreadView& view) {
   return HookResult::kContinue;
 }
 
-void stress_event(ThreadView&, const EventInfo&) { ++g_stress.events; }
+void stress_event(ThreadView&, const EventInfo& info) {
+  if (++g_stress.events % 2 == 0 && info.event == Event::kNestedEntry) follow_nested();
+}
 
 PyObject* stress_(PyObject*, PyObject* arguments) {
   int loop_limit, call_limit, rebuild = 0;
@@ -111,6 +113,7 @@ PyObject* stress_stats(PyObject*, PyObject*) {
 Hooks g_trace_hooks;
 std::vector<std::string> g_trace;
 long g_trace_left = 0;
+int g_trace_follows = 0;
 
 HookResult trace_hot(ThreadView& view, HotCounter& counter) {
   if (g_trace_left <= 0 || !start_recording(view)) return HookResult::kContinue;
@@ -145,11 +148,13 @@ void trace_event(ThreadView&, const EventInfo& info) {
     line += " " + std::string(continuation_name(info.continuation));
   }
   g_trace.push_back(line);
+  if (info.event == Event::kNestedEntry && g_trace_follows != 0) follow_nested();
 }
 
 PyObject* trace_(PyObject*, PyObject* arguments) {
   int loop_limit, call_limit;
-  if (!PyArg_ParseTuple(arguments, "iil", &loop_limit, &call_limit, &g_trace_left)) return nullptr;
+  g_trace_follows = 0;
+  if (!PyArg_ParseTuple(arguments, "iil|i", &loop_limit, &call_limit, &g_trace_left, &g_trace_follows)) return nullptr;
   g_trace.clear();
   g_trace_hooks = Hooks{trace_hot, trace_hot, trace_record, trace_event, loop_limit, call_limit};
   set_hooks(&g_trace_hooks);

@@ -11,10 +11,10 @@ import vm_case
 class Recording(unittest.TestCase):
     maxDiff = None
 
-    def record(self, source, call="f()", loop=3, function=0, length=60):
+    def record(self, source, call="f()", loop=3, function=0, length=60, follow=0):
         """The lines of a recording made while `call` runs."""
         program = "import _dynvm_vm as vm\n" + textwrap.dedent(source) + \
-            f"\nvm.trace({loop}, {function}, {length})\n{call}\nprint('\\n'.join(vm.take_trace()))\n"
+            f"\nvm.trace({loop}, {function}, {length}, {follow})\n{call}\nprint('\\n'.join(vm.take_trace()))\n"
         with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
             file.write(program)
             file.flush()
@@ -106,6 +106,25 @@ class Recording(unittest.TestCase):
     def test_nested_activation(self):
         self.assertEqual(self.events("sorted([2, 1], key=lambda v: v)"),
                          ["nested <lambda>", "nested-exit <lambda>"] * 2)
+
+    def test_nested_activation_that_is_followed(self):
+        self.assertEqual(self.events("sorted([2, 1], key=lambda v: max([v], key=lambda w: c.missing))", follow=1),
+                         ["nested <lambda>", "nested <lambda>", "pushed __getattr__ Replace", "returned __getattr__", "nested-exit <lambda>",
+                          "nested-exit <lambda>"] * 2)
+        self.assertEqual(self.events("try: sorted([2], key=lambda v: raises())\nexcept KeyError: pass", follow=1),
+                         ["nested <lambda>", "pushed raises Push", "unwind raises", "unwound raises", "unwind <lambda>", "nested-exit <lambda>", "unwind f"])
+        self.assertEqual(self.events("list(map(lambda v: loop(delegate), [1]))", follow=1),
+                         ["nested <lambda>", *self.events("loop(delegate)"), "nested-exit <lambda>"])
+
+    def test_recording_that_ends_in_a_followed_activation(self):
+        for length in range(4, 24):
+            lines = self.record("""
+                def g(x): return [y + x for y in (1, 2)]
+                def f():
+                    for i in range(9): out = sorted(map(g, [i, i + 1]), key=lambda v: g(v[0]))
+                    assert out == [[9, 10], [10, 11]], out
+                """, length=length, follow=1)
+            self.assertEqual(sum(not line.startswith(("*", "hot")) for line in lines), length)
 
     def test_call_recording_ends_with_its_activation(self):
         lines = self.record("""

@@ -91,6 +91,7 @@ class Entry {
   }
   void link(PyThreadState*, Frame* frame) { cframe_.current_frame = frame; }
   Frame* current(PyThreadState*) const { return cframe_.current_frame; }
+  Frame* current_below(PyThreadState*, const Frame*) const { return cframe_.current_frame; }
   void end(PyThreadState* tstate) {
     tstate->cframe = previous_;
     previous_->use_tracing = cframe_.use_tracing;

@@ -82,6 +82,7 @@ class Entry {
   }
   void link(PyThreadState*, Frame* frame) { cframe_.current_frame = frame; }
   Frame* current(PyThreadState*) const { return cframe_.current_frame; }
+  Frame* current_below(PyThreadState*, const Frame*) const { return cframe_.current_frame; }
   void end(PyThreadState* tstate) {
     tstate->cframe = previous_;
     tstate->c_recursion_remaining += kEntryUnits;

@@ -83,6 +83,12 @@ class Entry {
   }
   void link(PyThreadState* tstate, Frame* frame) { tstate->current_frame = frame; }
   Frame* current(PyThreadState* tstate) const { return tstate->current_frame; }
+  Frame* current_below(PyThreadState* tstate, const Frame* entry) const {
+    Frame* own = tstate->current_frame;
+    for (Frame* frame = own; frame != entry; frame = frame->previous)
+      if (frame->owner == FRAME_OWNED_BY_CSTACK) own = frame->previous;  // CPython's evaluator was entered from there
+    return own;
+  }
   void end(PyThreadState* tstate) {
     tstate->current_frame = previous_;
     tstate->c_recursion_remaining += kEntryUnits;
