@@ -174,6 +174,8 @@ class Parser {
         meta.wrapped_number = true;
       } else if (accept_word("param")) {
         meta.is_parameter = true;
+      } else if (accept_word("hooks")) {
+        meta.has_hooks = true;
       } else if (accept_word("inference")) {
         meta.inference = true;
       } else if (accept_word("open")) {

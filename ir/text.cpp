@@ -322,6 +322,7 @@ std::string print_meta(const TensorMeta& meta) {
   if (!meta.is_leaf) out += " nonleaf";
   if (meta.wrapped_number) out += " wrapped";
   if (meta.is_parameter) out += " param";
+  if (meta.has_hooks) out += " hooks";
   if (meta.inference) out += " inference";
   if (meta.open != 0) out += " open " + std::to_string(static_cast<int64_t>(meta.open));
   return out;

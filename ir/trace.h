@@ -81,6 +81,7 @@ struct TensorMeta {
   bool is_leaf = true;
   bool wrapped_number = false;   // a Python number in tensor clothing (type promotion treats it as a scalar)
   bool is_parameter = false;     // Python type is torch.nn.Parameter
+  bool has_hooks = false;        // a leaf whose gradient functions of Python are called with (register_hook and the like)
   bool inference = false;        // made under inference mode: autograd takes no part in it, and it has no version counter
   int32_t storage = -1;          // storage id within the trace
   int64_t offset = 0;

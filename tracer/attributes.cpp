@@ -63,7 +63,7 @@ V Recorder::instance_item(V object_value, PyObject* name, bool* hidden) {
     *hidden = true;
     return kNoValue;
   }
-  if (!known('D', o)) guard(IrOp::k_guard_is, {emit(IrOp::k_load_dict_of, Type::kObject, {const_ref(o)}), const_ref(dict)}, -1);
+  guard_dict_of(o);
   // Instances that are made anew elsewhere are written as those were that went before them.
   auto changing = lessons_.changing_instances.find(Py_TYPE(o));
   if (changing != lessons_.changing_instances.end() && changing->second > 1 && !guarded_dicts_.count(dict)) lessons_.changing_dicts.insert(dict);

@@ -601,6 +601,11 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
         if (consumers_.back().kind != Consumer::kScript) return consumer_end(view, false, false);
         drop_consumer();
       }
+      if (in_callback(view.frame)) {
+        callbacks_.back().result = peek(1);
+        frames_.pop_back();
+        return HookResult::kContinue;
+      }
       if (frames_.size() == 1) {
         if (function_) finish();
         else give_up(Abort::k_loop_left);

@@ -177,7 +177,7 @@ HookResult Recorder::consumer_end(vm::ThreadView& view, bool early, bool truth) 
     case Consumer::kList: made = PyList_New(n); break;
     case Consumer::kAll: made = Py_NewRef(early ? (truth ? Py_True : Py_False) : Py_True); break;
     case Consumer::kAny: made = Py_NewRef(early ? (truth ? Py_True : Py_False) : Py_False); break;
-    case Consumer::kScript: break;  // its frame is an ordinary one
+    case Consumer::kScript: case Consumer::kTorch: break;  // its frames are ordinary ones
   }
   for (Py_ssize_t i = 0; i < n; i++) {
     if (PyTuple_CheckExact(made)) PyTuple_SET_ITEM(made, i, Py_NewRef(consumer.objects[i]));

@@ -40,13 +40,14 @@ bool Recorder::from_outside(const std::set<Ref>& graph) {
   });
 }
 
-void Recorder::after_backward(const std::set<Ref>& graph) {
+// What backward() has done to `.grad` so far.
+void Recorder::note_new_grads() {
   std::vector<std::pair<PyObject*, V>> leaves(leaf_objects_.begin(), leaf_objects_.end());
   for (auto& [o, v] : leaves) {
     bridge::TensorObject object = bridge_->describe(o);
     if (!object.requires_grad || !object.is_leaf) continue;
     PyObject* grad = bridge_->get_grad(o);
-    V before = grad_of(v);
+    V before = known_grad(v);
     if (grad == concrete(before)) {
       Py_XDECREF(grad);
       continue;
@@ -66,13 +67,16 @@ void Recorder::after_backward(const std::set<Ref>& graph) {
     Py_DECREF(grad);
     set_grad(v, g);
   }
+}
+
+void Recorder::free_graph(const std::set<Ref>& graph) {
   // It is freed (retain_graph is seen by the second backward not failing; its values stay the same).
   std::vector<Ref> freed;
   for (Ref ref : graph)
     if (requires_graph_.count(ref)) freed.push_back(ref);
   emit(IrOp::k_graph_freed, Type::kVoid, freed);
   for (Value& value : values_)
-    if (value.kind == Value::kTensor && value.wrap.requires_grad) value.snap = kNoRef;  // exits from here on find no graph
+    if (value.kind == Value::kTensor ? value.wrap.requires_grad : !value.items.empty()) value.snap = kNoRef;  // exits from here on find no graph
   for (V v : live_graph_)
     if (at(v).object != kNoRef && at(v).escaped) return give_up(Abort::k_graph_escaped, stored_at_.empty() ? "" : "stored " + stored_at_);  // the graphs live on, to cut()
   freed_.insert(freed.begin(), freed.end());

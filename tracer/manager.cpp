@@ -129,7 +129,7 @@ void note_abort(const LoopState& loop, Abort reason, const std::string& detail) 
 }
 
 bool is_lesson(Abort reason) {
-  return reason == Abort::k_dict_changes || reason == Abort::k_generator_effect || reason == Abort::k_script_function || reason == Abort::k_written_view ||
+  return reason == Abort::k_dict_changes || reason == Abort::k_generator_effect || reason == Abort::k_script_function || reason == Abort::k_torch_callback || reason == Abort::k_written_view ||
          reason == Abort::k_coincidence;
 }
 
@@ -365,7 +365,7 @@ void on_event(vm::ThreadView& view, const vm::EventInfo& info) {
     return;
   }
   recorder->on_event(view, info);
-  if (over) {
+  if (over && !recorder->in_callback()) {
     LoopState& loop = *recording_loop;
     SidePoint* side = recording_side;
     std::unique_ptr<Recorder> done = take_recorder();

@@ -136,10 +136,11 @@ void Recorder::give_up(Abort reason, std::string detail) {
   abort_ = reason;
   detail_ = std::move(detail);
   for (const Consumer& consumer : consumers_) {
-    if (consumer.kind != Consumer::kScript) continue;
-    lessons_.opaque_consumers.insert(consumer.place);
-    if (abort_ != Abort::k_script_function) detail_ = std::string(abort_name(abort_)) + (detail_.empty() ? "" : ": ") + detail_;
-    abort_ = Abort::k_script_function;
+    if (consumer.kind != Consumer::kScript && consumer.kind != Consumer::kTorch) continue;
+    if (!needs_early_) lessons_.opaque_consumers.insert(consumer.place);
+    const Abort reason = consumer.kind == Consumer::kScript ? Abort::k_script_function : Abort::k_torch_callback;
+    if (abort_ != reason) detail_ = std::string(abort_name(abort_)) + (detail_.empty() ? "" : ": ") + detail_;
+    abort_ = reason;
   }
   const std::string place = where();
   detail_ += (detail_.empty() || place.empty() ? "" : ", ") + place;
@@ -293,6 +294,11 @@ bool Recorder::guard_dict_unchanged(PyObject* dict, PyObject* key) {
   return true;
 }
 
+// The instance keeps the dict that it has.
+void Recorder::guard_dict_of(PyObject* o) {
+  if (!known('D', o)) guard(IrOp::k_guard_is, {emit(IrOp::k_load_dict_of, Type::kObject, {const_ref(o)}), const_ref(vm::instance_dict(o))}, -1);
+}
+
 V Recorder::dict_item(PyObject* dict, PyObject* key) {
   auto cached = items_.find({dict, key});
   if (cached != items_.end()) return cached->second;
@@ -408,7 +414,10 @@ static bool asks_for_export(_PyInterpreterFrame* frame) {
 void Recorder::on_event(vm::ThreadView&, const vm::EventInfo& info) {
   switch (info.event) {
     case vm::Event::kNestedEntry:
-      if (in_torch_ && !asks_for_export(info.frame)) python_in_torch_ = true;
+      if (in_torch_ && !asks_for_export(info.frame) && !follow_callback(info.frame)) python_in_torch_ = true;
+      break;
+    case vm::Event::kNestedExit:
+      if (in_callback(info.frame)) leave_callback(info.value);
       break;
     case vm::Event::kFrameUnwound:
       if (!consumers_.empty() && consumers_.back().frame == info.frame) drop_consumer();
@@ -486,6 +495,7 @@ HookResult Recorder::step(vm::ThreadView& view) {
     return HookResult::kContinue;
   }
   // What was entered may have said which mode: the state is guarded even where it is the same as before.
+  if (!callbacks_.empty()) follow_grad_mode();
   if (bridge_ != nullptr && (std::exchange(mode_entered_, false) || !(bridge_->torch_state() == torch_state_))) guard_torch_state();
   if (done_) return HookResult::kContinue;
   return record(view);
@@ -545,7 +555,8 @@ V Recorder::run_residual(IrOp op, const std::vector<V>& args, int64_t imm, bool*
   }
   Type type = info.result == 'o' ? Type::kObject : info.result == 'b' ? Type::kBool : Type::kVoid;
   Ref ref = emit(op, type, refs, imm, (info.effects & (ir::kRaises | ir::kBarrier)) != 0);
-  if (info.effects & (ir::kBarrier | ir::kWrite)) effect();
+  const bool makes = op == IrOp::k_call_known && args.size() == 1 && PyType_Check(concretes[0]);  // an object that nobody knows
+  if (info.effects & (ir::kBarrier | ir::kWrite) && !makes) effect();
   PyObject* result = nullptr;
   int truth = 0;
   PyObject* names = (op == IrOp::k_call || op == IrOp::k_call_known || op == IrOp::k_call_pure) && imm >= 0
@@ -557,6 +568,7 @@ V Recorder::run_residual(IrOp op, const std::vector<V>& args, int64_t imm, bool*
   if (type == Type::kBool) return scalar(Type::kBool, ref, truth ? Py_True : Py_False);
   if (type == Type::kVoid) return null_;
   V v = object(ref, result, true);
+  at(v).type_known = makes && reinterpret_cast<PyObject*>(Py_TYPE(result)) == concretes[0];
   Py_XDECREF(result);
   return v;
 }

@@ -63,6 +63,8 @@ struct Lessons {
   bool sizes_by_slices = false;                             // ends of slices of tensors decide sizes
   bool residual_sizes = false;                              // operations whose data decides sizes stay calls: what follows from the sizes was not found
   std::set<std::pair<PyCodeObject*, int>> opaque_consumers; // (code, unit): a generator that a builtin consumes there has effects
+  // (code, unit) of a torch call: what functions that it calls need guarded when they have had an effect already, and so before the call.
+  std::map<std::pair<PyCodeObject*, int>, std::set<std::pair<char, PyObject*>>> early_guards;
 };
 
 // Where a promotion came from, so that a failing identity guard can teach.
@@ -161,6 +163,7 @@ class Recorder {
   // The exception that was being handled where the trace ends; to compare only.
   PyObject* handled(const vm::ThreadView& view) const { return handling_.open ? handling_.handled_before : view.tstate->exc_info->exc_value; }
   bool done() const { return done_ && consumers_.empty(); }
+  bool in_callback() const { return !callbacks_.empty(); }  // a torch call of it is under way, and has called a function that is followed
   Abort abort_reason() const { return abort_; }
   bool is_cut() const { return cut_at_ > 0; }
   bool sizes_are_numbers() const { return sizes_are_numbers_; }
@@ -211,6 +214,7 @@ class Recorder {
   ir::Ref as_bool(V v);
   ir::Ref as_tensor(V v);
   int32_t snapshot();
+  int32_t new_snapshot();
   ir::Ref make(V v, bool for_snapshot);
   void barrier();
   void escape(V v);
@@ -223,6 +227,7 @@ class Recorder {
   // For a read of the item with a str key, or of all items. False: the dict is known to change.
   bool guard_dict_unchanged(PyObject* dict, PyObject* key = nullptr);
   bool dict_written(PyObject* dict, PyTypeObject* of = nullptr);  // of: an instance of that type's. false: recording given up, to start again
+  void guard_dict_of(PyObject* o);
   V dict_item(PyObject* dict, PyObject* key); // value of a str key in a long-lived dict; null value when missing
   ir::Ref list_guard(V v);
   bool known(uint64_t kind, const void* a, uint64_t b = 0);  // true when already guarded since the last barrier; notes it otherwise
@@ -299,10 +304,11 @@ class Recorder {
   //
   // A C function that takes all that a generator yields (tuple, list, all, any) is followed through the generator's body, whose yields are
   // intercepted here. All guards in it re-execute the whole call, so nothing in it may have an effect. Where one has, the loop is recorded
-  // again with that call as a residual one. The same goes for a function compiled by torch.jit.script (kScript, calls.cpp).
+  // again with that call as a residual one. The same goes for a function compiled by torch.jit.script (kScript, calls.cpp) and for a torch call that
+  // calls Python functions (kTorch, callbacks.cpp).
   struct Consumer {
-    enum Kind : uint8_t { kTuple, kList, kAll, kAny, kSum, kScript } kind;
-    _PyInterpreterFrame* frame;
+    enum Kind : uint8_t { kTuple, kList, kAll, kAny, kSum, kScript, kTorch } kind;
+    _PyInterpreterFrame* frame;           // kTorch: none
     std::pair<PyCodeObject*, int> place;  // of the call
     int pops = 0;                     // operands of the call, still on the caller's stack; 0: see `depth`
     int depth = 0;                    // of the generator there, which the tuple takes the place of: f(*generator)
@@ -311,6 +317,8 @@ class Recorder {
     bool effect = false;
     std::string_view effect_by;        // the first such operation, for the abort's message
     int32_t snapshot = -1;
+    // kTorch: of the storages that the trace has made since; and where it is left by an exception, after an effect: the graph is freed there.
+    int32_t first_storage = 0, raises = -1;
   };
   V make_generator(V function, const std::vector<V>& args, PyObject* kwnames);
   bool resume(vm::ThreadView& view, V generator, vm::Continuation k);
@@ -325,6 +333,44 @@ class Recorder {
   void drop_consumer();
   Handler sum_items(vm::ThreadView& view, std::vector<V> items, PyObject* tuple, int pops);
   std::vector<Consumer> consumers_;
+
+  // --- callbacks.cpp
+  struct TorchCall {                  // under way
+    const std::vector<V>& inputs;
+    bool backward;
+    const std::set<ir::Ref>& graph;   // of backward()
+    bool followed = false;            // a callback of it has been followed
+  };
+  // A Python function that it has called, which is followed, and what of the recorder's state is that of the torch call.
+  struct Callback {
+    _PyInterpreterFrame* frame;
+    V result = kNoValue;
+    TorchCall* call = nullptr;
+    int32_t snapshot = -1;
+    size_t depth = 0;                 // frames followed
+    size_t step_begin = 0, step_depth = 0, step_slots = 0;
+    int unit = 0;
+    const vm::Inst* previous_ip = nullptr;
+    ir::TorchState torch_state;
+    bool subscript = false, grad_mode = false;
+  };
+  bool writes_own_memory(const std::vector<ir::Ref>& written);
+  bool guard_hooks();
+  void note_callbacks(PyObject* dict);
+  V given_to_callback(PyObject* o);
+  void convert_call_so_far();
+  bool follow_callback(_PyInterpreterFrame* entered);
+  void leave_callback(PyObject* result);
+  bool sets_grad_mode(const std::string& name) const;
+  void follow_grad_mode();
+  void end_callbacks();
+  void needed_early(ir::Op op, const std::vector<ir::Ref>& args);
+  void guard_early();
+  bool in_callback(const _PyInterpreterFrame* frame) const { return !callbacks_.empty() && callbacks_.back().frame == frame; }
+  TorchCall* torch_call_ = nullptr;
+  std::vector<Callback> callbacks_;
+  bool needs_early_ = false;             // there is a new lesson of that kind: the recording is only gone on with to find more of them
+  std::set<PyObject*> callback_parts_;   // functions that torch may call, and objects that it gives to them, which are always the same
 
   // --- exceptions.cpp
   // From the raise of an exception until it has been handled.
@@ -455,7 +501,9 @@ class Recorder {
   V grad_of(V tensor);
   void set_grad(V tensor, V grad);
   void note_grads();
-  void after_backward(const std::set<ir::Ref>& graph);
+  V known_grad(V tensor);
+  void note_new_grads();
+  void free_graph(const std::set<ir::Ref>& graph);
   bool fill_wraps();
   struct BoundNumber { V value; size_t record, arg; };   // a changing number is that argument of that operation
   void note_graph_numbers(const std::vector<bridge::OpRecord>& records, const std::vector<BoundNumber>& bound);

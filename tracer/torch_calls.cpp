@@ -180,8 +180,8 @@ Ref Recorder::as_tensor(V v) {
     give_up(Abort::k_tensor_subclass, Py_TYPE(o)->tp_name);
     return kNoRef;
   }
-  if (object.has_hooks) {
-    give_up(Abort::k_python_in_torch_call, "tensor hook");
+  if (object.has_hooks && !object.python_hooks) {
+    give_up(Abort::k_python_in_torch_call, "hooks of a tensor that is no leaf, or that are not in Python");
     return kNoRef;
   }
   if (at(v).kind == Value::kObject && at(v).stable && object.is_leaf && object.requires_grad) promote(v);
@@ -192,6 +192,7 @@ Ref Recorder::as_tensor(V v) {
   if (found == tensors_.end()) {
     trace_.metas[meta].requires_grad = object.requires_grad;
     trace_.metas[meta].is_leaf = object.is_leaf;
+    trace_.metas[meta].has_hooks = object.has_hooks;
     trace_.metas[meta].is_parameter = strcmp(Py_TYPE(o)->tp_name, "Parameter") == 0;
   }
   if (!of_own_memory) input_storages_.insert(trace_.metas[meta].storage);
@@ -217,6 +218,11 @@ void Recorder::note_grads() {
 }
 
 V Recorder::grad_of(V tensor) {
+  if (!callbacks_.empty() && callbacks_.back().call->backward) note_new_grads();
+  return known_grad(tensor);
+}
+
+V Recorder::known_grad(V tensor) {
   PyObject* o = concrete(tensor);
   auto canonical = leaf_objects_.find(o);
   if (canonical != leaf_objects_.end()) tensor = canonical->second;
@@ -263,6 +269,8 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
   if (!fine) {
     // Done, but not recordable: the program goes on with the result.
     result = object(kNoRef, raw_result_, true);
+  } else if (result == kNoValue && sets_grad_mode(name)) {
+    result = constant(raw_result_);
   } else if (result == kNoValue) {
     // No tensor operation: an ordinary residual call, already carried out. A mode that it switches on or off decides what comes after.
     for (V v : args)
@@ -343,6 +351,8 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
     return false;
   }
   if (backward) note_grads();
+  if (backward && !guard_hooks()) return false;
+  if (backward) guard_early();
   snapshot();
   if (done_) return false;
 
@@ -352,6 +362,8 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   aten_->take();
   in_torch_ = true;
   python_in_torch_ = false;
+  TorchCall call{inputs, backward, graph};
+  TorchCall* const outer_call = std::exchange(torch_call_, &call);
   // Entering or leaving a mode runs no operations, and may keep the thread's dispatch keys for later: the recorder's must not be among them.
   const bool is_mode = strcmp(what, "torch._C.__enter__") == 0 || strcmp(what, "torch._C.__exit__") == 0;
   if (!is_mode) aten_->enable();
@@ -360,20 +372,27 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   mode_entered_ |= is_mode;
   in_torch_ = false;
   executed_ = true;
+  torch_call_ = outer_call;
   std::vector<OpRecord> records = aten_->take();
   Py_XSETREF(raw_result_, result);
+  struct Over {
+    Recorder* recorder;
+    ~Over() {
+      if (recorder != nullptr) recorder->end_callbacks();
+    }
+  } const over{call.followed ? this : nullptr};
   if (result == nullptr) {
     *error = true;
     give_up(Abort::k_operation_raised, what);
-    return false;
   }
+  if (done_) return false;
   for (const auto& [v, before] : given) {
     const bridge::TensorObject after = bridge_->describe(concrete(v));
     if (after.requires_grad == before.requires_grad && after.is_leaf == before.is_leaf) continue;
     give_up(Abort::k_unsupported_operation, std::string(what) + ": autograd sees a tensor in another way than when the trace was given it");
     return false;
   }
-  if (records.empty() && !is_tensor(result)) {
+  if (records.empty() && !is_tensor(result) && !call.followed) {
     bool holds_tensor = false;
     if (PyTuple_Check(result))
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); i++) holds_tensor = holds_tensor || is_tensor(PyTuple_GET_ITEM(result, i));
@@ -402,7 +421,8 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
     if (!done_) give_up(Abort::k_unknown_tensor, what);
     return false;
   }
-  if (backward) after_backward(graph);
+  if (backward) note_new_grads();
+  if (backward && !call.followed && !done_) free_graph(graph);
   if (done_) return false;
   bool ok = true;
   *out = tensor_result(result, inputs, records, &ok);
@@ -612,7 +632,7 @@ bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size
   // Where guards leave to before several instructions, what they leave would draw other random numbers when it is done again.
   if (call.is_random && (handling_.open || !consumers_.empty())) effect();
   if (!mutates.empty()) {
-    effect();
+    if (!writes_own_memory(written)) effect();
     for (Ref ref : written) emit(IrOp::k_bump_version, Type::kVoid, {ref}, 1);
   }
   return true;

@@ -67,6 +67,9 @@ void Recorder::became_stable(V v, int32_t site) {
 
 Ref Recorder::emit(IrOp op, Type type, std::vector<Ref> args, int64_t imm, bool snap) {
   int32_t snapshot_index = snap ? snapshot() : ir::kNoSnapshot;
+  // What only raises may follow an effect: nothing is done again then.
+  if (!consumers_.empty() && consumers_.front().kind == Consumer::kTorch && consumers_.front().effect && (ir::op_info(op).effects & ir::kGuard) != 0)
+    needed_early(op, args);
   if (static_cast<int>(trace_.insts.size()) > heuristics().max_insts) give_up(Abort::k_trace_too_long);
   return trace_.add(op, type, args, imm, snapshot_index);
 }
@@ -245,14 +248,23 @@ int32_t Recorder::snapshot() {
     return handling_.snapshot;
   }
   if (!consumers_.empty()) {
-    if (consumers_.front().effect) {
-      lessons_.opaque_consumers.insert(consumers_.front().place);
-      give_up(Abort::k_generator_effect, std::string(consumers_.front().effect_by));
+    const Consumer& consumer = consumers_.front();
+    if (consumer.effect && consumer.kind == Consumer::kTorch) return consumer.raises;
+    if (consumer.effect) {
+      lessons_.opaque_consumers.insert(consumer.place);
+      give_up(Abort::k_generator_effect, std::string(consumer.effect_by));
     }
-    return consumers_.front().snapshot;
+    return consumer.snapshot;
   }
   if (current_snapshot_ >= 0) return current_snapshot_;
   if (effect_done_) give_up(Abort::k_shadow_mismatch, "guard after an effect");
+  current_snapshot_ = new_snapshot();
+  snapshot_end_ = trace_.insts.size();
+  return current_snapshot_;
+}
+
+// Of the frames as they are.
+int32_t Recorder::new_snapshot() {
   ir::Snapshot snapshot;
   for (size_t i = 0; i < frames_.size(); i++) {
     ShadowFrame& frame = frames_[i];
@@ -274,9 +286,7 @@ int32_t Recorder::snapshot() {
   }
   for (auto& [place, v] : pending_) snapshot.stores.push_back({const_ref(place.first), const_ref(place.second), as_snapshot(v)});
   trace_.snapshots.push_back(std::move(snapshot));
-  current_snapshot_ = static_cast<int32_t>(trace_.snapshots.size()) - 1;
-  snapshot_end_ = trace_.insts.size();
-  return current_snapshot_;
+  return static_cast<int32_t>(trace_.snapshots.size()) - 1;
 }
 
 // The number in an object, under a guard on its type; the Value stands for the number from now on, its object is kept.
@@ -362,6 +372,7 @@ Ref Recorder::as_bool(V v) {
 
 // Arbitrary Python code may have run: nothing that was guarded or remembered holds any more.
 void Recorder::barrier() {
+  if (!callbacks_.empty()) give_up(Abort::k_torch_callback, "a call that may run any Python code");
   known_.clear();
   for (auto it = fields_.begin(); it != fields_.end();)
     it = at(it->first.first).fresh && !at(it->first.first).escaped ? std::next(it) : fields_.erase(it);

@@ -57,7 +57,9 @@ struct OpRecord {
 // What Python sees of a tensor object.
 struct TensorObject {
   bool exact_type = false;         // torch.Tensor or torch.nn.Parameter themselves, no subclass
-  bool requires_grad = false, is_leaf = true, has_hooks = false, is_view = false;
+  bool requires_grad = false, is_leaf = true, is_view = false;
+  bool has_hooks = false;          // something is called with its gradient
+  bool python_hooks = false;       // a leaf, and all that is called is in its dicts _backward_hooks and _post_accumulate_grad_hooks
   std::string grad_fn;             // autograd node name, "" when none
   int32_t output_nr = 0;
   uint32_t version = 0;
@@ -126,7 +128,7 @@ struct Session {
 // Called from generated code. All return 0 when fine.
 struct SessionFunctions {
   // The object is a tensor as tensors[t] describes (exact type, dtype, device, sizes and strides but open ones, offset is free for views of it but must equal
-  // meta's alignment class; requires_grad; no hooks beyond those recorded): bind its storage. 1: it is not.
+  // meta's alignment class; requires_grad; hooks where there were some): bind its storage. 1: it is not.
   int (*bind_input)(Session*, int32_t tensor, PyObject* object);
   int (*check_state)(Session*, int32_t state);                       // 1: torch's modes differ from states[state]
   int (*allocate)(Session*, int32_t storage);                        // kFresh; -1: out of memory

@@ -60,13 +60,25 @@ bool is_plain_parameter(PyObject* object) { return Py_TYPE(object) == parameter_
 const at::Tensor& unpack(PyObject* tensor) { return THPVariable_Unpack(tensor); }
 PyObject* to_python(const at::Tensor& tensor) { return THPVariable_Wrap(tensor); }
 
+static bool accumulator_has_hooks(const torch::autograd::AutogradMeta& meta) {
+  if (meta.grad_accumulator_.expired()) return false;
+  const auto accumulator = meta.grad_accumulator_.lock();
+  return accumulator && (!accumulator->pre_hooks().empty() || !accumulator->post_hooks().empty());
+}
+
 bool has_hooks(const at::Tensor& tensor) {
   const torch::autograd::AutogradMeta* meta = torch::autograd::impl::get_autograd_meta(tensor);
   if (!meta) return false;
-  if (!meta->hooks_.empty() || meta->post_acc_grad_hooks_ || meta->retains_grad_) return true;
-  if (meta->grad_accumulator_.expired()) return false;
-  const auto accumulator = meta->grad_accumulator_.lock();
-  return accumulator && (!accumulator->pre_hooks().empty() || !accumulator->post_hooks().empty());
+  return !meta->hooks_.empty() || meta->post_acc_grad_hooks_ || meta->retains_grad_ || accumulator_has_hooks(*meta);
+}
+
+bool has_python_hooks_only(PyObject* object) {
+  const auto* python = reinterpret_cast<const THPVariable*>(object);
+  const at::Tensor& tensor = unpack(object);
+  const torch::autograd::AutogradMeta* meta = torch::autograd::impl::get_autograd_meta(tensor);
+  if (!meta || !tensor.is_leaf() || meta->cpp_hooks_list_ || accumulator_has_hooks(*meta)) return false;
+  if (meta->hooks_.size() != (python->backward_hooks ? 1u : 0u)) return false;
+  return (meta->post_acc_grad_hooks_ != nullptr) == (python->post_accumulate_grad_hooks != nullptr);
 }
 
 std::string grad_fn_name(const at::Tensor& tensor) {
@@ -81,6 +93,7 @@ bridge::TensorObject describe_tensor(PyObject* object) {
   out.requires_grad = tensor.requires_grad();
   out.is_leaf = tensor.is_leaf();
   out.has_hooks = has_hooks(tensor);
+  out.python_hooks = out.has_hooks && has_python_hooks_only(object);
   out.is_view = tensor.is_view();
   out.grad_fn = grad_fn_name(tensor);
   out.output_nr = static_cast<int32_t>(tensor.output_nr());

@@ -25,6 +25,7 @@ PyObject* to_python(const at::Tensor& tensor);      // new reference
 
 // Hooks on the tensor, on its gradient accumulator, or a retained gradient of a non-leaf.
 bool has_hooks(const at::Tensor& tensor);
+bool has_python_hooks_only(PyObject* tensor);  // see bridge::TensorObject
 bridge::TensorObject describe_tensor(PyObject* object);
 std::string grad_fn_name(const at::Tensor& tensor);
 

@@ -171,7 +171,7 @@ static const char* differs(const TensorPlan& plan, PyObject* object) {
   if (impl->device().index() != plan.meta.device_index) return "another device";
   if (impl->requires_grad() != plan.meta.requires_grad) return "another requires_grad";
   if (plan.meta.requires_grad && tensor.is_leaf() != plan.meta.is_leaf) return "another is_leaf";
-  if (has_hooks(tensor)) return "tensor hooks";
+  if (has_hooks(tensor) != plan.meta.has_hooks || (plan.meta.has_hooks && !has_python_hooks_only(object))) return "tensor hooks";
   return other_sizes ? kOtherSizes : other_strides ? kOtherStrides : nullptr;
 }
 

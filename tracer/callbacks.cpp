@@ -1,0 +1,229 @@
+// Python functions that torch calls in the middle of a call: the hooks of leaves in backward(). See recorder.h.
+//
+// Such a function runs in an activation of its own, which the evaluator records as a part of this one (vm::follow_nested). Its frame is followed like
+// any other, so that its operations are the trace's. To what can be seen the torch call stays one instruction: guards in the function leave to before
+// it, and once something has had an effect there are none any more; where one would be needed, the recording is given up, and the next one ends before
+// the call. That the same functions are called again is guarded by the dicts that torch finds them in.
+#include <algorithm>
+#include <cstddef>
+
+#include "tracer/recorder.h"
+
+namespace dynvm::tracer {
+
+using ir::Ref;
+using ir::Type;
+using IrOp = ir::Op;
+
+// Guards what is called with the gradients of leaves. False: given up.
+bool Recorder::guard_hooks() {
+  const std::vector<std::pair<PyObject*, V>> leaves(leaf_objects_.begin(), leaf_objects_.end());
+  for (const auto& [o, v] : leaves) {
+    const bridge::TensorObject tensor = bridge_->describe(o);
+    if (!tensor.has_hooks || !tensor.requires_grad || !tensor.is_leaf) continue;
+    for (const char* attribute : {"_backward_hooks", "_post_accumulate_grad_hooks"}) {
+      PyObject* dict = PyObject_GetAttrString(o, attribute);
+      if (dict == nullptr) PyErr_Clear();
+      if (dict == nullptr) continue;
+      guard(IrOp::k_guard_is, {emit(IrOp::k_get_attr_known, Type::kObject, {as_object(v), const_ref(interned(attribute))}, 0, true), const_ref(dict)}, -1);
+      const bool fine = dict == Py_None || (PyDict_Check(dict) && guard_dict_unchanged(dict));
+      if (fine && dict != Py_None) note_callbacks(dict);
+      Py_DECREF(dict);
+      if (!fine) give_up(Abort::k_python_in_torch_call, "hooks that change");
+      if (done_) return false;
+    }
+  }
+  return true;
+}
+
+// What the functions in this dict are, and what they are bound to, stays the same as long as the dict does.
+void Recorder::note_callbacks(PyObject* dict) {
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(dict, &position, &key, &value)) {
+    callback_parts_.insert(value);
+    if (PyMethod_Check(value)) callback_parts_.insert({PyMethod_GET_FUNCTION(value), PyMethod_GET_SELF(value)});
+    if (PyObject* call = _PyType_Lookup(Py_TYPE(value), interned("__call__")); call != nullptr && PyFunction_Check(call)) {
+      guard_type_unchanged(Py_TYPE(value));
+      callback_parts_.insert(call);
+    }
+  }
+}
+
+// What torch gives to a callback; kNoValue: nothing that the trace knows.
+V Recorder::given_to_callback(PyObject* o) {
+  if (o == nullptr) return null_;
+  if (o == Py_None || callback_parts_.count(o) != 0) return constant(o);
+  if (is_tensor(o)) {
+    if (auto found = leaf_objects_.find(o); found != leaf_objects_.end() && concrete(found->second) == o) return found->second;
+    const int32_t id = aten_->tensor_id(o);
+    return id >= 0 && tensors_.count(id) != 0 ? tensor_value(o, id) : kNoValue;
+  }
+  if (!PyTuple_CheckExact(o)) return kNoValue;
+  std::vector<V> items;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++) {
+    items.push_back(given_to_callback(PyTuple_GET_ITEM(o, i)));
+    if (items.back() == kNoValue) return kNoValue;
+  }
+  return virtual_object(Value::kTuple, std::move(items), o);
+}
+
+// The operations of the torch call so far.
+void Recorder::convert_call_so_far() {
+  std::vector<bridge::OpRecord> records = aten_->take();
+  if (records.empty()) return;
+  const std::string why = not_repeatable(records, Py_None);
+  if (!why.empty()) give_up(Abort::k_unsupported_operation, why);
+  else if (!convert_records(records, torch_call_->inputs, torch_call_->backward)) give_up(Abort::k_unknown_tensor);
+}
+
+// The torch call under way has entered this frame. False: it is not followed.
+bool Recorder::follow_callback(_PyInterpreterFrame* entered) {
+  if (done_ || torch_call_ == nullptr || !torch_call_->backward || python_in_torch_ || handling_.open) return false;
+  PyObject* function = reinterpret_cast<PyObject*>(vm::FrameView::function(entered));
+  PyCodeObject* code = vm::FrameView::code(entered);
+  const std::pair<PyCodeObject*, int> place{top().code, current_unit_};
+  const bool first = !torch_call_->followed;
+  if (callback_parts_.count(function) == 0 || (code->co_flags & kGeneratorFlags) != 0 || lessons_.opaque_consumers.count(place) != 0) return false;
+  if (first && !consumers_.empty()) return false;
+
+  Callback callback;
+  callback.frame = entered;
+  callback.snapshot = current_snapshot_;
+  callback.depth = frames_.size();
+  callback.step_begin = step_begin_;
+  callback.step_depth = step_depth_;
+  callback.step_slots = step_slots_;
+  callback.unit = current_unit_;
+  callback.previous_ip = previous_ip_;
+  callback.torch_state = torch_state_;
+  callback.subscript = subscript_;
+  callback.call = torch_call_;
+  if (first) {
+    Consumer consumer;
+    consumer.kind = Consumer::kTorch;
+    consumer.frame = nullptr;
+    consumer.place = place;
+    consumer.snapshot = current_snapshot_;
+    consumer.first_storage = trace_.num_storages;
+    consumers_.push_back(std::move(consumer));
+    torch_call_->followed = true;
+  }
+  aten_->disable();
+  in_torch_ = false;
+  callbacks_.push_back(callback);
+  vm::follow_nested();
+  convert_call_so_far();
+  if (first && !done_) {
+    free_graph(torch_call_->graph);  // as far as anybody can see from now on: the call is done again from before it, or not at all
+    consumers_.back().raises = new_snapshot();
+  }
+
+  ShadowFrame frame;
+  frame.frame = entered;
+  frame.code = code;
+  frame.function = function;
+  frame.function_value = constant(function);
+  frame.call_unit = current_unit_;
+  frame.nlocals = vm::FrameView::local_count(entered);
+  if (!done_ && know_function(frame.function_value)) {
+    PyObject** base = vm::FrameView::locals(entered);
+    for (int i = 0; i < frame.nlocals && !done_; i++) {
+      frame.slots.push_back(given_to_callback(base[i]));
+      if (frame.slots.back() == kNoValue) give_up(Abort::k_python_in_torch_call, std::string("it is given a ") + Py_TYPE(base[i])->tp_name);
+    }
+  }
+  torch_call_ = nullptr;
+  torch_state_ = bridge_->torch_state();
+  callbacks_.back().grad_mode = torch_state_.grad_mode;
+  if (!done_) follow(std::move(frame));
+  return true;
+}
+
+// It has been left with this result, or by an exception.
+void Recorder::leave_callback(PyObject* result) {
+  Callback callback = std::move(callbacks_.back());
+  callbacks_.pop_back();
+  if (!done_ && (result == nullptr || callback.result == kNoValue)) give_up(Abort::k_exception);
+  if (!done_ && bridge_->torch_state().grad_mode != callback.grad_mode) give_up(Abort::k_torch_callback, "it leaves another grad mode");
+  if (!done_ && result == Py_None && !is_const(callback.result)) guard(IrOp::k_guard_is, {as_object(callback.result), const_ref(Py_None)}, -1);
+  if (!done_ && result != Py_None) {
+    if (is_tensor(result)) as_tensor(callback.result);
+    else give_up(Abort::k_python_in_torch_call, std::string("it gives a ") + Py_TYPE(result)->tp_name);
+  }
+  frames_.resize(callback.depth);
+  torch_call_ = callback.call;
+  current_snapshot_ = callback.snapshot;
+  step_begin_ = callback.step_begin;
+  step_depth_ = callback.step_depth;
+  step_slots_ = callback.step_slots;
+  current_unit_ = callback.unit;
+  previous_ip_ = callback.previous_ip;
+  torch_state_ = callback.torch_state;
+  subscript_ = callback.subscript;
+  in_torch_ = true;
+  aten_->enable();
+}
+
+// Is nothing written but memory that the torch call under way has made? When that is done again, from before the call, nobody can tell.
+bool Recorder::writes_own_memory(const std::vector<Ref>& written) {
+  if (consumers_.empty() || consumers_.front().kind != Consumer::kTorch) return false;
+  return std::all_of(written.begin(), written.end(), [&](Ref ref) {
+    const int32_t storage = trace_.metas[trace_.insts[ref].meta].storage;
+    return storage >= consumers_.front().first_storage && input_storages_.count(storage) == 0;
+  });
+}
+
+// torch has a mode of its own while it calls a callback, which a run of the trace has not: nothing in the trace looks at it, so it is not set either.
+bool Recorder::sets_grad_mode(const std::string& name) const { return !callbacks_.empty() && name == "torch._C._set_grad_enabled"; }
+
+// The mode is what has been followed since the callback began says, so that it needs no guard.
+void Recorder::follow_grad_mode() {
+  ir::TorchState now = bridge_->torch_state();
+  const bool mode = std::exchange(now.grad_mode, torch_state_.grad_mode);
+  if (now == torch_state_) torch_state_.grad_mode = mode;
+}
+
+// A guard in a callback that has had an effect. What is a fact of one object can be guarded before the call, in the next recording.
+void Recorder::needed_early(IrOp op, const std::vector<Ref>& args) {
+  char fact = 0;
+  const ir::Inst* of = &trace_.insts[args.empty() ? 0 : args[0]];
+  if (op == IrOp::k_guard_type_version) fact = 'T';
+  if (op == IrOp::k_guard_dict_version) fact = 'd';
+  if (op == IrOp::k_guard_type) fact = 't';
+  if (op == IrOp::k_guard_is && (of->op == IrOp::k_load_dict_of || (of->op == IrOp::k_load_field && of->imm == offsetof(PyFunctionObject, func_code)))) {
+    fact = of->op == IrOp::k_load_dict_of ? 'D' : 'f';
+    of = &trace_.insts[trace_.arg(*of, 0)];
+  }
+  PyObject* object = of->op == IrOp::k_const_obj ? static_cast<PyObject*>(trace_.objects[static_cast<size_t>(of->imm)].pointer) : nullptr;
+  if (fact == 0 || object == nullptr || (fact == 'f' && !PyFunction_Check(object))) {
+    needs_early_ = false;
+    return give_up(Abort::k_torch_callback, std::string(ir::op_info(op).name) + " after " + std::string(consumers_.front().effect_by));
+  }
+  needs_early_ |= lessons_.early_guards[consumers_.front().place].insert({fact, Py_NewRef(object)}).second;
+}
+
+void Recorder::guard_early() {
+  const auto needed = lessons_.early_guards.find({top().code, current_unit_});
+  if (needed == lessons_.early_guards.end()) return;
+  for (const auto& [fact, object] : needed->second) {
+    switch (fact) {
+      case 'T': guard_type_unchanged(reinterpret_cast<PyTypeObject*>(object)); break;
+      case 'd': guard_dict_unchanged(object); break;
+      case 't': know_type(constant(object)); break;
+      case 'D': guard_dict_of(object); break;
+      default: guard_code_unchanged(object); break;
+    }
+  }
+}
+
+// The torch call is over.
+void Recorder::end_callbacks() {
+  if (needs_early_) give_up(Abort::k_torch_callback, "guards that are needed before it");
+  effect_done_ = effect_done_ || consumers_.back().effect;
+  if (!callbacks_.empty()) frames_.resize(callbacks_.front().depth);  // something has ended the recording in its middle
+  callbacks_.clear();
+  drop_consumer();
+}
+
+}  // namespace dynvm::tracer
