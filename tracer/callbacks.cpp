@@ -21,15 +21,21 @@ bool Recorder::guard_hooks() {
   for (const auto& [o, v] : leaves) {
     const bridge::TensorObject tensor = bridge_->describe(o);
     if (!tensor.has_hooks || !tensor.requires_grad || !tensor.is_leaf) continue;
+    if (aten_->meta(aten_->tensor_id(o)).device_type != 0) {  // they are called in a thread of autograd's
+      give_up(Abort::k_python_in_torch_call, "hooks of a tensor on another device");
+      return false;
+    }
     for (const char* attribute : {"_backward_hooks", "_post_accumulate_grad_hooks"}) {
       PyObject* dict = PyObject_GetAttrString(o, attribute);
       if (dict == nullptr) PyErr_Clear();
       if (dict == nullptr) continue;
       guard(IrOp::k_guard_is, {emit(IrOp::k_get_attr_known, Type::kObject, {as_object(v), const_ref(interned(attribute))}, 0, true), const_ref(dict)}, -1);
-      const bool fine = dict == Py_None || (PyDict_Check(dict) && guard_dict_unchanged(dict));
-      if (fine && dict != Py_None) note_callbacks(dict);
+      if (dict != Py_None) {
+        lessons_.changing_dicts.erase(dict);  // it can only be read as a whole; a hook that comes or goes makes another trace
+        guard_dict_unchanged(dict);
+        note_callbacks(dict);
+      }
       Py_DECREF(dict);
-      if (!fine) give_up(Abort::k_python_in_torch_call, "hooks that change");
       if (done_) return false;
     }
   }
@@ -184,34 +190,69 @@ void Recorder::follow_grad_mode() {
   if (now == torch_state_) torch_state_.grad_mode = mode;
 }
 
-// A guard in a callback that has had an effect. What is a fact of one object can be guarded before the call, in the next recording.
+// A guard in a callback that has had an effect. What is a fact of one object, or of a dict's item, can be guarded before the call, in the next recording.
 void Recorder::needed_early(IrOp op, const std::vector<Ref>& args) {
+  const auto constant_of = [this](Ref ref) {
+    const ir::Inst& inst = trace_.insts[ref];
+    return inst.op == IrOp::k_const_obj ? static_cast<PyObject*>(trace_.objects[static_cast<size_t>(inst.imm)].pointer) : nullptr;
+  };
   char fact = 0;
-  const ir::Inst* of = &trace_.insts[args.empty() ? 0 : args[0]];
-  if (op == IrOp::k_guard_type_version) fact = 'T';
-  if (op == IrOp::k_guard_dict_version) fact = 'd';
-  if (op == IrOp::k_guard_type) fact = 't';
-  if (op == IrOp::k_guard_is && (of->op == IrOp::k_load_dict_of || (of->op == IrOp::k_load_field && of->imm == offsetof(PyFunctionObject, func_code)))) {
-    fact = of->op == IrOp::k_load_dict_of ? 'D' : 'f';
-    of = &trace_.insts[trace_.arg(*of, 0)];
+  PyObject *object = args.empty() ? nullptr : constant_of(args[0]), *key = nullptr;
+  switch (op) {
+    case IrOp::k_guard_type_version: fact = 'T'; break;
+    case IrOp::k_guard_dict_version: fact = 'd'; break;
+    case IrOp::k_guard_type: fact = 't'; break;
+    case IrOp::k_unbox_tensor: fact = 'u'; break;
+    default: break;
   }
-  PyObject* object = of->op == IrOp::k_const_obj ? static_cast<PyObject*>(trace_.objects[static_cast<size_t>(of->imm)].pointer) : nullptr;
-  if (fact == 0 || object == nullptr || (fact == 'f' && !PyFunction_Check(object))) {
+  if (object == nullptr && !args.empty()) {
+    const ir::Inst& read = trace_.insts[args[0]];
+    if (read.op == IrOp::k_load_dict_of) fact = 'D';
+    else if (read.op == IrOp::k_load_field) fact = 'f';
+    else if (read.op == IrOp::k_dict_get) fact = 'i';
+    else fact = 0;
+    if (fact != 0) object = constant_of(trace_.arg(read, 0));
+    if (fact == 'i') key = constant_of(trace_.arg(read, 1));
+  }
+  if (fact == 'f' && object != nullptr) fact = PyCell_Check(object) ? 'c' : PyFunction_Check(object) ? 'f' : 0;
+  if (fact == 0 || object == nullptr || (fact == 'i' && key == nullptr)) {
     needs_early_ = false;
     return give_up(Abort::k_torch_callback, std::string(ir::op_info(op).name) + " after " + std::string(consumers_.front().effect_by));
   }
-  needs_early_ |= lessons_.early_guards[consumers_.front().place].insert({fact, Py_NewRef(object)}).second;
+  if (lessons_.early_guards[consumers_.front().place].emplace(fact, object, key).second) {
+    needs_early_ = true;
+    Py_INCREF(object);
+    Py_XINCREF(key);
+  }
+}
+
+void Recorder::forget_early() {
+  for (const auto& [place, facts] : std::exchange(lessons_.early_guards, {}))
+    for (const auto& [fact, object, key] : facts) {
+      Py_DECREF(object);
+      Py_XDECREF(key);
+    }
 }
 
 void Recorder::guard_early() {
   const auto needed = lessons_.early_guards.find({top().code, current_unit_});
   if (needed == lessons_.early_guards.end()) return;
-  for (const auto& [fact, object] : needed->second) {
+  for (const auto& [fact, object, key] : needed->second) {
+    if (done_) return;
     switch (fact) {
       case 'T': guard_type_unchanged(reinterpret_cast<PyTypeObject*>(object)); break;
       case 'd': guard_dict_unchanged(object); break;
       case 't': know_type(constant(object)); break;
+      case 'u': as_tensor(constant(object)); break;
       case 'D': guard_dict_of(object); break;
+      case 'c':
+      case 'i': {
+        const V item = fact == 'c' ? cell_content(constant(object)) : dict_item(object, key);
+        if (PyLong_CheckExact(concrete(item))) as_int(item);
+        else if (PyFloat_CheckExact(concrete(item))) as_float(item);
+        else promote(item);
+        break;
+      }
       default: guard_code_unchanged(object); break;
     }
   }

@@ -31,6 +31,17 @@ V Recorder::free_variable(V function, int index) {
   return v;
 }
 
+// Of a cell that is not empty and not virtual.
+V Recorder::cell_content(V cell) {
+  const auto found = cells_.find(cell);
+  if (found != cells_.end()) return found->second;
+  Ref ref = emit(IrOp::k_load_field, Type::kObject, {as_object(cell)}, offsetof(PyCellObject, ob_ref));
+  guard(IrOp::k_guard_bound, {ref});
+  V v = object(ref, PyCell_GET(concrete(cell)), false);
+  likely_same(v);
+  return cells_[cell] = v;
+}
+
 HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
   PyCodeObject* code = top().code;
   switch (op) {
@@ -124,15 +135,7 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
         shadow_push(at(cell).items[0]);
         return HookResult::kContinue;
       }
-      auto found = cells_.find(cell);
-      if (found == cells_.end()) {
-        Ref ref = emit(IrOp::k_load_field, Type::kObject, {as_object(cell)}, offsetof(PyCellObject, ob_ref));
-        guard(IrOp::k_guard_bound, {ref});
-        V v = object(ref, content, false);
-        likely_same(v);
-        found = cells_.emplace(cell, v).first;
-      }
-      shadow_push(found->second);
+      shadow_push(cell_content(cell));
       return HookResult::kContinue;
     }
     case Op::kStoreDeref: {

@@ -115,7 +115,9 @@ V Recorder::plain_number_operator(int op, V left, V right) {
     IrOp ir_op = table[op];
     int overflow = 0;
     PyLong_AsLongLongAndOverflow(result, &overflow);
-    if (ir_op != IrOp::kCount && overflow == 0) {
+    if (ir_op != IrOp::kCount && (ir::op_info(ir_op).effects & ir::kGuard) != 0 && no_guard_may_follow()) {
+      v = int_operator_without_guard(op, left, right);
+    } else if (ir_op != IrOp::kCount && overflow == 0) {
       Ref x = as_int(left), y = as_int(right);
       if (x != kNoRef && y != kNoRef) {
         bool guards = ir::op_info(ir_op).effects & ir::kGuard;
@@ -135,6 +137,27 @@ V Recorder::plain_number_operator(int op, V left, V right) {
   }
   Py_DECREF(result);
   return v;
+}
+
+// The same by the function that Python has for it, on objects: it never leaves the trace. kNoValue: not for these.
+V Recorder::int_operator_without_guard(int op, V left, V right) {
+  const char* name = op == kAdd ? "add" : op == kSubtract ? "sub" : op == kMultiply ? "mul" : nullptr;
+  if (name == nullptr) return kNoValue;
+  for (V v : {left, right})
+    if (at(v).kind == Value::kObject && !at(v).type_known) as_int(v);  // needs a guard, which is a lesson
+  PyObject* module = PyImport_ImportModule("operator");
+  PyObject* function = module != nullptr ? PyObject_GetAttrString(module, name) : nullptr;
+  Py_XDECREF(module);
+  if (function == nullptr) {
+    PyErr_Clear();
+    return kNoValue;
+  }
+  const V callee = constant(function);
+  Py_DECREF(function);
+  bool ok = true;
+  const V v = run_residual(IrOp::k_call_known, {callee, left, right}, -1, &ok);
+  at(v).type_known = true;
+  return ok ? v : kNoValue;
 }
 
 V Recorder::number_compare(int op, V left, V right) {

@@ -85,6 +85,7 @@ Recorder::~Recorder() {
 
 Recording Recorder::take() {
   Recording recording;
+  forget_early();
   if (cut_at_ > 0) {
     trace_.insts.resize(cut_at_);  // what came after belongs to an instruction that the trace does not hold
     recording.cut = abort_;
@@ -137,7 +138,10 @@ void Recorder::give_up(Abort reason, std::string detail) {
   detail_ = std::move(detail);
   for (const Consumer& consumer : consumers_) {
     if (consumer.kind != Consumer::kScript && consumer.kind != Consumer::kTorch) continue;
-    if (!needs_early_) lessons_.opaque_consumers.insert(consumer.place);
+    if (!needs_early_ && abort_ != Abort::k_dict_changes) {
+      lessons_.opaque_consumers.insert(consumer.place);
+      forget_early();
+    }
     const Abort reason = consumer.kind == Consumer::kScript ? Abort::k_script_function : Abort::k_torch_callback;
     if (abort_ != reason) detail_ = std::string(abort_name(abort_)) + (detail_.empty() ? "" : ": ") + detail_;
     abort_ = reason;

@@ -63,8 +63,9 @@ struct Lessons {
   bool sizes_by_slices = false;                             // ends of slices of tensors decide sizes
   bool residual_sizes = false;                              // operations whose data decides sizes stay calls: what follows from the sizes was not found
   std::set<std::pair<PyCodeObject*, int>> opaque_consumers; // (code, unit): a generator that a builtin consumes there has effects
-  // (code, unit) of a torch call: what functions that it calls need guarded when they have had an effect already, and so before the call.
-  std::map<std::pair<PyCodeObject*, int>, std::set<std::pair<char, PyObject*>>> early_guards;
+  // (code, unit) of a torch call: what functions that it calls need guarded when they have had an effect already, and so before the call. Holds
+  // references, until the next recording is over.
+  std::map<std::pair<PyCodeObject*, int>, std::set<std::tuple<char, PyObject*, PyObject*>>> early_guards;
 };
 
 // Where a promotion came from, so that a failing identity guard can teach.
@@ -364,8 +365,11 @@ class Recorder {
   bool sets_grad_mode(const std::string& name) const;
   void follow_grad_mode();
   void end_callbacks();
+  // A torch call under way has called a function that has had an effect: what may leave the trace has no place to leave to.
+  bool no_guard_may_follow() const { return !consumers_.empty() && consumers_.front().kind == Consumer::kTorch && consumers_.front().effect; }
   void needed_early(ir::Op op, const std::vector<ir::Ref>& args);
   void guard_early();
+  void forget_early();
   bool in_callback(const _PyInterpreterFrame* frame) const { return !callbacks_.empty() && callbacks_.back().frame == frame; }
   TorchCall* torch_call_ = nullptr;
   std::vector<Callback> callbacks_;
@@ -415,6 +419,7 @@ class Recorder {
   V plain_number_operator(int op, V left, V right);
   V tuple_sum(V left, V right);
   V tuple_compare(int op, V left, V right);
+  V int_operator_without_guard(int op, V left, V right);
   V number_compare(int op, V left, V right);
   V identity(V left, V right);
   V contains(V container, V value);
@@ -431,6 +436,7 @@ class Recorder {
   static PyObject* equality(bool equal);  // operator.eq or operator.ne
   V make_cell(V initial);
   V free_variable(V function, int index);
+  V cell_content(V cell);
 
   // --- calls.cpp
   // The operator method of the first argument's class if it is a Python function: entered; otherwise the residual operation.

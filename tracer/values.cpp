@@ -68,8 +68,7 @@ void Recorder::became_stable(V v, int32_t site) {
 Ref Recorder::emit(IrOp op, Type type, std::vector<Ref> args, int64_t imm, bool snap) {
   int32_t snapshot_index = snap ? snapshot() : ir::kNoSnapshot;
   // What only raises may follow an effect: nothing is done again then.
-  if (!consumers_.empty() && consumers_.front().kind == Consumer::kTorch && consumers_.front().effect && (ir::op_info(op).effects & ir::kGuard) != 0)
-    needed_early(op, args);
+  if (snap && (ir::op_info(op).effects & ir::kGuard) != 0 && no_guard_may_follow()) needed_early(op, args);
   if (static_cast<int>(trace_.insts.size()) > heuristics().max_insts) give_up(Abort::k_trace_too_long);
   return trace_.add(op, type, args, imm, snapshot_index);
 }
