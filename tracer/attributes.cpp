@@ -362,6 +362,14 @@ V Recorder::bound_method_of_c(V object_value, PyObject* name, V method, V self, 
 
 HookResult Recorder::load_attribute(vm::ThreadView& view, PyObject* name, bool method) {
   V v = peek(1);
+  if (at(v).kind == Value::kTensor && !method && PyUnicode_CompareWithASCIIString(name, "data") == 0) {
+    // Of a tensor that the trace has made. It shares the version counter then, which only a write through it could show.
+    PyObject* detach = PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(concrete(v))), "detach");
+    if (detach == nullptr) return raised(view);
+    const V function = constant(detach);
+    Py_DECREF(detach);
+    return torch_call(view, function, {v}, nullptr, 1);
+  }
   Attribute a = look_up(v, name);
   if (done_) return HookResult::kContinue;
   switch (a.kind) {
@@ -428,6 +436,7 @@ HookResult Recorder::load_attribute(vm::ThreadView& view, PyObject* name, bool m
     bool ok = true;
     V result = run_residual(IrOp::k_call_known, {getter, v}, -1, &ok);
     if (!ok) return raised(view);
+    if (PyUnicode_CompareWithASCIIString(name, "data") == 0) aten_->note_data(concrete(result));
     pop(view, 1);
     push_callable(view, result, method);
     return next(view);

@@ -91,7 +91,12 @@ Recorder::Attribute Recorder::look_up_tensor(V v, PyObject* name) {
     }
     return result;
   }
-  if (strcmp(text, "_grad_fn") == 0 || strcmp(text, "_backward_hooks") == 0 || strcmp(text, "data") == 0) {
+  if (strcmp(text, "data") == 0) {
+    as_tensor(v);
+    result.kind = done_ ? Attribute::kAborted : Attribute::kGetter;
+    return result;
+  }
+  if (strcmp(text, "_grad_fn") == 0 || strcmp(text, "_backward_hooks") == 0) {
     give_up(Abort::k_unsupported_operation, std::string("tensor attribute ") + text);
     result.kind = Attribute::kAborted;
     return result;

@@ -189,7 +189,11 @@ Ref Recorder::as_tensor(V v) {
   auto made = storages_.find(aten_->meta(id).storage);
   const bool of_own_memory = made != storages_.end() && input_storages_.count(made->second) == 0;
   int32_t meta = meta_of(id);
-  if (found == tensors_.end()) {
+  if (found != tensors_.end()) {  // the same memory, but not as the other one is
+    trace_.metas.push_back(trace_.metas[meta]);
+    meta = static_cast<int32_t>(trace_.metas.size()) - 1;
+  }
+  {
     trace_.metas[meta].requires_grad = object.requires_grad;
     trace_.metas[meta].is_leaf = object.is_leaf;
     trace_.metas[meta].has_hooks = object.has_hooks;
@@ -610,10 +614,13 @@ bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size
       give_up(Abort::k_coincidence, call.name);
       return false;
     }
-  std::vector<Ref> written;
+  std::vector<Ref> written, versioned;
   for (int32_t argument : mutates)
-    for (int32_t operand : call.args[argument].operands)
-      if (operand >= 0) written.push_back(compact[operand]);
+    for (int32_t operand : call.args[argument].operands) {
+      if (operand < 0) continue;
+      written.push_back(compact[operand]);
+      if (std::find(record.unversioned.begin(), record.unversioned.end(), argument) == record.unversioned.end()) versioned.push_back(compact[operand]);
+    }
   if (moving_view_written(written, call.name)) return false;
   before_write(written);
   if (done_) return false;
@@ -633,7 +640,7 @@ bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size
   if (call.is_random && (handling_.open || !consumers_.empty())) effect();
   if (!mutates.empty()) {
     if (!writes_own_memory(written)) effect();
-    for (Ref ref : written) emit(IrOp::k_bump_version, Type::kVoid, {ref}, 1);
+    for (Ref ref : versioned) emit(IrOp::k_bump_version, Type::kVoid, {ref}, 1);
   }
   return true;
 }

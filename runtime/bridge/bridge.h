@@ -50,6 +50,7 @@ struct OpRecord {
   enum Number : uint8_t { kNoNumber, kIntNumber, kFloatNumber, kBoolNumber } number = kNoNumber;
   int64_t int_value = 0;
   double float_value = 0;
+  std::vector<int32_t> unversioned;  // those of call.mutates that are what `.data` gave, or views of it: no other tensor's version counter shows the write
   bool raised = false;             // the operation raised: no results
   std::string unsupported;         // not empty: why this operation cannot be part of a trace ("sparse tensor", "quantized", ...)
 };
@@ -76,6 +77,8 @@ class Recorder {
   virtual int32_t tensor_id(PyObject* tensor) = 0;  // id of a tensor object's value, new if not seen before; -1: cannot be traced
   // The tensor object of a value that was made from Python data (aten::lift_fresh), which the recorder keeps; null for any other. New reference.
   virtual PyObject* constant(int32_t id) { (void)id; return nullptr; }
+  // This tensor is what `.data` of another one has given.
+  virtual void note_data(PyObject* tensor) { (void)tensor; }
   // storage = recorder-wide storage number. requires_grad, is_leaf and is_parameter are those of the object last given to tensor_id.
   virtual const ir::TensorMeta& meta(int32_t id) = 0;
 };

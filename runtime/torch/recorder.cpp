@@ -110,6 +110,11 @@ class RecorderImpl final : public bridge::Recorder {
     return id;
   }
 
+  void note_data(PyObject* object) override {
+    std::lock_guard lock(mutex_);
+    data_tensors_.emplace_back(unpack(object).getIntrusivePtr());
+  }
+
   const ir::TensorMeta& meta(int32_t id) override { return metas_.at(static_cast<size_t>(id)); }
 
   template <class Redispatch>
@@ -189,6 +194,12 @@ class RecorderImpl final : public bridge::Recorder {
       overlapping_.insert(&added);
       overlapping_.insert(other.get());
     }
+  }
+
+  bool is_data(const at::Tensor& tensor) const {
+    if (data_tensors_.empty()) return false;
+    const c10::TensorImpl* impl = (tensor.is_view() ? tensor._base() : tensor).unsafeGetTensorImpl();
+    return std::any_of(data_tensors_.begin(), data_tensors_.end(), [impl](const auto& weak) { return weak._unsafe_get_target() == impl; });
   }
 
   // Position of `tensor` in record.tensors; an undefined or refused one stands as id -1.
@@ -328,6 +339,7 @@ class RecorderImpl final : public bridge::Recorder {
       const ir::AtenArg& arg = call.args[static_cast<size_t>(argument)];
       if (arg.kind == ir::AtenArg::kTensor) {
         written.emplace_back(value.toTensor().unsafeGetTensorImpl(), record.tensors[static_cast<size_t>(arg.operands[0])]);
+        if (is_data(value.toTensor())) record.unversioned.push_back(argument);
       }
     }
     call.is_random = facts.random && draws(facts, stack, base);
@@ -478,6 +490,7 @@ class RecorderImpl final : public bridge::Recorder {
   std::unordered_map<const c10::StorageImpl*, int32_t> storages_;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_refs_;
   std::unordered_set<const c10::StorageImpl*> overlapping_;
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> data_tensors_;
   int foreign_ = 0;                       // storages on memory that is not torch's
 };
 

@@ -1,5 +1,5 @@
 # .data and .detach() share memory with a parameter: target networks, weight clipping, and a kept alias that follows.
-# expect: compiled>=0.25, traces>=1
+# expect: compiled>=0.6, traces>=1
 import torch
 from torch import nn
 

@@ -1,5 +1,5 @@
 # Hooks on parameters: one masks a gradient (a frozen embedding row), one runs after accumulation and steps at once.
-# expect: compiled>=0.1, traces>=1
+# expect: compiled>=0.25, traces>=1
 import torch
 from torch import nn
 
