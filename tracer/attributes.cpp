@@ -519,6 +519,15 @@ HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
       pop(view, 2);
       return next(view);
     }
+    if (strcmp(text, "data") == 0 && takes_data(object_value, value)) {
+      bool ok = true;
+      run_residual(IrOp::k_set_attr_known, {object_value, constant(name), value}, 0, &ok);
+      if (!ok) return raised(view);
+      if (bridge_->describe(o).requires_grad) replaced_.insert(aten_->tensor_id(o));
+      pop(view, 2);
+      return next(view);
+    }
+    if (done_) return HookResult::kContinue;
     if (_PyType_Lookup(type, name) != nullptr) {
       give_up(Abort::k_unsupported_operation, std::string("store to tensor attribute ") + text);
       return HookResult::kContinue;

@@ -289,6 +289,7 @@ class Recorder {
   };
   Attribute look_up(V object, PyObject* name);
   Attribute look_up_tensor(V object, PyObject* name);
+  bool takes_data(V tensor, V data);
   Attribute look_up_type(V object, PyObject* name);
   Attribute look_up_super(V object, PyObject* name);
   Attribute bind_class_attribute(V object, PyObject* descriptor);
@@ -539,6 +540,7 @@ class Recorder {
   std::unordered_map<PyObject*, V> leaf_objects_;        // tensor objects seen, by identity
   std::set<int32_t> input_storages_;                     // of tensors that the trace unboxes
   std::set<V> identified_;                               // loaded objects that are known to be the tensor that they were
+  std::set<int32_t> replaced_;                           // ids of memory that a leaf has been given by `leaf.data = ...`
   std::unordered_map<int32_t, ir::Ref> tensors_;         // recorder tensor id -> its present value
   std::unordered_map<int32_t, int32_t> metas_;
   std::unordered_map<int32_t, int32_t> storages_;

@@ -104,4 +104,18 @@ Recorder::Attribute Recorder::look_up_tensor(V v, PyObject* name) {
   return result;  // T, mT, real ...: run as operations
 }
 
+// May `tensor.data = data` be part of the trace? The tensor, which was there before, has the memory of the other one then. As an operand of what autograd
+// records it would still be that leaf, which an exit could not tell: those end the trace (convert_record).
+bool Recorder::takes_data(V tensor, V data) {
+  if (at(tensor).kind != Value::kObject && !is_const(tensor)) return false;
+  if (!is_tensor(concrete(data)) || concrete(data) == concrete(tensor)) return false;
+  as_tensor(tensor);
+  if (!done_) as_tensor(data);
+  if (done_) return false;
+  const ir::TensorMeta mine = aten_->meta(aten_->tensor_id(concrete(tensor))), other = aten_->meta(aten_->tensor_id(concrete(data)));
+  const bridge::TensorObject given = bridge_->describe(concrete(data));
+  return bridge_->describe(concrete(tensor)).is_leaf && !bridge_->describe(concrete(tensor)).is_view && !given.is_view && given.is_leaf && mine.dtype == other.dtype &&
+         mine.device_type == other.device_type && mine.device_index == other.device_index && mine.sizes == other.sizes && mine.open == 0 && other.open == 0;
+}
+
 }  // namespace dynvm::tracer

@@ -574,6 +574,12 @@ bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size
     }
     operands.push_back(ref);
   }
+  for (const AtenArg& arg : call.args)
+    for (size_t k = 0; k < arg.operands.size() && k < arg.ints.size() && !replaced_.empty(); k++)
+      if (arg.operands[k] >= 0 && arg.ints[k] != 0 && call.grad_mode && replaced_.count(record.tensors[static_cast<size_t>(arg.operands[k])]) != 0) {
+        give_up(Abort::k_unsupported_operation, "a leaf that has been given other data");
+        return false;
+      }
   // operands of undefined list entries stay -1 in the call, so compact the rest
   std::vector<Ref> compact;
   std::vector<int32_t> position(operands.size(), -1);
