@@ -191,6 +191,7 @@ void Recorder::follow_grad_mode() {
 }
 
 // A guard in a callback that has had an effect. What is a fact of one object, or of a dict's item, can be guarded before the call, in the next recording.
+// The facts are named as known() names them; u: an object is that tensor; c, i: what a cell, or an item of a dict, holds.
 void Recorder::needed_early(IrOp op, const std::vector<Ref>& args) {
   const auto constant_of = [this](Ref ref) {
     const ir::Inst& inst = trace_.insts[ref];
