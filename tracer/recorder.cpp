@@ -255,7 +255,7 @@ bool Recorder::promote(V v, ir::TruthGuard tells) {
 
 // The object that this instruction meets is likely to be the same each time (until a guard has shown otherwise), so worth promoting.
 void Recorder::likely_same(V v) {
-  if (at(v).kind != Value::kObject || at(v).stable || made_.count(concrete(v)) != 0 || lessons_.changing_values.count({top().code, current_unit_})) return;
+  if (at(v).kind != Value::kObject || at(v).stable || lessons_.changing_values.count({top().code, current_unit_})) return;
   sites_.push_back({Site::kValue, reinterpret_cast<PyObject*>(top().code), nullptr, current_unit_});
   became_stable(v, static_cast<int32_t>(sites_.size()) - 1);
 }

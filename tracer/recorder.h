@@ -193,7 +193,6 @@ class Recorder {
   // A variable of the root frame that the trace was given; an exception that it caught is there.
   bool may_be_unbound(V v) { return at(v).kind == Value::kObject && !at(v).caught && frames_.size() == 1; }
   V constant(PyObject* object);
-  void note_made(PyObject* object);
   V object(ir::Ref ref, PyObject* concrete, bool result = true);   // steals nothing; takes its own reference
   V scalar(ir::Type type, ir::Ref ref, PyObject* concrete);
   V virtual_object(Value::Kind kind, std::vector<V> items, PyObject* concrete);
@@ -579,7 +578,6 @@ class Recorder {
   std::map<int32_t, std::vector<std::pair<PyCodeObject*, int>>> moving_storages_;
   std::set<int32_t> written_storages_;
   std::set<int32_t> moved_storages_;                     // its own
-  std::set<PyObject*> made_;                             // objects that calls have made in this iteration: the next one has others
   std::set<ir::Ref> requires_graph_;                     // tensor values that autograd tracks
   struct GraphNumber { int uses = 0; bool derived = false; };
   std::map<V, GraphNumber> graph_numbers_;               // changing numbers that a backward() may use

@@ -30,18 +30,12 @@ V Recorder::constant(PyObject* object) {
   return v;
 }
 
-// The caller and a Value hold it, and if nobody else does, it is new.
-void Recorder::note_made(PyObject* object) {
-  if (object != nullptr && Py_REFCNT(object) <= 2) made_.insert(object);
-}
-
 V Recorder::object(Ref ref, PyObject* concrete, bool result) {
   Value value;
   value.kind = Value::kObject;
   value.ref = value.object = ref;
   value.concrete = Py_XNewRef(concrete);
   value.is_result = result;
-  if (result) note_made(concrete);
   return add_value(std::move(value));
 }
 
@@ -60,7 +54,6 @@ V Recorder::virtual_object(Value::Kind kind, std::vector<V> items, PyObject* con
   value.items = std::move(items);
   value.items_known = true;
   value.concrete = Py_NewRef(concrete);
-  note_made(concrete);
   return add_value(std::move(value));
 }
 
