@@ -17,10 +17,8 @@ using IrOp = ir::Op;
 
 // Guards what is called with the gradients of leaves. False: given up.
 bool Recorder::guard_hooks() {
-  const std::vector<std::pair<PyObject*, V>> leaves(leaf_objects_.begin(), leaf_objects_.end());
-  for (const auto& [o, v] : leaves) {
-    const bridge::TensorObject tensor = bridge_->describe(o);
-    if (!tensor.has_hooks || !tensor.requires_grad || !tensor.is_leaf) continue;
+  for (const auto& [o, v] : differentiated_leaves()) {
+    if (!bridge_->describe(o).has_hooks) continue;
     if (aten_->meta(aten_->tensor_id(o)).device_type != 0) {  // they are called in a thread of autograd's
       give_up(Abort::k_python_in_torch_call, "hooks of a tensor on another device");
       return false;
@@ -93,18 +91,6 @@ bool Recorder::follow_callback(_PyInterpreterFrame* entered) {
   if (callback_parts_.count(function) == 0 || (code->co_flags & kGeneratorFlags) != 0 || lessons_.opaque_consumers.count(place) != 0) return false;
   if (first && !consumers_.empty()) return false;
 
-  Callback callback;
-  callback.frame = entered;
-  callback.snapshot = current_snapshot_;
-  callback.depth = frames_.size();
-  callback.step_begin = step_begin_;
-  callback.step_depth = step_depth_;
-  callback.step_slots = step_slots_;
-  callback.unit = current_unit_;
-  callback.previous_ip = previous_ip_;
-  callback.torch_state = torch_state_;
-  callback.subscript = subscript_;
-  callback.call = torch_call_;
   if (first) {
     Consumer consumer;
     consumer.kind = Consumer::kTorch;
@@ -117,7 +103,7 @@ bool Recorder::follow_callback(_PyInterpreterFrame* entered) {
   }
   aten_->disable();
   in_torch_ = false;
-  callbacks_.push_back(callback);
+  callbacks_.push_back({entered, frames_.size(), call_state()});
   vm::follow_nested();
   convert_call_so_far();
   if (first && !done_) {
@@ -148,7 +134,7 @@ bool Recorder::follow_callback(_PyInterpreterFrame* entered) {
 
 // It has been left with this result, or by an exception.
 void Recorder::leave_callback(PyObject* result) {
-  Callback callback = std::move(callbacks_.back());
+  const Callback callback = std::move(callbacks_.back());
   callbacks_.pop_back();
   if (!done_ && (result == nullptr || callback.result == kNoValue)) give_up(Abort::k_exception);
   if (!done_ && bridge_->torch_state().grad_mode != callback.grad_mode) give_up(Abort::k_torch_callback, "it leaves another grad mode");
@@ -158,15 +144,7 @@ void Recorder::leave_callback(PyObject* result) {
     else give_up(Abort::k_python_in_torch_call, std::string("it gives a ") + Py_TYPE(result)->tp_name);
   }
   frames_.resize(callback.depth);
-  torch_call_ = callback.call;
-  current_snapshot_ = callback.snapshot;
-  step_begin_ = callback.step_begin;
-  step_depth_ = callback.step_depth;
-  step_slots_ = callback.step_slots;
-  current_unit_ = callback.unit;
-  previous_ip_ = callback.previous_ip;
-  torch_state_ = callback.torch_state;
-  subscript_ = callback.subscript;
+  call_state() = callback.state;
   in_torch_ = true;
   aten_->enable();
 }

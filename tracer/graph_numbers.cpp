@@ -30,16 +30,19 @@ Use use_of(const ir::AtenCall& call, size_t argument) {
 
 }  // namespace
 
-// Did autograd record this operation? Its operands say which of them required grad.
-bool is_differentiated(const ir::AtenCall& call) {
-  if (!call.grad_mode) return false;
+// An argument's `ints` say which of its tensors required grad.
+std::vector<int32_t> differentiated_operands(const ir::AtenCall& call) {
+  std::vector<int32_t> found;
+  if (!call.grad_mode) return found;
   for (const AtenArg& arg : call.args) {
     if (arg.kind != AtenArg::kTensor && arg.kind != AtenArg::kTensorList) continue;
     for (size_t k = 0; k < arg.operands.size(); k++)
-      if (arg.operands[k] >= 0 && (k >= arg.ints.size() || arg.ints[k] != 0)) return true;
+      if (arg.operands[k] >= 0 && (k >= arg.ints.size() || arg.ints[k] != 0)) found.push_back(arg.operands[k]);
   }
-  return false;
+  return found;
 }
+
+bool is_differentiated(const ir::AtenCall& call) { return !differentiated_operands(call).empty(); }
 
 void Recorder::note_graph_numbers(const std::vector<OpRecord>& records, const std::vector<BoundNumber>& bound) {
   for (const BoundNumber& number : bound) {

@@ -21,13 +21,7 @@ std::set<Ref> Recorder::graph_of(const std::vector<V>& tensors) {
     needed.erase(ref);
     if (ref == kNoRef || !reached.insert(ref).second || trace_.insts[ref].op != IrOp::k_result) continue;
     const Ref made = trace_.arg(ref, 0);
-    const ir::AtenCall& call = trace_.calls[trace_.insts[made].imm];
-    if (!call.grad_mode) continue;
-    for (const ir::AtenArg& arg : call.args) {
-      if (arg.kind != ir::AtenArg::kTensor && arg.kind != ir::AtenArg::kTensorList) continue;
-      for (size_t k = 0; k < arg.operands.size(); k++)
-        if (arg.operands[k] >= 0 && (k >= arg.ints.size() || arg.ints[k] != 0)) needed.insert(trace_.arg(made, static_cast<uint32_t>(arg.operands[k])));
-    }
+    for (int32_t operand : differentiated_operands(trace_.calls[trace_.insts[made].imm])) needed.insert(trace_.arg(made, static_cast<uint32_t>(operand)));
   }
   return reached;
 }
@@ -42,10 +36,7 @@ bool Recorder::from_outside(const std::set<Ref>& graph) {
 
 // What backward() has done to `.grad` so far.
 void Recorder::note_new_grads() {
-  std::vector<std::pair<PyObject*, V>> leaves(leaf_objects_.begin(), leaf_objects_.end());
-  for (auto& [o, v] : leaves) {
-    bridge::TensorObject object = bridge_->describe(o);
-    if (!object.requires_grad || !object.is_leaf) continue;
+  for (const auto& [o, v] : differentiated_leaves()) {
     PyObject* grad = bridge_->get_grad(o);
     V before = known_grad(v);
     if (grad == concrete(before)) {

@@ -139,25 +139,26 @@ V Recorder::plain_number_operator(int op, V left, V right) {
   return v;
 }
 
+// Of Python's module operator, new reference.
+static PyObject* operator_function(const char* name) {
+  static PyObject* const module = PyImport_ImportModule("_operator");
+  return PyObject_GetAttrString(module, name);
+}
+
 // The same by the function that Python has for it, on objects: it never leaves the trace. kNoValue: not for these.
 V Recorder::int_operator_without_guard(int op, V left, V right) {
   const char* name = op == kAdd ? "add" : op == kSubtract ? "sub" : op == kMultiply ? "mul" : nullptr;
   if (name == nullptr) return kNoValue;
   for (V v : {left, right})
     if (at(v).kind == Value::kObject && !at(v).type_known) as_int(v);  // needs a guard, which is a lesson
-  PyObject* module = PyImport_ImportModule("operator");
-  PyObject* function = module != nullptr ? PyObject_GetAttrString(module, name) : nullptr;
-  Py_XDECREF(module);
-  if (function == nullptr) {
-    PyErr_Clear();
-    return kNoValue;
-  }
+  PyObject* function = operator_function(name);
   const V callee = constant(function);
   Py_DECREF(function);
   bool ok = true;
   const V v = run_residual(IrOp::k_call_known, {callee, left, right}, -1, &ok);
+  if (!ok) return kNoValue;
   at(v).type_known = true;
-  return ok ? v : kNoValue;
+  return v;
 }
 
 V Recorder::number_compare(int op, V left, V right) {
@@ -450,8 +451,7 @@ bool Recorder::is_immutable(PyObject* o) {
 }
 
 PyObject* Recorder::equality(bool equal) {
-  static PyObject* const module = PyImport_ImportModule("_operator");
-  static PyObject* const functions[] = {PyObject_GetAttrString(module, "ne"), PyObject_GetAttrString(module, "eq")};
+  static PyObject* const functions[] = {operator_function("ne"), operator_function("eq")};
   return functions[equal];
 }
 

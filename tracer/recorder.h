@@ -29,6 +29,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -142,6 +143,8 @@ inline bool is_plain_tuple(PyObject* o) {
 bool is_module(PyTypeObject* type);
 // Does a recorded argument hold this number?
 bool holds_number(const ir::AtenArg& arg, PyObject* number);
+// Of an operation that autograd records: the operands that it does so for.
+std::vector<int32_t> differentiated_operands(const ir::AtenCall& call);
 // Did autograd record this operation?
 bool is_differentiated(const ir::AtenCall& call);
 
@@ -221,7 +224,8 @@ class Recorder {
   void escape(V v);
 
   // --- guards
-  bool promote(V v, ir::TruthGuard tells = ir::kTruth);  // tells: what the guard of an int says when it fails                 // make it a constant under an identity guard; false when it changes too often
+  // Makes it a constant under an identity guard; false when it changes too often. tells: what the guard of an int says when it fails.
+  bool promote(V v, ir::TruthGuard tells = ir::kTruth);
   bool know_type(V v);               // guard its exact type
   void guard_type_unchanged(PyTypeObject* type);
   void guard_torch_state();
@@ -346,16 +350,14 @@ class Recorder {
   // A Python function that it has called, which is followed, and what of the recorder's state is that of the torch call.
   struct Callback {
     _PyInterpreterFrame* frame;
+    size_t depth;                     // frames followed
+    std::tuple<TorchCall*, int32_t, size_t, size_t, size_t, int, const vm::Inst*, ir::TorchState, bool> state;  // call_state()
     V result = kNoValue;
-    TorchCall* call = nullptr;
-    int32_t snapshot = -1;
-    size_t depth = 0;                 // frames followed
-    size_t step_begin = 0, step_depth = 0, step_slots = 0;
-    int unit = 0;
-    const vm::Inst* previous_ip = nullptr;
-    ir::TorchState torch_state;
-    bool subscript = false, grad_mode = false;
+    bool grad_mode = false;           // that it began in
   };
+  auto call_state() {
+    return std::tie(torch_call_, current_snapshot_, step_begin_, step_depth_, step_slots_, current_unit_, previous_ip_, torch_state_, subscript_);
+  }
   bool writes_own_memory(const std::vector<ir::Ref>& written);
   bool guard_hooks();
   void note_callbacks(PyObject* dict);
@@ -507,6 +509,7 @@ class Recorder {
   V regrouped(PyObject* object, const std::unordered_map<PyObject*, V>& tensors);
   V grad_of(V tensor);
   void set_grad(V tensor, V grad);
+  std::vector<std::pair<PyObject*, V>> differentiated_leaves() const;
   void note_grads();
   V known_grad(V tensor);
   void note_new_grads();

@@ -112,10 +112,10 @@ bool Recorder::takes_data(V tensor, V data) {
   as_tensor(tensor);
   if (!done_) as_tensor(data);
   if (done_) return false;
+  for (V v : {tensor, data})
+    if (const bridge::TensorObject object = bridge_->describe(concrete(v)); !object.is_leaf || object.is_view) return false;
   const ir::TensorMeta mine = aten_->meta(aten_->tensor_id(concrete(tensor))), other = aten_->meta(aten_->tensor_id(concrete(data)));
-  const bridge::TensorObject given = bridge_->describe(concrete(data));
-  return bridge_->describe(concrete(tensor)).is_leaf && !bridge_->describe(concrete(tensor)).is_view && !given.is_view && given.is_leaf && mine.dtype == other.dtype &&
-         mine.device_type == other.device_type && mine.device_index == other.device_index && mine.sizes == other.sizes && mine.open == 0 && other.open == 0;
+  return mine.dtype == other.dtype && mine.device_type == other.device_type && mine.device_index == other.device_index && mine.sizes == other.sizes && mine.open == 0 && other.open == 0;
 }
 
 }  // namespace dynvm::tracer

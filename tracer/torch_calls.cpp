@@ -193,12 +193,10 @@ Ref Recorder::as_tensor(V v) {
     trace_.metas.push_back(trace_.metas[meta]);
     meta = static_cast<int32_t>(trace_.metas.size()) - 1;
   }
-  {
-    trace_.metas[meta].requires_grad = object.requires_grad;
-    trace_.metas[meta].is_leaf = object.is_leaf;
-    trace_.metas[meta].has_hooks = object.has_hooks;
-    trace_.metas[meta].is_parameter = strcmp(Py_TYPE(o)->tp_name, "Parameter") == 0;
-  }
+  trace_.metas[meta].requires_grad = object.requires_grad;
+  trace_.metas[meta].is_leaf = object.is_leaf;
+  trace_.metas[meta].has_hooks = object.has_hooks;
+  trace_.metas[meta].is_parameter = strcmp(Py_TYPE(o)->tp_name, "Parameter") == 0;
   if (!of_own_memory) input_storages_.insert(trace_.metas[meta].storage);
   Ref ref = emit(IrOp::k_unbox_tensor, Type::kTensor, {as_object(v)}, meta, true);
   trace_.insts[ref].meta = meta;
@@ -210,11 +208,19 @@ Ref Recorder::tensor_of_id(int32_t id) {
   return found == tensors_.end() ? kNoRef : found->second;
 }
 
+// Tensor objects that backward() may give a gradient.
+std::vector<std::pair<PyObject*, V>> Recorder::differentiated_leaves() const {
+  std::vector<std::pair<PyObject*, V>> found;
+  for (const auto& leaf : leaf_objects_) {
+    const bridge::TensorObject object = bridge_->describe(leaf.first);
+    if (object.requires_grad && object.is_leaf) found.push_back(leaf);
+  }
+  return found;
+}
+
 // Gradients that backward() may accumulate into are inputs of the call: load them before it.
 void Recorder::note_grads() {
-  std::vector<std::pair<PyObject*, V>> leaves(leaf_objects_.begin(), leaf_objects_.end());
-  for (auto& [o, v] : leaves) {
-    if (!bridge_->describe(o).requires_grad || !bridge_->describe(o).is_leaf) continue;
+  for (const auto& [o, v] : differentiated_leaves()) {
     V grad = grad_of(v);
     if (done_) return;
     if (concrete(grad) != Py_None) as_tensor(grad);
@@ -222,7 +228,7 @@ void Recorder::note_grads() {
 }
 
 V Recorder::grad_of(V tensor) {
-  if (!callbacks_.empty() && callbacks_.back().call->backward) note_new_grads();
+  if (in_callback()) note_new_grads();
   return known_grad(tensor);
 }
 
@@ -354,9 +360,11 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
     give_up(Abort::k_graph_from_outside);
     return false;
   }
-  if (backward) note_grads();
-  if (backward && !guard_hooks()) return false;
-  if (backward) guard_early();
+  if (backward) {
+    note_grads();
+    if (!guard_hooks()) return false;
+    guard_early();
+  }
   snapshot();
   if (done_) return false;
 
@@ -574,12 +582,11 @@ bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size
     }
     operands.push_back(ref);
   }
-  for (const AtenArg& arg : call.args)
-    for (size_t k = 0; k < arg.operands.size() && k < arg.ints.size() && !replaced_.empty(); k++)
-      if (arg.operands[k] >= 0 && arg.ints[k] != 0 && call.grad_mode && replaced_.count(record.tensors[static_cast<size_t>(arg.operands[k])]) != 0) {
-        give_up(Abort::k_unsupported_operation, "a leaf that has been given other data");
-        return false;
-      }
+  const std::vector<int32_t> differentiated = replaced_.empty() ? std::vector<int32_t>{} : differentiated_operands(call);
+  if (std::any_of(differentiated.begin(), differentiated.end(), [&](int32_t operand) { return replaced_.count(record.tensors[static_cast<size_t>(operand)]) != 0; })) {
+    give_up(Abort::k_unsupported_operation, "a leaf that has been given other data");
+    return false;
+  }
   // operands of undefined list entries stay -1 in the call, so compact the rest
   std::vector<Ref> compact;
   std::vector<int32_t> position(operands.size(), -1);

@@ -248,7 +248,7 @@ int32_t Recorder::snapshot() {
   }
   if (!consumers_.empty()) {
     const Consumer& consumer = consumers_.front();
-    if (consumer.effect && consumer.kind == Consumer::kTorch) return consumer.raises;
+    if (no_guard_may_follow()) return consumer.raises;
     if (consumer.effect) {
       lessons_.opaque_consumers.insert(consumer.place);
       give_up(Abort::k_generator_effect, std::string(consumer.effect_by));

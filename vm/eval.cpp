@@ -197,11 +197,6 @@ PyObject* run_frame(PyThreadState* tstate, Frame* frame, Inst* ip, Start start) 
   Activation act;
   act.tstate = tstate;
   act.entry = frame;
-  act.recording = false;
-  act.unseen = false;
-  act.stopped = false;
-  act.entered_handler = false;
-  act.inner_top = nullptr;
   const bool deep = !act.cpython_entry.begin(tstate, frame);
 
   PyInterpreterState* const interp = tstate->interp;

@@ -31,13 +31,13 @@ struct Activation {
   cpython::Entry cpython_entry;  // what CPython sees of it
   PyThreadState* tstate;
   cpython::Frame* entry;
-  bool recording;             // this activation runs plain code through Hooks::record
-  bool unseen;                // recording has just begun: the hook is to see the present instruction
-  bool stopped;               // stop_recording() came from an event: fast code from the next instruction on
-  bool entered_handler;
-  Activation* outer;          // that recorded before this one joined it; else nullptr
+  bool recording = false;     // this activation runs plain code through Hooks::record
+  bool unseen = false;        // recording has just begun: the hook is to see the present instruction
+  bool stopped = false;       // stop_recording() came from an event: fast code from the next instruction on
+  bool entered_handler = false;
+  Activation* outer = nullptr;  // that recorded before this one joined it; else nullptr
   // While C code of this one, which records, has entered others: where its own part of the data stack ends, and the frame that it stands in.
-  PyObject** inner_top;
+  PyObject** inner_top = nullptr;
   cpython::Frame* inner_frame;
 };
 // The activation whose C code enters `frame`, for as long as that runs, where it records and no other of ours lies between.

@@ -57,7 +57,7 @@ void Below::stand_below(Activation* recorder, cpython::Frame* frame) {
 
 void set_hooks(const Hooks* hooks) {
   if (g_recorder != nullptr) {
-    for (Activation* activation = g_recorder; activation != nullptr; activation = activation->outer) activation->stopped = true;
+    g_recorder->stopped = true;
     end_recording(*g_recorder);
   }
   g_hooks = hooks;
@@ -129,7 +129,7 @@ void stop_recording(ThreadView& view) {
   Activation* activation = g_recorder;
   if (activation == nullptr) return;
   const bool own = view.activation == activation;
-  for (Activation* each = activation; each != nullptr; each = each->outer) each->stopped = true;  // plain code that is still running notices at its next instruction
+  activation->stopped = true;  // plain code that is still running notices at its next instruction
   const Inst* ip = end_recording_at(*activation, own ? view.ip : nullptr);
   if (own) view.ip = ip;
 }

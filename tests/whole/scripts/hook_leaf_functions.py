@@ -62,10 +62,10 @@ def fails(grad):
 
 
 second.weight.register_hook(fails)
-caught = 0
+caught = []
 for step in range(20):
     try:
         train(1)
     except ValueError as error:
-        caught += 1
-print(caught, error if caught == 0 else "not finite enough", [f"{p.sum().item():.4f}" for p in model.parameters()])
+        caught.append(str(error))
+print(len(caught), set(caught), [f"{p.sum().item():.4f}" for p in model.parameters()])
