@@ -535,7 +535,7 @@ HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
   }
   if (PyType_Check(o) || PyModule_Check(o)) {
     PyObject* dict = PyModule_Check(o) ? PyModule_GetDict(o) : nullptr;
-    if (dict != nullptr && !dict_written(dict)) return HookResult::kContinue;
+    if (dict != nullptr) dict_written(dict);
     return residual(view, IrOp::k_set_attr, {object_value, constant(name), value}, 0, 2, false);
   }
   if (at(object_value).kind == Value::kObject && at(object_value).stable) promote(object_value);
@@ -569,7 +569,7 @@ HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
     if (dict != nullptr) {
       PyObject* old = PyDict_GetItemWithError(dict, name);
       PyErr_Clear();
-      if (!(old != nullptr && old == concrete(value)) && !dict_written(dict, type)) return HookResult::kContinue;
+      if (!(old != nullptr && old == concrete(value))) dict_written(dict, type);
     }
   }
   bool ok = true;
@@ -597,7 +597,7 @@ HookResult Recorder::record_attributes(vm::ThreadView& view, Op op, int arg) {
     case Op::kDeleteAttr: {
       V v = peek(1);
       PyObject* dict = vm::may_have_dict(concrete(v)) ? vm::instance_dict(concrete(v)) : nullptr;
-      if (dict != nullptr && !dict_written(dict, Py_TYPE(concrete(v)))) return HookResult::kContinue;
+      if (dict != nullptr) dict_written(dict, Py_TYPE(concrete(v)));
       return residual(view, IrOp::k_set_attr, {v, constant(name), null_}, 0, 1, false);
     }
     default: break;

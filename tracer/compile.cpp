@@ -1,6 +1,9 @@
 // See compile.h.
 #include "tracer/compile.h"
 
+#include <algorithm>
+
+#include "codegen/cuda/kernel.h"
 #include "ir/passes/pass.h"
 #include "ir/plan.h"
 #include "ir/text.h"
@@ -45,6 +48,15 @@ base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std:
   return {};
 }
 
+// Are there CUDA tensors, and can kernels be made for them?
+static bool fuses_cuda(const ir::Trace& trace) {
+  const bool any = std::any_of(trace.metas.begin(), trace.metas.end(), [](const ir::TensorMeta& meta) { return meta.device_type == 1; });
+  if (!any) return false;
+  const std::string why = codegen::cuda::missing();
+  if (!why.empty()) base::report().notes.emplace("CUDA kernels", "none: " + why);
+  return why.empty();
+}
+
 std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, Abort* reason,
                                    std::string* error, bool keep_parts) {
   const Clock::time_point start = Clock::now();
@@ -57,6 +69,7 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   for (const ir::Inst& inst : ir.insts)
     if (inst.op == ir::Op::k_unbox_tensor) trace->inputs.push_back(inst.meta);
   ir::PassOptions pass_options;
+  pass_options.fuse_cuda = fuses_cuda(ir);
   std::string before;
   if (base::dump_on(base::DumpStage::kIr)) {
     before = ir::print_trace(ir);

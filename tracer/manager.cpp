@@ -18,6 +18,7 @@
 #include <string>
 #include <utility>
 
+#include "codegen/cuda/kernel.h"
 #include "codegen/parallel.h"
 #include "codegen/x86/matmul/matmul.h"
 
@@ -104,6 +105,7 @@ bridge::Bridge* bridge_now() {
   if (torch_bridge == nullptr) return nullptr;
   if (base::report_wanted()) torch_bridge->set_counting(true);
   codegen::set_parallel_for(torch_bridge->parallel_for());
+  codegen::cuda::set_current_stream(torch_bridge->cuda_stream());
   torch_bridge->set_matmul([](const codegen::Matmul& call) { return codegen::matmul(call); });
   count_calls();
   return torch_bridge;
@@ -128,10 +130,7 @@ void note_abort(const LoopState& loop, Abort reason, const std::string& detail) 
   DYNVM_LOG(kAbort, "{}:{} {} {}", PyUnicode_AsUTF8(loop.code->co_filename), PyCode_Addr2Line(loop.code, loop.unit * 2), abort_name(reason), detail);
 }
 
-bool is_lesson(Abort reason) {
-  return reason == Abort::k_dict_changes || reason == Abort::k_generator_effect || reason == Abort::k_script_function || reason == Abort::k_torch_callback || reason == Abort::k_written_view ||
-         reason == Abort::k_coincidence;
-}
+bool is_lesson(Abort reason) { return after_abort(reason) == AfterAbort::again; }
 
 // A recording was given up: its loop or, with a side trace, its place waits. What the next recording does otherwise is a lesson, not a failure.
 void penalise(LoopState& loop, SidePoint* side, Abort reason, const std::string& detail) {
@@ -254,6 +253,7 @@ bool finish_recording() {
 }
 
 HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, bool cut, bool* entered);
+HookResult consider_root(vm::ThreadView& view, LoopState& loop);
 
 // Lets the interpreter carry out the instruction at view.ip (`begun`: it has been), and comes back behind it, and out of the handlers of
 // exceptions: where `handled` is being handled again.
@@ -353,6 +353,8 @@ HookResult on_record(vm::ThreadView& view) {
   if (compiled && !cut && !loop.function && result != HookResult::kError) {
     bool entered = false;
     result = travel(view, loop, root, false, &entered);
+  } else if (!compiled && side == nullptr && !loop.function && view.frame == root && vm::unit_of(loop.code, view.ip) == loop.unit && result != HookResult::kError) {
+    result = consider_root(view, loop);  // with what has been learnt
   }
   return result == HookResult::kContinue ? HookResult::kReload : result;
 }

@@ -81,7 +81,7 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
         give_up(Abort::k_opcode, "StoreName outside a module");
         return HookResult::kContinue;
       }
-      if (!dict_written(dict)) return HookResult::kContinue;
+      dict_written(dict);
       V value = peek(1);
       bool ok = true;
       pending_.erase({dict, name});
@@ -106,7 +106,7 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
         give_up(Abort::k_opcode, std::string(vm::op_name(op)) + " outside a module, or of a name that is not there");
         return HookResult::kContinue;
       }
-      if (!dict_written(dict)) return HookResult::kContinue;
+      dict_written(dict);
       static PyObject* dict_pop = vm::own_attribute(&PyDict_Type, "pop");
       bool ok = true;
       pending_.erase({dict, name});

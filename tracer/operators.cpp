@@ -430,7 +430,7 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
     case Op::kDeleteSubscr: {
       V container = peek(2), key = peek(1);
       PyObject* dict = concrete(container);
-      if (PyDict_Check(dict) && !dict_written(dict)) return HookResult::kContinue;
+      if (PyDict_Check(dict)) dict_written(dict);
       return residual(view, IrOp::k_set_item, {container, key, null_}, 0, 2, false);
     }
     default: break;
@@ -730,7 +730,7 @@ HookResult Recorder::store_item(vm::ThreadView& view, V container, V key, V valu
     PyObject* old = PyDict_GetItemWithError(c, k);
     PyErr_Clear();
     bool same_object = old != nullptr && old == concrete(value);  // storing what is there already changes no version
-    if (!same_object && is_const(container) && !dict_written(c)) return HookResult::kContinue;
+    if (!same_object && is_const(container)) dict_written(c);
     bool ok = true;
     run_residual(IrOp::k_dict_set, {container, key, value}, 0, &ok);
     if (!ok) return raised(view);
@@ -738,7 +738,7 @@ HookResult Recorder::store_item(vm::ThreadView& view, V container, V key, V valu
     pop(view, 3);
     return next(view);
   }
-  if (PyDict_Check(c) && is_const(container) && !dict_written(c)) return HookResult::kContinue;
+  if (PyDict_Check(c) && is_const(container)) dict_written(c);
   return call_dunder(view, "__setitem__", {container, key, value}, IrOp::k_set_item, 3, vm::Continuation::kDiscard);
 }
 

@@ -21,12 +21,22 @@ using IrOp = ir::Op;
 const char* abort_name(Abort abort) {
   switch (abort) {
     case Abort::kNone: return "none";
-#define X(name, stage, cuts, sentence) \
+#define X(name, stage, then, sentence) \
   case Abort::k_##name: return #name;
 #include "tracer/aborts.def"
 #undef X
   }
   return "?";
+}
+
+AfterAbort after_abort(Abort abort) {
+  switch (abort) {
+#define X(name, stage, then, sentence) \
+  case Abort::k_##name: return AfterAbort::then;
+#include "tracer/aborts.def"
+#undef X
+    default: return AfterAbort::wait;
+  }
 }
 
 Recorder::Recorder(const std::vector<LiveFrame>& live, int header_unit, bridge::Bridge* bridge, Lessons& lessons, int trace_id, bool sizes_are_numbers, bool function)
@@ -131,9 +141,20 @@ std::string Recorder::where() const {
   return text;
 }
 
+void Recorder::doom(Abort reason, std::string detail) {
+  if (done_ || doomed_ != Abort::kNone) return;
+  doomed_ = reason;
+  const std::string place = where();
+  detail_ = detail + (detail.empty() || place.empty() ? "" : ", ") + place;
+}
+
 void Recorder::give_up(Abort reason, std::string detail) {
   if (done_) return;
   done_ = true;
+  if (doomed_ != Abort::kNone) {
+    abort_ = doomed_;
+    return;
+  }
   abort_ = reason;
   detail_ = std::move(detail);
   for (const Consumer& consumer : consumers_) {
@@ -153,13 +174,7 @@ void Recorder::give_up(Abort reason, std::string detail) {
 
 // The trace ends before the current instruction: nothing but guards and makings may be kept of what has been recorded for it.
 bool Recorder::cut() {
-  switch (abort_) {
-#define X(name, stage, cuts, sentence) \
-  case Abort::k_##name: if (!cuts) return false; break;
-#include "tracer/aborts.def"
-#undef X
-    default: return false;
-  }
+  if (after_abort(abort_) != AfterAbort::cut) return false;
   if (handling_.open) {  // before the raise
     std::swap(frames_, handling_.frames);
     step_begin_ = handling_.begin;
@@ -255,7 +270,7 @@ bool Recorder::promote(V v, ir::TruthGuard tells) {
 
 // The object that this instruction meets is likely to be the same each time (until a guard has shown otherwise), so worth promoting.
 void Recorder::likely_same(V v) {
-  if (at(v).kind != Value::kObject || at(v).stable || lessons_.changing_values.count({top().code, current_unit_})) return;
+  if (at(v).kind != Value::kObject || at(v).stable || made_.count(concrete(v)) != 0 || lessons_.changing_values.count({top().code, current_unit_})) return;
   sites_.push_back({Site::kValue, reinterpret_cast<PyObject*>(top().code), nullptr, current_unit_});
   became_stable(v, static_cast<int32_t>(sites_.size()) - 1);
 }
@@ -327,15 +342,13 @@ V Recorder::dict_item(PyObject* dict, PyObject* key) {
 }
 
 // The trace writes this dict, so its version cannot be guarded: learn that, and start again if it has been.
-bool Recorder::dict_written(PyObject* dict, PyTypeObject* of) {
+void Recorder::dict_written(PyObject* dict, PyTypeObject* of) {
   bool was_guarded = guarded_dicts_.count(dict) != 0;
   bool fresh = lessons_.changing_dicts.insert(dict).second;
   if (fresh && was_guarded) {
     if (of != nullptr) lessons_.changing_instances[of]++;
-    give_up(Abort::k_dict_changes);
-    return false;
+    doom(Abort::k_dict_changes);
   }
-  return true;
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -456,6 +469,7 @@ void Recorder::finish() {
   if (freed_.empty() && graph_alive()) give_up(Abort::k_graph_escaped, "the graph is needed behind the trace's end");
   if (!fill_wraps()) give_up(Abort::k_graph_escaped, "a parameter that it was made of has been written");
   if (tensor_ops_ < heuristics().min_tensor_ops) give_up(Abort::k_no_tensor_work);
+  if (doomed_ != Abort::kNone) give_up(doomed_);
   done_ = true;
 }
 

@@ -46,11 +46,13 @@ namespace dynvm::tracer {
 
 enum class Abort : uint8_t {
   kNone,
-#define X(name, stage, cuts, sentence) k_##name,
+#define X(name, stage, then, sentence) k_##name,
 #include "tracer/aborts.def"
 #undef X
 };
 const char* abort_name(Abort abort);
+enum class AfterAbort : uint8_t { cut, again, wait };  // as in aborts.def
+AfterAbort after_abort(Abort abort);
 
 // What a loop has taught the recorder: assumptions that turned out wrong are not made again.
 struct Lessons {
@@ -183,6 +185,7 @@ class Recorder {
   // --- ending
   std::string where() const;
   void give_up(Abort reason, std::string detail = {});
+  void doom(Abort reason, std::string detail = {});  // the same at the recording's end: it goes on, for what else there is to learn
   void finish();
   bool cut();                        // ends the trace before the current instruction, or the raise that is being handled; false: not possible
   bool cut_here();
@@ -196,6 +199,7 @@ class Recorder {
   // A variable of the root frame that the trace was given; an exception that it caught is there.
   bool may_be_unbound(V v) { return at(v).kind == Value::kObject && !at(v).caught && frames_.size() == 1; }
   V constant(PyObject* object);
+  void note_made(PyObject* object);
   V object(ir::Ref ref, PyObject* concrete, bool result = true);   // steals nothing; takes its own reference
   V scalar(ir::Type type, ir::Ref ref, PyObject* concrete);
   V virtual_object(Value::Kind kind, std::vector<V> items, PyObject* concrete);
@@ -231,7 +235,7 @@ class Recorder {
   void guard_torch_state();
   // For a read of the item with a str key, or of all items. False: the dict is known to change.
   bool guard_dict_unchanged(PyObject* dict, PyObject* key = nullptr);
-  bool dict_written(PyObject* dict, PyTypeObject* of = nullptr);  // of: an instance of that type's. false: recording given up, to start again
+  void dict_written(PyObject* dict, PyTypeObject* of = nullptr);  // of: an instance of that type's
   void guard_dict_of(PyObject* o);
   V dict_item(PyObject* dict, PyObject* key); // value of a str key in a long-lived dict; null value when missing
   ir::Ref list_guard(V v);
@@ -581,6 +585,7 @@ class Recorder {
   std::map<int32_t, std::vector<std::pair<PyCodeObject*, int>>> moving_storages_;
   std::set<int32_t> written_storages_;
   std::set<int32_t> moved_storages_;                     // its own
+  std::set<PyObject*> made_;                             // objects that calls have made in this iteration: the next one has others
   std::set<ir::Ref> requires_graph_;                     // tensor values that autograd tracks
   struct GraphNumber { int uses = 0; bool derived = false; };
   std::map<V, GraphNumber> graph_numbers_;               // changing numbers that a backward() may use
@@ -592,7 +597,7 @@ class Recorder {
   bool python_in_torch_ = false;
   bool started_ = false;
   int tensor_ops_ = 0;
-  Abort abort_ = Abort::kNone;
+  Abort abort_ = Abort::kNone, doomed_ = Abort::kNone;
   std::string detail_;
   Clock::time_point start_;
 };

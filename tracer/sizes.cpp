@@ -473,15 +473,18 @@ void GenericTrace::note_defined(const std::vector<SizeSample>& samples) {
   }
 }
 
-// In the place of a size, for the whole class: another one, as divisible as it is.
-static int64_t other_size(const std::vector<int64_t>& seen, std::map<std::vector<int64_t>, int64_t>* others) {
-  constexpr int64_t kDivisible = 840;  // by 1 to 8
-  return others->emplace(seen, seen.back() + kDivisible * (static_cast<int64_t>(others->size()) + 1)).first->second;
+// How far other sizes are from those of a walk, the next one twice as far and so on: as divisible, by 1 to 8 or most of these. The shorter steps are for
+// programs that can do no more than so much, such as a table of positions has rows.
+static constexpr int64_t kOtherSteps[] = {840, 120, 24, -24};
+
+// In the place of a size, for the whole class.
+int64_t GenericTrace::other_size(const std::vector<int64_t>& seen, OtherSizes* others) {
+  return others->sizes.emplace(seen, seen.back() + others->step * (static_cast<int64_t>(others->sizes.size()) + 1)).first->second;
 }
 
 // What operations that define sizes give in this walk: what they gave here, or what an input's size is now that they were always equal to. others: in
 // the place of the rest, other sizes.
-std::string GenericTrace::defined_for(const Classes& now, Classes* others, Walk* walk) const {
+std::string GenericTrace::defined_for(const Classes& now, OtherSizes* others, Walk* walk) const {
   const ir::Trace& trace = recording_.trace;
   for (const Defined& each : defined_) {
     const ir::AtenCall& call = trace.calls[trace.insts[calls_[each.call]].imm];
@@ -501,7 +504,7 @@ std::string GenericTrace::defined_for(const Classes& now, Classes* others, Walk*
 }
 
 // The same for inputs.
-std::string GenericTrace::inputs_for(Classes* others, Walk* walk) const {
+std::string GenericTrace::inputs_for(OtherSizes* others, Walk* walk) const {
   for (size_t k = 0; k < inputs_.size(); k++) {
     TensorMeta& meta = walk->metas[recording_.trace.insts[inputs_[k]].meta];
     bool changes = false;
@@ -517,15 +520,16 @@ std::string GenericTrace::inputs_for(Classes* others, Walk* walk) const {
 }
 
 // As `walk`, with other sizes where they are open.
-std::string GenericTrace::walk_other(const Walk& walk, const Classes& now, bool open_inputs, Walk* other) const {
+std::string GenericTrace::walk_other(const Walk& walk, const Classes& now, bool open_inputs, int64_t step, Walk* other) const {
   other->any_way = true;
   for (Ref input : inputs_) other->metas[recording_.trace.insts[input].meta] = walk.metas[recording_.trace.insts[input].meta];
-  Classes others;
+  OtherSizes others{step, {}};
   if (open_inputs)
     if (std::string why = inputs_for(&others, other); !why.empty()) return why;
   if (std::string why = defined_for(now, &others, other); !why.empty()) return why;
   for (const auto& [ref, seen] : free_seen_)
     if (varies(seen)) other->free[ref] = other_size(seen, &others);
+  if (std::any_of(others.sizes.begin(), others.sizes.end(), [](const auto& size) { return size.second <= 1; })) return "no other size";
   return rewalk(other);
 }
 
@@ -561,9 +565,13 @@ std::string GenericTrace::instance(Walk& walk, const Classes& now, bool open_inp
   if (!free_.empty() || open_inputs || std::any_of(defined_.begin(), defined_.end(), is_open)) {
     std::string why;
     if (learned_) {
-      Walk other(*this, bridge_->shapes());
-      why = walk_other(walk, now, open_inputs, &other);
-      if (why.empty()) why = Opening(*this, walk, other, &made).run();
+      for (int64_t step : kOtherSteps) {
+        Walk other(*this, bridge_->shapes());
+        std::string refused = walk_other(walk, now, open_inputs, step, &other);
+        if (refused.empty()) refused = Opening(*this, walk, other, &made).run();
+        if (refused.empty() || why.empty()) why = refused;
+        if (refused.empty()) break;
+      }
     } else {
       why = Opening(*this, walk, walk, &made).run();  // numbers of Python's are what they were
     }

@@ -120,11 +120,16 @@ class GenericTrace {
   void note_defined(const std::vector<SizeSample>& samples);
   // What a class of sizes is that were equal in all recordings, by those sizes.
   using Classes = std::map<std::vector<int64_t>, int64_t>;
+  struct OtherSizes {
+    int64_t step;
+    Classes sizes;
+  };
+  static int64_t other_size(const std::vector<int64_t>& seen, OtherSizes* others);
   std::string instance(Walk& walk, const Classes& now, bool open_inputs, Recording* out) const;
-  std::string defined_for(const Classes& now, Classes* others, Walk* walk) const;
-  std::string inputs_for(Classes* others, Walk* walk) const;
+  std::string defined_for(const Classes& now, OtherSizes* others, Walk* walk) const;
+  std::string inputs_for(OtherSizes* others, Walk* walk) const;
   std::string walk_own(Walk* walk) const;
-  std::string walk_other(const Walk& walk, const Classes& now, bool open_inputs, Walk* other) const;
+  std::string walk_other(const Walk& walk, const Classes& now, bool open_inputs, int64_t step, Walk* other) const;
   std::string rewalk(Walk* walk) const;
   static PyObject* size_type();
   static PyObject* shape_object(const std::vector<int64_t>& sizes);  // a new torch.Size

@@ -172,10 +172,16 @@ Ref Recorder::as_tensor(V v) {
     guard(IrOp::k_guard_is, {as_object(v), as_object(first)}, -1);
     return found->second;
   }
-  // Another tensor on memory that the trace itself has made: a residual call made it of that.
-  if (found != tensors_.end() && input_storages_.count(trace_.metas[meta_of(id)].storage) == 0) return found->second;
   if (at(v).kind == Value::kTensor) return tensors_[id] = at(v).ref;
   bridge::TensorObject object = bridge_->describe(o);
+  if (found != tensors_.end()) {
+    const bool made_here = input_storages_.count(trace_.metas[meta_of(id)].storage) == 0;
+    if (object.requires_grad && !object.is_leaf && (made_here || trace_.metas[trace_.insts[found->second].meta].requires_grad)) {
+      give_up(Abort::k_graph_from_outside, "two tensors on the same memory, as of an autograd.Function that returns what it was given");
+      return kNoRef;
+    }
+    if (made_here) return found->second;  // a residual call has made another tensor on it
+  }
   if (!object.exact_type) {
     give_up(Abort::k_tensor_subclass, Py_TYPE(o)->tp_name);
     return kNoRef;

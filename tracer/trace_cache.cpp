@@ -54,14 +54,6 @@ std::string build_of(const void* address) {
   return dladdr(address, &info) == 0 || info.dli_fname == nullptr ? std::string() : base::file_stamp(info.dli_fname);
 }
 
-std::string root_folder() {
-  const std::string& option = base::options().cache;
-  if (!option.empty()) return option;
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/') return std::string(cache) + "/dynvm";
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') return std::string(home) + "/.cache/dynvm";
-  return {};
-}
-
 void note(const std::string& why) {
   base::report().notes.emplace("trace cache", why);
   DYNVM_LOG(kCache, "{}", why);
@@ -73,13 +65,13 @@ base::CacheFolder* folder(bridge::Bridge* bridge) {
   static bool tried = false;
   if (!tried) {
     tried = true;
-    const std::string root = root_folder();
+    const std::string root = base::cache_root();
     if (root.empty()) {
       note("no folder: neither HOME nor XDG_CACHE_HOME is set");
       return nullptr;
     }
     const codegen::CpuFeatures& cpu = codegen::cpu_features();
-    const std::string environment = build_of(reinterpret_cast<const void*>(&root_folder)) + "|" + build_of(reinterpret_cast<const void*>(bridge->functions().call)) + "|" +
+    const std::string environment = build_of(reinterpret_cast<const void*>(&build_of)) + "|" + build_of(reinterpret_cast<const void*>(bridge->functions().call)) + "|" +
                                     Py_GetVersion() + "|" + bridge->torch_version() + "|" + std::to_string(cpu.avx2) + std::to_string(cpu.avx512) + "|" +
                                     (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr ? std::getenv("CUDA_VISIBLE_DEVICES") : "");
     if (base::Status status = the_folder.open(root + "/" + base::stable_hash(environment)); !status.ok()) note(status.message());
@@ -117,7 +109,7 @@ std::vector<TraceCache::Entry> read_entries(const base::CacheFolder& folder, con
 
 void write_entries(base::CacheFolder& folder, const std::string& name, const std::vector<TraceCache::Entry>& entries) {
   static bool limited = false;
-  if (!std::exchange(limited, true)) base::limit_folder(root_folder(), kMaxBytes);
+  if (!std::exchange(limited, true)) base::limit_folder(base::cache_root(), kMaxBytes);
   ir::ArchiveWriter archive;
   archive(entries);
   base::Status status = entries.empty() ? folder.remove(name) : folder.write(name, archive.bytes);

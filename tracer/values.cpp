@@ -30,12 +30,18 @@ V Recorder::constant(PyObject* object) {
   return v;
 }
 
+// The caller and a Value hold it, and if nobody else does, it is new.
+void Recorder::note_made(PyObject* object) {
+  if (object != nullptr && Py_REFCNT(object) <= 2) made_.insert(object);
+}
+
 V Recorder::object(Ref ref, PyObject* concrete, bool result) {
   Value value;
   value.kind = Value::kObject;
   value.ref = value.object = ref;
   value.concrete = Py_XNewRef(concrete);
   value.is_result = result;
+  if (result) note_made(concrete);
   return add_value(std::move(value));
 }
 
@@ -54,6 +60,7 @@ V Recorder::virtual_object(Value::Kind kind, std::vector<V> items, PyObject* con
   value.items = std::move(items);
   value.items_known = true;
   value.concrete = Py_NewRef(concrete);
+  note_made(concrete);
   return add_value(std::move(value));
 }
 
@@ -251,7 +258,7 @@ int32_t Recorder::snapshot() {
     if (no_guard_may_follow()) return consumer.raises;
     if (consumer.effect) {
       lessons_.opaque_consumers.insert(consumer.place);
-      give_up(Abort::k_generator_effect, std::string(consumer.effect_by));
+      doom(Abort::k_generator_effect, std::string(consumer.effect_by));
     }
     return consumer.snapshot;
   }

@@ -45,6 +45,7 @@
 namespace dynvm::ir {
 namespace {
 
+constexpr int kNoDevice = -2, kOtherDevice = -3;
 constexpr size_t kTries = 4;  // groups over the same space that an independent operation is offered to
 
 // A part of an operation, in the order of the trace: one operation can be several kernels.
@@ -56,6 +57,7 @@ struct Place {
 
 struct Open {
   FusionGroup group;
+  int device;
   std::set<int> before;             // groups that must be emitted before this one
   std::set<int32_t> reads, writes;  // storages
   std::map<int32_t, Place> first_write;  // by storage: where the group first writes it
@@ -274,13 +276,19 @@ class Fuse {
     if (call.name.substr(0, 11) == "aten::empty" || call.name.substr(0, 15) == "aten::new_empty")
       for (int32_t result : call.results)
         if (result >= 0 && shared_[trace_.metas[result].storage] && writers_[trace_.metas[result].storage] < 2) return false;
-    if (options_.fuse_cuda) return true;
-    auto on_cpu = [&](int32_t meta) { return meta < 0 || trace_.metas[meta].device_type == 0; };
+    // All on one device, which kernels can be made for.
+    int device = kNoDevice;
+    auto fits = [&](int32_t meta) {
+      if (meta < 0) return true;
+      const int here = device_of(trace_.metas[meta]);
+      if (device == kNoDevice) device = here;
+      return here == device;
+    };
     for (int32_t result : call.results)
-      if (!on_cpu(result)) return false;
+      if (!fits(result)) return false;
     for (uint32_t k = 0; k < inst.count; ++k)
-      if (!on_cpu(trace_.insts[trace_.arg(inst, k)].meta)) return false;
-    return true;
+      if (!fits(trace_.insts[trace_.arg(inst, k)].meta)) return false;
+    return device >= 0 ? options_.fuse_cuda : device != kOtherDevice;
   }
 
   // --- groups
@@ -359,7 +367,7 @@ class Fuse {
     }
     if (home < 0) {
       home = static_cast<int>(open_.size());
-      open_.push_back(std::make_unique<Open>(Open{FusionGroup(part), {}, {}, {}, {}, 0, false, -1}));
+      open_.push_back(std::make_unique<Open>(Open{FusionGroup(part), device_of(part), {}, {}, {}, {}, 0, false, -1}));
       recent_[part.kernel.sizes].push_back(home);
     }
     Open& open = *open_[home];
@@ -377,7 +385,12 @@ class Fuse {
 
   bool fusible(const Lowered& part) const { return options_.fuse_reductions || part.kernel.reduce_dims == 0; }
 
+  // -1: the CPU; 0 and above: a CUDA device.
+  static int device_of(const TensorMeta& meta) { return meta.device_type == 0 ? -1 : meta.device_type == 1 ? std::max<int>(meta.device_index, 0) : kOtherDevice; }
+  int device_of(const Lowered& part) const { return part.tensors.empty() ? kNoDevice : device_of(trace_.metas[trace_.insts[part.tensors[0]].meta]); }
+
   bool joins(int g, const Lowered& part, const std::set<int>& depends_on) {
+    if (open_[g]->device != device_of(part)) return false;
     for (int other : depends_on)
       if (other != g && depends(other, g)) return false;
     return open_[g]->group.join(part, limits_);
@@ -396,7 +409,7 @@ class Fuse {
 
   // Joins two groups that do not depend on each other.
   bool absorb(int g, int other) {
-    if (g == other || !is_open(g) || !is_open(other)) return false;
+    if (g == other || !is_open(g) || !is_open(other) || open_[g]->device != open_[other]->device) return false;
     if (depends(g, other) || depends(other, g)) return false;
     if (!open_[g]->group.join(open_[other]->group.body(), limits_)) return false;
     Open& into = *open_[g];

@@ -8,12 +8,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
 #include <string_view>
 #include <system_error>
 #include <vector>
+
+#include "runtime/base/options.h"
 
 namespace dynvm::base {
 namespace {
@@ -44,6 +47,14 @@ std::string stable_hash(const std::string& bytes) {
   const std::hash<std::string_view> hash;
   std::snprintf(text, sizeof text, "%016zx%016zx", hash(bytes), hash(bytes + "\x01" + std::to_string(bytes.size())));
   return text;
+}
+
+std::string cache_root() {
+  const std::string& option = options().cache;
+  if (!option.empty()) return option;
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/') return std::string(cache) + "/dynvm";
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') return std::string(home) + "/.cache/dynvm";
+  return {};
 }
 
 Status CacheFolder::open(const std::string& path) {

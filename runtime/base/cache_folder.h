@@ -20,6 +20,9 @@ std::string file_stamp(const std::string& path);
 // The same in each process of one build of dynvm.
 std::string stable_hash(const std::string& bytes);
 
+// Where the options and the environment say that this user's files are kept; "" where they name no place. Not for --cache=off.
+std::string cache_root();
+
 class CacheFolder {
  public:
   // Makes the folder where it is missing. A failure says what is wrong with it.

@@ -207,6 +207,8 @@ class Bridge {
   // --- threads: torch's pool, for codegen::set_parallel_for and codegen::set_num_threads (the signatures are those of codegen/parallel.h).
   virtual ParallelForFunction parallel_for() = 0;
   virtual int num_threads() = 0;
+  // For codegen::cuda::set_current_stream; null where this torch has no CUDA.
+  virtual void* (*cuda_stream())(int device) { return nullptr; }
   // Matrix products that the function serves are its own from now on; the others stay the library's.
   virtual void set_matmul(codegen::MatmulFunction function) { (void)function; }
 };

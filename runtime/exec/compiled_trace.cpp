@@ -33,6 +33,7 @@ namespace {
   Py_FatalError("dynvm: no memory in an operation of a compiled trace that cannot raise");
 }
 
+void launch_kernel(const codegen::cuda::CudaKernel* kernel, void* const* pointers, const int64_t* scalars) { kernel->launch(pointers, scalars); }
 void run_kernel(const codegen::CompiledKernel* kernel, void* const* pointers, const int64_t* scalars) { kernel->run(pointers, scalars); }
 
 PyObject* get_grad(bridge::Bridge* bridge, PyObject* tensor) { return bridge->get_grad(tensor); }
@@ -189,20 +190,35 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
 }
 
 base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* entries) {
-  for (const ir::Kernel& kernel : trace_.kernels) {
+  entries->resize(trace_.kernels.size());
+  std::vector<const ir::Kernel*> for_cuda;
+  std::vector<int> devices;
+  std::vector<codegen::KernelEntry*> cuda_entries;
+  for (const ir::Inst& inst : trace_.insts) {
+    if (inst.op != Op::k_kernel) continue;
+    const ir::Kernel& kernel = trace_.kernels[inst.imm];
+    codegen::KernelEntry& entry = (*entries)[inst.imm];
+    const ir::TensorMeta& meta = trace_.metas[trace_.insts[trace_.arg(inst, 0)].meta];  // all of them are on one device
+    if (meta.device_type == 1) {
+      for_cuda.push_back(&kernel);
+      devices.push_back(std::max<int>(meta.device_index, 0));
+      cuda_entries.push_back(&entry);
+      continue;
+    }
     std::unique_ptr<codegen::CompiledKernel> compiled;
     base::Status status = codegen::compile_kernel(kernel, codegen::cpu_features(), {}, &compiled);
     if (!status.ok()) return status.in("kernel " + kernel.name);
-    codegen::KernelEntry entry;
     if (compiled->parallel()) {
       entry.entry = address(&run_kernel);
       entry.context = compiled.get();
     } else {
       entry.entry = address(compiled->entry());
     }
-    entries->push_back(entry);
     kernels_.push_back(std::move(compiled));
   }
+  if (for_cuda.empty()) return {};
+  if (base::Status status = codegen::cuda::compile_kernels(for_cuda, devices, &cuda_kernels_); !status.ok()) return status;
+  for (size_t k = 0; k < cuda_kernels_.size(); ++k) *cuda_entries[k] = {address(&launch_kernel), cuda_kernels_[k].get()};
   return {};
 }
 

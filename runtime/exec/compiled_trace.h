@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/cuda/kernel.h"
 #include "codegen/trace/compile.h"
 #include "codegen/x86/kernel/compile.h"
 #include "ir/trace.h"
@@ -97,7 +98,7 @@ class CompiledTrace {
   uint64_t total_exits() const { return total_exits_; }
   uint64_t stressed_guards() const { return code_->stressed(); }
   int tensor_ops() const { return tensor_ops_; }      // eager operations that one iteration stands for
-  int num_kernels() const { return static_cast<int>(kernels_.size()); }
+  int num_kernels() const { return static_cast<int>(kernels_.size() + cuda_kernels_.size()); }
   size_t code_size() const;                           // machine code of trace and kernels
   const std::string& listing() const { return code_->listing(); }
   // Runs and time of each residual operation by its name (with count_residuals). The report has those of all traces, dropped ones too.
@@ -120,6 +121,7 @@ class CompiledTrace {
   codegen::HelperTable helpers_;
   TracePrograms programs_;
   std::vector<std::unique_ptr<codegen::CompiledKernel>> kernels_;
+  std::vector<std::unique_ptr<codegen::cuda::CudaKernel>> cuda_kernels_;
   bridge::Bridge* bridge_ = nullptr;
   std::unique_ptr<bridge::Program> program_;
   std::unique_ptr<codegen::TraceCode> code_;

@@ -18,6 +18,7 @@
 #include "runtime/torch/session.h"
 #include "runtime/torch/shapes.h"
 #include "runtime/torch/shortcuts.h"
+#include "runtime/torch/torch_symbol.h"
 #include "runtime/torch/torch_state.h"
 
 namespace dynvm::torch_bridge {
@@ -78,6 +79,7 @@ class BridgeImpl final : public bridge::Bridge {
       at::parallel_for(0, size, grain, [&](int64_t begin, int64_t end) { body(context, begin, end); });
     };
   }
+  void* (*cuda_stream())(int device) override { return cuda_stream_function(); }
   int num_threads() override { return at::get_num_threads(); }
   void set_matmul(codegen::MatmulFunction function) override { torch_bridge::set_matmul(function); }
 };

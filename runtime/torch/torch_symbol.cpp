@@ -2,6 +2,7 @@
 #include "runtime/torch/torch_symbol.h"
 
 #include <ATen/Context.h>
+#include <c10/core/Stream.h>
 #include <dlfcn.h>
 
 namespace dynvm::torch_bridge {
@@ -11,6 +12,31 @@ void* torch_symbol(const char* name) {
   if (!dladdr(reinterpret_cast<void*>(static_cast<at::Context& (*)()>(&at::globalContext)), &info)) return nullptr;
   void* library = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
   return library ? dlsym(library, name) : nullptr;
+}
+
+namespace {
+
+// c10::cuda::CUDAStream holds a c10::Stream and nothing else; its functions are exported by libc10_cuda.so. That library is not linked with, as most torches
+// have none.
+struct CudaStream {
+  c10::Stream stream;
+};
+CudaStream (*get_current)(c10::DeviceIndex);
+void* (*stream_of)(const CudaStream*);
+
+void* current_stream(int device) {
+  const CudaStream stream = get_current(static_cast<c10::DeviceIndex>(device));
+  return stream_of(&stream);
+}
+
+}  // namespace
+
+void* (*cuda_stream_function())(int device) {
+  void* library = dlopen("libc10_cuda.so", RTLD_NOW | RTLD_NOLOAD);
+  if (library == nullptr) return nullptr;
+  get_current = reinterpret_cast<decltype(get_current)>(dlsym(library, "_ZN3c104cuda20getCurrentCUDAStreamEa"));
+  stream_of = reinterpret_cast<decltype(stream_of)>(dlsym(library, "_ZNK3c104cuda10CUDAStream6streamEv"));
+  return get_current != nullptr && stream_of != nullptr ? &current_stream : nullptr;
 }
 
 }  // namespace dynvm::torch_bridge

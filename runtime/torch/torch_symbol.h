@@ -8,4 +8,7 @@ namespace dynvm::torch_bridge {
 
 void* torch_symbol(const char* name);
 
+// What gives the CUstream of c10::cuda::getCurrentCUDAStream; null where torch has no CUDA.
+void* (*cuda_stream_function())(int device);
+
 }  // namespace dynvm::torch_bridge

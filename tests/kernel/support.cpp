@@ -135,6 +135,18 @@ std::string compare(const ir::Kernel& kernel, const std::vector<Buffer>& buffers
   std::unique_ptr<codegen::CompiledKernel> compiled;
   base::Status status = codegen::compile_kernel(kernel, codegen::cpu_features(), options, &compiled);
   if (!status.ok()) return status.message();
+  return compare_with(kernel, buffers, scalars, tolerance, [&](void* const* pointers) {
+    if (!compiled->parallel()) return compiled->run(pointers, scalars.data());
+    // Uneven pieces, the last one first.
+    int64_t size = compiled->range_size(), third = size / 3;
+    compiled->range_entry()(pointers, scalars.data(), 2 * third, size);
+    compiled->range_entry()(pointers, scalars.data(), 0, third);
+    compiled->range_entry()(pointers, scalars.data(), third, 2 * third);
+  });
+}
+
+std::string compare_with(const ir::Kernel& kernel, const std::vector<Buffer>& buffers, const std::vector<int64_t>& scalars, Tolerance tolerance,
+                         const std::function<void(void* const* pointers)>& run) {
   std::vector<std::vector<uint8_t>> expected;
   std::vector<GuardedMemory> found;
   std::vector<void*> expected_pointers, found_pointers;
@@ -145,15 +157,7 @@ std::string compare(const ir::Kernel& kernel, const std::vector<Buffer>& buffers
   }
   for (size_t k = 0; k < buffers.size(); ++k) expected_pointers.push_back(expected[k].data()), found_pointers.push_back(found[k].data());
   ir::eval_kernel(kernel, expected_pointers.data(), scalars.data());
-  if (compiled->parallel()) {
-    // Uneven pieces, the last one first.
-    int64_t size = compiled->range_size(), third = size / 3;
-    compiled->range_entry()(found_pointers.data(), scalars.data(), 2 * third, size);
-    compiled->range_entry()(found_pointers.data(), scalars.data(), 0, third);
-    compiled->range_entry()(found_pointers.data(), scalars.data(), third, 2 * third);
-  } else {
-    compiled->run(found_pointers.data(), scalars.data());
-  }
+  run(found_pointers.data());
   for (size_t k = 0; k < buffers.size(); ++k) {
     DType dtype = buffers[k].dtype;
     size_t size = static_cast<size_t>(ir::dtype_size(dtype));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -54,6 +55,10 @@ struct Tolerance {
 // compares all memory. Empty: they agree; else what differs.
 std::string compare(const ir::Kernel& kernel, const std::vector<Buffer>& buffers, const std::vector<int64_t>& scalars, Tolerance tolerance,
                     const codegen::KernelOptions& options = {});
+
+// The same for what `run` does with the memory at these pointers.
+std::string compare_with(const ir::Kernel& kernel, const std::vector<Buffer>& buffers, const std::vector<int64_t>& scalars, Tolerance tolerance,
+                         const std::function<void(void* const* pointers)>& run);
 
 std::vector<int64_t> row_major(const std::vector<int64_t>& sizes);
 

@@ -1,5 +1,5 @@
 # A transformer layer, sequences of many lengths: two or three recordings, then traces are made for further lengths without recording.
-# expect: compiled>=0.4, made_for_sizes>=24, open_sizes>=1
+# expect: compiled>=0.4, made_for_sizes>=12, open_sizes>=1
 import torch
 from torch import nn
 

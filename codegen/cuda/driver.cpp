@@ -1,0 +1,155 @@
+// See driver.h. Types and numbers are those of cuda.h: CUresult and CUdevice are ints, contexts, modules, functions and streams pointers.
+#include "codegen/cuda/driver.h"
+
+#include <dlfcn.h>
+
+#include <map>
+#include <mutex>
+
+#include "codegen/cuda/library.h"
+
+namespace dynvm::codegen::cuda {
+namespace {
+
+constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76;  // CUdevice_attribute
+constexpr int kMaxDynamicShared = 8;                            // CUfunction_attribute
+constexpr uint32_t kUsualShared = 48 << 10;
+
+struct Driver {
+  int (*init)(unsigned) = nullptr;
+  int (*device_count)(int*) = nullptr;
+  int (*device_get)(int*, int) = nullptr;
+  int (*device_attribute)(int*, int, int) = nullptr;
+  int (*retain_primary)(void**, int) = nullptr;
+  int (*context_current)(void**) = nullptr;
+  int (*context_set)(void*) = nullptr;
+  int (*module_load)(void**, const void*) = nullptr;
+  int (*module_unload)(void*) = nullptr;
+  int (*module_function)(void**, void*, const char*) = nullptr;
+  int (*function_attribute)(void*, int, int) = nullptr;
+  int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**) = nullptr;
+  int (*allocate)(void**, size_t) = nullptr;
+  int (*free)(void*) = nullptr;
+  int (*set_bytes)(void*, unsigned char, size_t, void*) = nullptr;
+  int (*error_string)(int, const char**) = nullptr;
+  std::string missing;
+
+  Driver() {
+    void* library = open_library({"libcuda.so.1"});
+    if (library == nullptr) {
+      missing = "no libcuda.so.1";
+      return;
+    }
+    const auto find = [&](auto* function, const char* name) {
+      *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(dlsym(library, name));
+      if (*function == nullptr) missing = std::string("libcuda.so.1 without ") + name;
+    };
+    find(&init, "cuInit");
+    find(&device_count, "cuDeviceGetCount");
+    find(&device_get, "cuDeviceGet");
+    find(&device_attribute, "cuDeviceGetAttribute");
+    find(&retain_primary, "cuDevicePrimaryCtxRetain");
+    find(&context_current, "cuCtxGetCurrent");
+    find(&context_set, "cuCtxSetCurrent");
+    find(&module_load, "cuModuleLoadData");
+    find(&module_unload, "cuModuleUnload");
+    find(&module_function, "cuModuleGetFunction");
+    find(&function_attribute, "cuFuncSetAttribute");
+    find(&launch, "cuLaunchKernel");
+    find(&allocate, "cuMemAlloc_v2");
+    find(&free, "cuMemFree_v2");
+    find(&set_bytes, "cuMemsetD8Async");
+    find(&error_string, "cuGetErrorString");
+    int count = 0;
+    if (!missing.empty()) return;
+    if (init(0) != 0 || device_count(&count) != 0 || count == 0) missing = "no device";
+  }
+};
+
+const Driver& driver() {
+  static const Driver the_driver;
+  return the_driver;
+}
+
+// The device's primary context, made the thread's where it has another or none; the one it had.
+class InContext {
+ public:
+  explicit InContext(int device) {
+    driver().context_current(&before_);
+    now_ = primary(device);
+    if (before_ != now_) driver().context_set(now_);
+  }
+  ~InContext() {
+    if (before_ != nullptr && before_ != now_) driver().context_set(before_);
+  }
+
+ private:
+  static void* primary(int device) {
+    static std::mutex mutex;
+    static std::map<int, void*> contexts;
+    std::lock_guard lock(mutex);
+    void*& context = contexts[device];
+    int handle = 0;
+    if (context == nullptr && driver().device_get(&handle, device) == 0) driver().retain_primary(&context, handle);
+    return context;
+  }
+  void *before_ = nullptr, *now_ = nullptr;
+};
+
+}  // namespace
+
+std::string driver_missing() { return driver().missing; }
+
+const DeviceFacts& device_facts(int device) {
+  static std::mutex mutex;
+  static std::map<int, DeviceFacts> known;
+  std::lock_guard lock(mutex);
+  DeviceFacts& facts = known[device];
+  if (facts.architecture == 0 && driver().missing.empty()) {
+    int handle = 0, major = 0, minor = 0;
+    driver().device_get(&handle, device);
+    driver().device_attribute(&facts.multiprocessors, kMultiprocessors, handle);
+    driver().device_attribute(&major, kMajor, handle);
+    driver().device_attribute(&minor, kMinor, handle);
+    facts.architecture = major * 10 + minor;
+  }
+  return facts;
+}
+
+std::string error_text(int error) {
+  const char* text = nullptr;
+  if (driver().error_string == nullptr || driver().error_string(error, &text) != 0 || text == nullptr) return "CUDA error " + std::to_string(error);
+  return text;
+}
+
+bool is_sticky(int error) { return error == 700 || (error >= 702 && error <= 720); }
+
+base::Status load_function(int device, const std::string& cubin, const std::string& name, uint32_t shared_bytes, Function* out) {
+  const InContext context(device);
+  int error = driver().module_load(&out->module, cubin.data());
+  if (error == 0) error = driver().module_function(&out->function, out->module, name.c_str());
+  if (error == 0 && shared_bytes > kUsualShared) error = driver().function_attribute(out->function, kMaxDynamicShared, static_cast<int>(shared_bytes));
+  return error == 0 ? base::Status() : base::Status::failure(name + ": " + error_text(error));
+}
+
+void unload(const Function& function) {
+  if (function.module != nullptr) driver().module_unload(function.module);
+}
+
+base::Status allocate(int device, int64_t bytes, void* stream, void** out) {
+  const InContext context(device);
+  int error = driver().allocate(out, static_cast<size_t>(bytes));
+  if (error == 0) error = driver().set_bytes(*out, 0, static_cast<size_t>(bytes), stream);
+  return error == 0 ? base::Status() : base::Status::failure(error_text(error));
+}
+
+void release(void* memory) { driver().free(memory); }
+
+int launch(int device, const Function& function, uint32_t grid_x, uint32_t grid_y, uint32_t block, uint32_t shared_bytes, void* stream, void* parameter, size_t parameter_bytes) {
+  const InContext context(device);
+  (void)parameter_bytes;
+  void* parameters[] = {parameter};
+  return driver().launch(function.function, grid_x, grid_y, 1, block, 1, 1, shared_bytes, stream, parameters, nullptr);
+}
+
+}  // namespace dynvm::codegen::cuda

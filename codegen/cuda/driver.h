@@ -1,0 +1,41 @@
+// The CUDA driver, loaded when it is first needed: devices, modules, launches, and a little memory.
+//
+// Inputs: cubins, parameters. Outputs: CUfunctions, launches on a stream of the device's primary context, the one that torch uses.
+// Invariants: a thread without a context gets the primary one of the device at hand; one that has a context keeps it.
+// Tests: tests/cuda (on a machine with a GPU).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/base/status.h"
+
+namespace dynvm::codegen::cuda {
+
+struct DeviceFacts {
+  int multiprocessors = 0;
+  int architecture = 0;  // 90 for compute capability 9.0
+};
+
+// Empty, or why no kernel can be run: no driver, no device.
+std::string driver_missing();
+const DeviceFacts& device_facts(int device);
+
+struct Function {
+  void* module = nullptr;
+  void* function = nullptr;
+};
+base::Status load_function(int device, const std::string& cubin, const std::string& name, uint32_t shared_bytes, Function* out);
+void unload(const Function& function);
+
+// Zeroed; of the device.
+base::Status allocate(int device, int64_t bytes, void* stream, void** out);
+void release(void* memory);
+
+// parameter: its bytes are copied. 0, or the driver's error number.
+int launch(int device, const Function& function, uint32_t grid_x, uint32_t grid_y, uint32_t block, uint32_t shared_bytes, void* stream, void* parameter, size_t parameter_bytes);
+std::string error_text(int error);
+// Errors of work that was queued earlier: each later call has them, and torch's next one raises.
+bool is_sticky(int error);
+
+}  // namespace dynvm::codegen::cuda

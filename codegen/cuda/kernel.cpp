@@ -1,0 +1,172 @@
+// See kernel.h.
+#include "codegen/cuda/kernel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include "codegen/cuda/driver.h"
+#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/prelude.h"
+#include "runtime/base/check.h"
+#include "runtime/base/dump.h"
+#include "runtime/base/log.h"
+
+namespace dynvm::codegen::cuda {
+
+// One compiled function, loaded on one device.
+class FunctionCode {
+ public:
+  ~FunctionCode() { unload(function_); }
+  base::Status compile(const Source& source, int device) {
+    std::string cubin;
+    base::Status status = compile_source(std::string(prelude()) + source.text, device_facts(device).architecture, &cubin);
+    return status.ok() ? load_function(device, cubin, source.name, source.shared_bytes, &function_) : status;
+  }
+  const Function& function() const { return function_; }
+
+ private:
+  Function function_;
+};
+
+namespace {
+
+StreamFunction current_stream = nullptr;
+
+std::mutex codes_mutex;
+auto& codes = *new std::map<std::pair<int, std::string>, std::weak_ptr<FunctionCode>>;  // by device and text
+
+// A name that profilers show: the kernel's, as an identifier.
+std::string identifier(const std::string& name) {
+  std::string text = "dynvm_";
+  for (char c : name.substr(0, 60)) text += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return text;
+}
+
+base::Status render(const ir::Kernel& kernel, int device, int vector_bytes, Source* out) {
+  RenderOptions options;
+  options.multiprocessors = device_facts(device).multiprocessors;
+  options.vector_bytes = vector_bytes;
+  return render_kernel(kernel, identifier(kernel.name), options, out);
+}
+
+// All functions that are not there yet, in as many threads as there are processors.
+base::Status compile_functions(const std::vector<const Source*>& sources, const std::vector<int>& devices, std::vector<std::shared_ptr<FunctionCode>>* out) {
+  struct Job {
+    const Source* source;
+    int device;
+    std::shared_ptr<FunctionCode> code;
+    base::Status status;
+  };
+  std::vector<Job> jobs;
+  std::vector<std::pair<size_t, bool>> from;  // of each source: job, or nothing to be done
+  {
+    std::lock_guard lock(codes_mutex);
+    std::map<std::pair<int, std::string>, size_t> now;
+    out->assign(sources.size(), nullptr);
+    for (size_t k = 0; k < sources.size(); ++k) {
+      from.emplace_back(0, false);
+      if (sources[k]->grid_x == 0) continue;
+      const std::pair<int, std::string> key{devices[k], sources[k]->text};
+      if (((*out)[k] = codes[key].lock()) != nullptr) continue;
+      const auto [entry, added] = now.emplace(key, jobs.size());
+      if (added) jobs.push_back({sources[k], devices[k], std::make_shared<FunctionCode>(), {}});
+      from.back() = {entry->second, true};
+    }
+  }
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t k; (k = next++) < jobs.size();) jobs[k].status = jobs[k].code->compile(*jobs[k].source, jobs[k].device);
+  };
+  std::vector<std::thread> threads;
+  const size_t wanted = std::min<size_t>(jobs.size(), std::max(1u, std::thread::hardware_concurrency()));
+  for (size_t k = 1; k < wanted; ++k) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  std::lock_guard lock(codes_mutex);
+  for (Job& job : jobs) {
+    if (!job.status.ok()) return job.status;
+    codes[{job.device, job.source->text}] = job.code;
+    if (base::dump_on(base::DumpStage::kCuda)) base::dump(base::DumpStage::kCuda, job.source->name, job.source->text);
+  }
+  for (size_t k = 0; k < sources.size(); ++k)
+    if (from[k].second) (*out)[k] = jobs[from[k].first].code;
+  return {};
+}
+
+}  // namespace
+
+std::string missing() {
+  if (current_stream == nullptr) return "this torch has no CUDA";
+  static const std::string why = !driver_missing().empty() ? driver_missing() : nvrtc_missing();
+  return why;
+}
+
+void set_current_stream(StreamFunction function) { current_stream = function; }
+
+CudaKernel::~CudaKernel() {
+  for (const auto& [stream, memory] : workspaces_) release(memory);
+}
+
+void* CudaKernel::workspace(void* stream) const {
+  std::lock_guard lock(mutex_);
+  for (const auto& [of, memory] : workspaces_)
+    if (of == stream) return memory;
+  void* memory = nullptr;
+  const base::Status status = allocate(device_, source_.workspace_bytes, stream, &memory);
+  DYNVM_CHECK(status.ok(), "no device memory for a reduction's parts: {}", status.message());
+  workspaces_.emplace_back(stream, memory);
+  return memory;
+}
+
+void CudaKernel::launch(void* const* pointers, const int64_t* scalars) const {
+  if (source_.grid_x == 0) return;
+  int64_t parameter[512];
+  size_t count = 0;
+  DYNVM_CHECK(source_.pointers.size() + static_cast<size_t>(source_.num_scalars) + 1 <= 512, "{} has too many parameters", source_.name);
+  for (int32_t pointer : source_.pointers) {
+    parameter[count] = reinterpret_cast<int64_t>(pointers[pointer]);
+    if (parameter[count++] % source_.alignment == 0) continue;
+    {
+      std::lock_guard lock(mutex_);
+      if (unaligned_ == nullptr) {
+        std::unique_ptr<CudaKernel> made(new CudaKernel);
+        std::vector<std::shared_ptr<FunctionCode>> functions;
+        base::Status status = render(kernel_, device_, 1, &made->source_);
+        if (status.ok()) status = compile_functions({&made->source_}, {device_}, &functions);
+        DYNVM_CHECK(status.ok(), "{}", status.message());
+        made->device_ = device_;
+        made->code_ = functions[0];
+        unaligned_ = std::move(made);
+      }
+    }
+    return unaligned_->launch(pointers, scalars);
+  }
+  for (int k = 0; k < source_.num_scalars; ++k) parameter[count++] = scalars[k];
+  void* const stream = current_stream(device_);
+  if (source_.workspace_bytes > 0) parameter[count++] = reinterpret_cast<int64_t>(workspace(stream));
+  const int error = cuda::launch(device_, code_->function(), source_.grid_x, source_.grid_y, source_.block, source_.shared_bytes, stream, parameter, 8 * count);
+  DYNVM_CHECK(error == 0 || is_sticky(error), "{}: {}", source_.name, error_text(error));
+}
+
+base::Status compile_kernels(const std::vector<const ir::Kernel*>& kernels, const std::vector<int>& devices, std::vector<std::unique_ptr<CudaKernel>>* out) {
+  std::vector<std::unique_ptr<CudaKernel>> made;
+  std::vector<const Source*> sources;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    made.emplace_back(new CudaKernel);
+    made[k]->device_ = devices[k];
+    made[k]->kernel_ = *kernels[k];
+    if (base::Status status = render(*kernels[k], devices[k], 16, &made[k]->source_); !status.ok()) return status;
+    sources.push_back(&made[k]->source_);
+  }
+  std::vector<std::shared_ptr<FunctionCode>> functions;
+  if (base::Status status = compile_functions(sources, devices, &functions); !status.ok()) return status;
+  for (size_t k = 0; k < made.size(); ++k) made[k]->code_ = functions[k];
+  *out = std::move(made);
+  return {};
+}
+
+}  // namespace dynvm::codegen::cuda

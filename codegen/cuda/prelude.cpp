@@ -1,0 +1,165 @@
+// See prelude.h.
+#include "codegen/cuda/prelude.h"
+
+namespace dynvm::codegen::cuda {
+namespace {
+
+constexpr std::string_view kPrelude = R"cuda(
+typedef long long i64;
+typedef unsigned long long u64;
+#ifndef DYNVM_HOST
+template <class T, int N> struct alignas(sizeof(T) * N) Vec { T v[N]; };
+#define DYNVM_DYNAMIC_SHARED(name) extern __shared__ i64 name[]
+__device__ __forceinline__ float ex2(float x) { float y; asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+__device__ __forceinline__ float rcp(float x) { float y; asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+__device__ __forceinline__ float f16_to(unsigned short x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x)); return y; }
+__device__ __forceinline__ unsigned short to_f16(float x) { unsigned short y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x)); return y; }
+__device__ __forceinline__ unsigned short to_bf16(float x) { unsigned short y; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x)); return y; }
+#endif
+__device__ __forceinline__ float bf16_to(unsigned short x) { return __int_as_float((int)((unsigned)x << 16)); }
+__device__ __forceinline__ float f16_round(float x) { return f16_to(to_f16(x)); }
+__device__ __forceinline__ float bf16_round(float x) { return bf16_to(to_bf16(x)); }
+
+// 2^(x log2 e): the product in two parts, the small one by the derivative.
+__device__ __forceinline__ float k_exp(float x) {
+  const float t = x * 1.44269502f, rest = fmaf(x, 1.44269502f, -t) + x * 1.92596303e-8f, y = ex2(t);
+  return t > 128.0f || t < -126.0f || x != x ? ex2(t) : fmaf(y, rest * 0.693147182f, y);
+}
+__device__ __forceinline__ double k_exp(double x) { return exp(x); }
+__device__ __forceinline__ float k_exp2(float x) { return ex2(x); }
+__device__ __forceinline__ double k_exp2(double x) { return exp2(x); }
+__device__ __forceinline__ float k_sigmoid(float x) { return rcp(1.0f + k_exp(-x)); }
+__device__ __forceinline__ double k_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
+// Odd polynomial near 0 (Taylor's series cut by the error bound), else 1 - 2 / (1 + e^2|x|).
+__device__ __forceinline__ float k_tanh(float x) {
+  const float a = fabsf(x), s = x * x;
+  float p = fmaf(s, -8.86323553e-3f, 2.18694885e-2f);
+  p = fmaf(s, p, -5.39682540e-2f);
+  p = fmaf(s, p, 1.33333333e-1f);
+  p = fmaf(s, p, -3.33333333e-1f);
+  const float small = fmaf(x * s, p, x);
+  const float large = copysignf(fmaf(-2.0f, rcp(1.0f + ex2(a * 2.88539004f)), 1.0f), x);
+  return a < 0.4f ? small : large;
+}
+__device__ __forceinline__ double k_tanh(double x) { return tanh(x); }
+
+#define DYNVM_UNARY(name, function) \
+  __device__ __forceinline__ float name(float x) { return function##f(x); } \
+  __device__ __forceinline__ double name(double x) { return function(x); }
+#define DYNVM_BINARY(name, function) \
+  __device__ __forceinline__ float name(float x, float y) { return function##f(x, y); } \
+  __device__ __forceinline__ double name(double x, double y) { return function(x, y); }
+DYNVM_UNARY(k_expm1, expm1) DYNVM_UNARY(k_log, log) DYNVM_UNARY(k_log1p, log1p) DYNVM_UNARY(k_log2, log2) DYNVM_UNARY(k_log10, log10)
+DYNVM_UNARY(k_sin, sin) DYNVM_UNARY(k_cos, cos) DYNVM_UNARY(k_tan, tan) DYNVM_UNARY(k_asin, asin) DYNVM_UNARY(k_acos, acos)
+DYNVM_UNARY(k_atan, atan) DYNVM_UNARY(k_sinh, sinh) DYNVM_UNARY(k_cosh, cosh) DYNVM_UNARY(k_asinh, asinh) DYNVM_UNARY(k_acosh, acosh)
+DYNVM_UNARY(k_atanh, atanh) DYNVM_UNARY(k_erf, erf) DYNVM_UNARY(k_erfc, erfc) DYNVM_UNARY(k_lgamma, lgamma) DYNVM_UNARY(k_floor, floor)
+DYNVM_UNARY(k_ceil, ceil) DYNVM_UNARY(k_round, rint) DYNVM_UNARY(k_trunc, trunc) DYNVM_UNARY(k_sqrt, sqrt) DYNVM_UNARY(k_abs, fabs)
+DYNVM_BINARY(k_pow, pow) DYNVM_BINARY(k_atan2, atan2) DYNVM_BINARY(k_hypot, hypot) DYNVM_BINARY(k_copysign, copysign) DYNVM_BINARY(k_fmod, fmod)
+#ifdef DYNVM_HOST
+__device__ __forceinline__ float k_rsqrt(float x) { return 1.0f / sqrtf(x); }
+__device__ __forceinline__ double k_rsqrt(double x) { return 1.0 / sqrt(x); }
+#else
+DYNVM_UNARY(k_rsqrt, rsqrt)
+#endif
+__device__ __forceinline__ float k_fma(float x, float y, float z) { return fmaf(x, y, z); }
+__device__ __forceinline__ double k_fma(double x, double y, double z) { return fma(x, y, z); }
+
+template <class T> __device__ __forceinline__ bool k_isnan(T x) { return x != x; }
+template <class T> __device__ __forceinline__ bool k_isfinite(T x) { return x - x == 0; }
+template <class T> __device__ __forceinline__ bool k_isinf(T x) { return x == x && x - x != 0; }
+template <class T> __device__ __forceinline__ T k_min(T a, T b) { return a != a ? a : b != b ? b : a < b ? a : b; }
+template <class T> __device__ __forceinline__ T k_max(T a, T b) { return a != a ? a : b != b ? b : a > b ? a : b; }
+template <class T> __device__ __forceinline__ T k_sign(T a) { return (T)((a > 0) - (a < 0)); }
+
+template <class T> __device__ __forceinline__ T float_mod(T a, T b) {
+  const T rest = k_fmod(a, b);
+  return rest != 0 && (b < 0) != (rest < 0) ? rest + b : rest;
+}
+template <class T> __device__ __forceinline__ T float_floordiv(T a, T b) {
+  if (b == 0) return a / b;
+  const T rest = k_fmod(a, b);
+  T quotient = (a - rest) / b;
+  if (rest != 0 && (b < 0) != (rest < 0)) quotient -= 1;
+  if (quotient == 0) return k_copysign((T)0, a / b);
+  const T whole = k_floor(quotient);
+  return quotient - whole > (T)0.5 ? whole + 1 : whole;
+}
+template <class T> __device__ __forceinline__ T int_truncdiv(T a, T b) { return b == 0 ? (T)0 : b == (T)-1 && (T)-1 < 0 ? (T)(0 - (u64)a) : (T)(a / b); }
+template <class T> __device__ __forceinline__ T int_floordiv(T a, T b) {
+  return b == 0 ? (T)0 : b == (T)-1 && (T)-1 < 0 ? (T)(0 - (u64)a) : (T)(a / b - (a % b != 0 && (a < 0) != (b < 0)));
+}
+template <class T> __device__ __forceinline__ T int_fmod(T a, T b) { return b == 0 || (b == (T)-1 && (T)-1 < 0) ? (T)0 : (T)(a % b); }
+template <class T> __device__ __forceinline__ T int_mod(T a, T b) {
+  const T rest = int_fmod(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? (T)(rest + b) : rest;
+}
+template <class T> __device__ __forceinline__ T int_pow(T base, T exponent) {
+  if (exponent < 0) return base == 1 ? (T)1 : base == (T)-1 ? (exponent & 1 ? (T)-1 : (T)1) : (T)0;
+  u64 result = 1, factor = (u64)base;
+  for (u64 e = (u64)exponent; e; e >>= 1, factor *= factor)
+    if (e & 1) result *= factor;
+  return (T)result;
+}
+template <class T> __device__ __forceinline__ T int_shl(T a, T b) { return b < 0 || b >= (T)(sizeof(T) * 8) ? (T)0 : (T)((u64)a << b); }
+template <class T> __device__ __forceinline__ T int_shr(T a, T b) { return b < 0 || b >= (T)(sizeof(T) * 8) ? (a < 0 ? (T)-1 : (T)0) : (T)(a >> b); }
+
+// Reductions: what combines two results, and over a group of threads that is a warp's part (G <= 32) or the whole block.
+template <class T> struct Sum { static __device__ __forceinline__ T apply(T a, T b) { return (T)(a + b); } };
+template <> struct Sum<i64> { static __device__ __forceinline__ i64 apply(i64 a, i64 b) { return (i64)((u64)a + (u64)b); } };
+template <> struct Sum<int> { static __device__ __forceinline__ int apply(int a, int b) { return (int)((unsigned)a + (unsigned)b); } };
+template <class T> struct Prod { static __device__ __forceinline__ T apply(T a, T b) { return (T)(a * b); } };
+template <> struct Prod<i64> { static __device__ __forceinline__ i64 apply(i64 a, i64 b) { return (i64)((u64)a * (u64)b); } };
+template <> struct Prod<int> { static __device__ __forceinline__ int apply(int a, int b) { return (int)((unsigned)a * (unsigned)b); } };
+template <class T> struct Max { static __device__ __forceinline__ T apply(T a, T b) { return k_max(a, b); } };
+template <class T> struct Min { static __device__ __forceinline__ T apply(T a, T b) { return k_min(a, b); } };
+template <class T> struct Any { static __device__ __forceinline__ T apply(T a, T b) { return a || b; } };
+template <class T> struct All { static __device__ __forceinline__ T apply(T a, T b) { return a && b; } };
+// The best value with the lowest position; a NaN is best of all. Position -1: none yet.
+template <class T> struct Best { T value; i64 at; };
+template <class B> struct ArgMax {
+  static __device__ __forceinline__ B apply(B a, B b) {
+    if (a.at < 0 || b.at < 0) return a.at < 0 ? b : a;
+    const bool an = a.value != a.value, bn = b.value != b.value;
+    if (an != bn) return an ? a : b;
+    if (an || a.value == b.value) return a.at < b.at ? a : b;
+    return a.value > b.value ? a : b;
+  }
+};
+template <class B> struct ArgMin {
+  static __device__ __forceinline__ B apply(B a, B b) {
+    if (a.at < 0 || b.at < 0) return a.at < 0 ? b : a;
+    const bool an = a.value != a.value, bn = b.value != b.value;
+    if (an != bn) return an ? a : b;
+    if (an || a.value == b.value) return a.at < b.at ? a : b;
+    return a.value < b.value ? a : b;
+  }
+};
+
+template <class T> __device__ __forceinline__ T shuffle(T x, int mask) { return (T)__shfl_xor_sync(0xffffffffu, x, mask); }
+__device__ __forceinline__ bool shuffle(bool x, int mask) { return __shfl_xor_sync(0xffffffffu, (int)x, mask) != 0; }
+__device__ __forceinline__ short shuffle(short x, int mask) { return (short)__shfl_xor_sync(0xffffffffu, (int)x, mask); }
+__device__ __forceinline__ signed char shuffle(signed char x, int mask) { return (signed char)__shfl_xor_sync(0xffffffffu, (int)x, mask); }
+__device__ __forceinline__ unsigned char shuffle(unsigned char x, int mask) { return (unsigned char)__shfl_xor_sync(0xffffffffu, (int)x, mask); }
+template <class T> __device__ __forceinline__ Best<T> shuffle(Best<T> x, int mask) { return Best<T>{shuffle(x.value, mask), shuffle(x.at, mask)}; }
+
+// Of the group's threads; all get it. scratch: at least 32 of T, of the block, where the group is one.
+template <template <class> class Op, int G, class T> __device__ __forceinline__ T group_reduce(T x, void* scratch) {
+#pragma unroll
+  for (int mask = (G < 32 ? G : 32) / 2; mask > 0; mask /= 2) x = Op<T>::apply(x, shuffle(x, mask));
+  if (G <= 32) return x;
+  T* part = (T*)scratch;
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = x;
+  __syncthreads();
+  x = part[0];
+#pragma unroll
+  for (int warp = 1; warp < G / 32; ++warp) x = Op<T>::apply(x, part[warp]);
+  return x;
+}
+)cuda";
+
+}  // namespace
+
+std::string_view prelude() { return kPrelude; }
+
+}  // namespace dynvm::codegen::cuda

@@ -1,0 +1,701 @@
+// See render.h.
+#include "codegen/cuda/render.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+#include "codegen/cuda/expressions.h"
+#include "codegen/cuda/space.h"
+
+namespace dynvm::codegen::cuda {
+namespace {
+
+using ir::KernelNode;
+using ir::KernelOperand;
+using ir::KernelStore;
+using ir::KOp;
+using std::string;
+
+constexpr int kPointThreads = 128;
+constexpr int kLargestGroup = 1024, kUsualGroup = 512;
+constexpr int kRegisterBytes = 64;           // of one thread, for a row's elements that a later pass loads again
+constexpr int64_t kSharedBytes = 100 << 10;  // of one block, for the same
+constexpr int kColumnThreads = 256;
+constexpr int kWorkspaceSlot = 16;           // bytes of one reduction's part
+
+bool is_arg(KOp op) { return op == KOp::k_reduce_argmax || op == KOp::k_reduce_argmin; }
+
+class Renderer {
+ public:
+  Renderer(const ir::Kernel& kernel, const RenderOptions& options, Source* out) : kernel_(kernel), options_(options), out_(*out), space_(make_space(kernel)) {}
+
+  base::Status run(const string& name) {
+    out_ = Source{};
+    out_.name = name;
+    if (space_.kept_points == 0 || kernel_.stores.empty()) return {};
+    find_passes();
+    wide_ = is_wide();
+    index_type_ = wide_ ? "i64" : "int";
+    for (size_t o = 0; o < kernel_.operands.size(); ++o) {
+      const int32_t pointer = kernel_.operands[o].pointer;
+      if (space_.used[o] && std::find(out_.pointers.begin(), out_.pointers.end(), pointer) == out_.pointers.end()) out_.pointers.push_back(pointer);
+    }
+    out_.num_scalars = kernel_.num_scalars();
+    if (kernel_.reduce_dims == 0) points();
+    else if (columns_are_inner()) columns();
+    else rows();
+    if (out_.grid_x == 0) return {};
+    out_.text = "struct P_" + name + " {\n" + (out_.pointers.empty() ? "" : fmt::format("  void* pointer[{}];\n", out_.pointers.size())) +
+                (out_.num_scalars == 0 ? "" : fmt::format("  i64 scalar[{}];\n", out_.num_scalars)) + (out_.workspace_bytes == 0 ? "" : "  void* workspace;\n") +
+                fmt::format("}};\nextern \"C\" __global__ void __launch_bounds__({}) {}(const P_{} p) {{\n", out_.block, name, name) + text_ + "}\n";
+    return {};
+  }
+
+ private:
+  // --- text
+  template <class... Args>
+  void line(fmt::format_string<Args...> format, Args&&... args) {
+    text_.append(static_cast<size_t>(indent_) * 2 + 2, ' ');
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_ += '\n';
+  }
+  template <class... Args>
+  void open(fmt::format_string<Args...> format, Args&&... args) {
+    line(format, std::forward<Args>(args)...);
+    ++indent_;
+  }
+  void close() {
+    --indent_;
+    line("}}");
+  }
+
+  // --- facts
+  // Elements may lie further than an int reaches.
+  bool is_wide() const {
+    if (kernel_.num_points() > INT32_MAX / 2) return true;
+    for (const KernelOperand& operand : kernel_.operands) {
+      int64_t extent = std::abs(operand.offset);
+      for (size_t d = 0; d < kernel_.sizes.size(); ++d) extent += std::abs(operand.strides[d]) * kernel_.sizes[d];
+      if (extent > INT32_MAX / 2) return true;
+    }
+    return false;
+  }
+
+  // A reduction is computed in the pass after those that its operand needs.
+  void find_passes() {
+    pass_of_.assign(kernel_.nodes.size(), 0);
+    for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
+      if (!space_.needed[n]) continue;
+      const KernelNode& node = kernel_.nodes[n];
+      for (int32_t operand : {node.a, node.b, node.c})
+        if (operand >= 0) pass_of_[n] = std::max(pass_of_[n], pass_of_[static_cast<size_t>(operand)]);
+      if (!ir::is_reduce(node.op)) continue;
+      last_pass_ = std::max(last_pass_, pass_of_[n]);
+      ++pass_of_[n];
+    }
+    for (const KernelStore& store : kernel_.stores)
+      if (is_full_store(store)) last_pass_ = std::max(last_pass_, pass_of_[static_cast<size_t>(store.node)]), has_full_store_ = true;
+  }
+
+  bool is_full_store(const KernelStore& store) const {
+    for (const Dim& dim : space_.reduced)
+      if (dim.strides[static_cast<size_t>(store.operand)] != 0) return true;
+    return false;
+  }
+
+  std::vector<size_t> reductions(int pass) const {
+    std::vector<size_t> found;
+    for (size_t n = 0; n < kernel_.nodes.size(); ++n)
+      if (space_.needed[n] && ir::is_reduce(kernel_.nodes[n].op) && pass_of_[n] == pass + 1) found.push_back(n);
+    return found;
+  }
+
+  // The full nodes that a pass computes.
+  std::vector<bool> full_nodes(int pass) const {
+    std::vector<bool> wanted(kernel_.nodes.size(), false);
+    for (size_t n : reductions(pass)) wanted[static_cast<size_t>(kernel_.nodes[n].a)] = true;
+    if (pass == last_pass_)
+      for (const KernelStore& store : kernel_.stores)
+        if (is_full_store(store)) wanted[static_cast<size_t>(store.node)] = true;
+    for (size_t n = kernel_.nodes.size(); n-- > 0;) {
+      wanted[n] = wanted[n] && in_loop(n);
+      if (!wanted[n]) continue;
+      for (int32_t operand : {kernel_.nodes[n].a, kernel_.nodes[n].b, kernel_.nodes[n].c})
+        if (operand >= 0) wanted[static_cast<size_t>(operand)] = true;
+    }
+    return wanted;
+  }
+
+  bool in_loop(size_t n) const { return form_ == kPoints || space_.full[n]; }
+
+  int64_t stride(const Dim& dim, size_t operand) const { return dim.strides[operand]; }
+
+  // May this operand be loaded and stored in vectors of v along `inner`?
+  bool is_vector(size_t o, const Dim& inner, int v) const {
+    if (v == 1 || stride(inner, o) != 1 || kernel_.operands[o].offset % v != 0) return false;
+    for (const auto* dims : {&space_.kept, &space_.reduced})
+      for (const Dim& dim : *dims)
+        if (&dim != &inner && stride(dim, o) % v != 0) return false;
+    return true;
+  }
+
+  // The longest vector that pays: of 16 bytes in the widest operand along the inner dim.
+  int vector_for(const Dim& inner) const {
+    int bytes = 1;
+    bool any = false;
+    for (size_t o = 0; o < kernel_.operands.size(); ++o)
+      if (space_.used[o] && std::abs(stride(inner, o)) == 1) bytes = std::max(bytes, ir::dtype_size(kernel_.operands[o].dtype)), any = true;
+    if (!any) return 1;
+    int v = std::max(1, options_.vector_bytes / bytes);
+    v = std::min(v, 8);
+    const auto fits = [&](int n) {
+      if (inner.size % n != 0) return false;
+      return std::any_of(kernel_.stores.begin(), kernel_.stores.end(), [&](const KernelStore& store) { return is_vector(static_cast<size_t>(store.operand), inner, n); }) ||
+             any_load_is_vector(inner, n);
+    };
+    while (v > 1 && !fits(v)) v /= 2;
+    return v;
+  }
+
+  bool any_load_is_vector(const Dim& inner, int v) const {
+    for (size_t n = 0; n < kernel_.nodes.size(); ++n)
+      if (space_.needed[n] && kernel_.nodes[n].op == KOp::k_load && is_vector(static_cast<size_t>(kernel_.nodes[n].operand), inner, v)) return true;
+    return false;
+  }
+
+  // --- addresses
+  // Declares the index along each dim of a flat position; the innermost one, in vectors of v, is that of the first element.
+  void decompose(const std::vector<Dim>& dims, const string& flat, const string& tag, int v) {
+    string rest = flat;
+    for (size_t k = dims.size(); k-- > 0;) {
+      const int64_t size = k + 1 == dims.size() ? dims[k].size / v : dims[k].size;
+      const string index = k == 0 ? rest : fmt::format("{} % {}", rest, size);
+      line("const {} {}{} = {}{};", index_type_, tag, k, k + 1 == dims.size() && v > 1 ? fmt::format("({}) * {}", index, v) : index, "");
+      if (k > 0) rest = fmt::format("({} / {})", rest, size);
+    }
+  }
+
+  string walk(size_t o, const std::vector<Dim>& dims, const string& tag) const {
+    string text;
+    for (size_t k = 0; k < dims.size(); ++k) {
+      const int64_t s = stride(dims[k], o);
+      if (s != 0) text += s == 1 ? fmt::format(" + {}{}", tag, k) : fmt::format(" + {}{} * ({}){}", tag, k, index_type_, s);
+    }
+    return text;
+  }
+
+  string base_pointer(size_t o) const {
+    const KernelOperand& operand = kernel_.operands[o];
+    const auto at = std::find(out_.pointers.begin(), out_.pointers.end(), operand.pointer) - out_.pointers.begin();
+    return fmt::format("(({}*)p.pointer[{}])", memory_type(operand.dtype), at);
+  }
+
+  // Where an operand's element is: the indexes with the tags are declared.
+  string place(size_t o, bool with_reduced) const {
+    string text = base_pointer(o);
+    if (kernel_.operands[o].offset != 0) text += fmt::format(" + {}", kernel_.operands[o].offset);
+    text += walk(o, space_.kept, "k");
+    if (with_reduced) text += walk(o, space_.reduced, "r");
+    return text;
+  }
+
+  // The index along a dim of the kernel.
+  string index_of(int64_t dim, const Dim* inner, const string& lane) const {
+    for (const auto& [dims, tag] : {std::pair<const std::vector<Dim>*, const char*>{&space_.kept, "k"}, {&space_.reduced, "r"}})
+      for (size_t k = 0; k < dims->size(); ++k) {
+        const Dim& merged = (*dims)[k];
+        const auto source = std::find(merged.sources.begin(), merged.sources.end(), static_cast<int32_t>(dim));
+        if (source == merged.sources.end()) continue;
+        string at = fmt::format("{}{}", tag, k);
+        if (&merged == inner && !lane.empty()) at = "(" + at + " + " + lane + ")";
+        int64_t below = 1;
+        for (auto after = source + 1; after != merged.sources.end(); ++after) below *= kernel_.sizes[static_cast<size_t>(*after)];
+        if (below != 1) at = fmt::format("({} / {})", at, below);
+        if (source != merged.sources.begin()) at = fmt::format("({} % {})", at, kernel_.sizes[static_cast<size_t>(*source)]);
+        return "(i64)" + at;
+      }
+    return "(i64)0";
+  }
+
+  // --- loads and stores of v neighbours along `inner`
+  string raw(size_t o, int v) const { return fmt::format("Vec<{}, {}>", memory_type(kernel_.operands[o].dtype), v); }
+
+  void load(const string& to, size_t o, const Dim* inner, int v) {
+    const string at = place(o, true);
+    const int64_t step = inner == nullptr ? 0 : stride(*inner, o);
+    if (v > 1 && is_vector(o, *inner, v)) {
+      line("{} = *(const {}*)({});", to, raw(o, v), at);
+    } else if (v == 1 || step == 0) {
+      line("{}.v[0] = *({});", to, at);
+    } else {
+      line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) {}.v[e] = ({})[e * ({}){}];", v, to, at, index_type_, step);
+    }
+  }
+
+  // How an element of what load() has loaded is read.
+  string element(const string& loaded, size_t o, const Dim* inner, int v) const {
+    const bool one = v == 1 || inner == nullptr || stride(*inner, o) == 0;
+    return from_memory(kernel_.operands[o].dtype, loaded + (one ? ".v[0]" : ".v[e]"));
+  }
+
+  void store(const string& from, size_t o, const Dim* inner, int v) {
+    const string at = place(o, true);
+    if (v > 1 && is_vector(o, *inner, v)) line("*({}*)({}) = {};", raw(o, v), at, from);
+    else if (v == 1) line("*({}) = {}.v[0];", at, from);
+    else line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) ({})[e * ({}){}] = {}.v[e];", v, at, index_type_, stride(*inner, o), from);
+  }
+
+  // --- nodes
+  // The name of a value where it is used. In the columns form kept values are arrays over the thread's columns.
+  string value(int32_t n) const { return fmt::format("n{}{}", n, form_ == kColumns && !in_loop(static_cast<size_t>(n)) ? "[e]" : ""); }
+
+  string node_text(size_t n, const Dim* inner, int v, const std::vector<string>& loaded) const {
+    const KernelNode& node = kernel_.nodes[n];
+    switch (node.op) {
+      case KOp::k_load: return element(loaded[static_cast<size_t>(node.operand)], static_cast<size_t>(node.operand), inner, v);
+      case KOp::k_const: return constant(node);
+      case KOp::k_scalar: return scalar(kernel_, node, fmt::format("p.scalar[{}]", node.i));
+      case KOp::k_index: return index_of(node.i, inner, v > 1 ? "e" : "");
+      default: break;
+    }
+    const auto name = [&](int32_t operand) { return operand < 0 ? string() : value(operand); };
+    return expression(node, kernel_.nodes[static_cast<size_t>(node.a)].dtype, name(node.a), name(node.b), name(node.c));
+  }
+
+  void declare(size_t n, const Dim* inner, int v, const std::vector<string>& loaded) {
+    line("const {} n{} = {};", value_type(kernel_.nodes[n].dtype), n, node_text(n, inner, v, loaded));
+  }
+
+  string accumulator_type(size_t n) const {
+    const char* type = value_type(kernel_.nodes[static_cast<size_t>(kernel_.nodes[n].a)].dtype);
+    return is_arg(kernel_.nodes[n].op) ? fmt::format("Best<{}>", type) : type;
+  }
+  string start_of(size_t n) const { return identity(kernel_.nodes[n].op, kernel_.nodes[static_cast<size_t>(kernel_.nodes[n].a)].dtype); }
+
+  // What an element adds to a reduction; argmax: with its position in the order of the kernel's reduced dims.
+  string contribution(size_t n, const Dim* inner, const string& lane) const {
+    const KernelNode& node = kernel_.nodes[n];
+    if (!is_arg(node.op)) return value(node.a);
+    string position;
+    int64_t below = 1;
+    for (size_t d = kernel_.sizes.size(); d-- > 0;) {
+      if (!(kernel_.reduce_dims >> d & 1) || kernel_.sizes[d] == 1) continue;
+      position += fmt::format("{}{} * {}LL", position.empty() ? "" : " + ", index_of(static_cast<int64_t>(d), inner, lane), below);
+      below *= kernel_.sizes[d];
+    }
+    return fmt::format("{}{{{}, {}}}", accumulator_type(n), value(node.a), position.empty() ? "0LL" : position);
+  }
+
+  string combine(size_t n, const string& a, const string& b) const {
+    return fmt::format("{}<{}>::apply({}, {})", combination(kernel_.nodes[n].op), accumulator_type(n), a, b);
+  }
+  string result_of(size_t n, const string& total) const {
+    return is_arg(kernel_.nodes[n].op) ? fmt::format("({0}.at < 0 ? 0LL : {0}.at)", total) : total;
+  }
+
+  // Computes the wanted nodes of one element or vector, and hands the stores on.
+  void elements(const std::vector<bool>& wanted, const Dim* inner, int v, const std::vector<string>& loaded, int pass, bool accumulate_lanes) {
+    const bool stores = pass == last_pass_;
+    std::vector<size_t> stored;
+    for (size_t s = 0; stores && s < kernel_.stores.size(); ++s)
+      if (form_ == kPoints || is_full_store(kernel_.stores[s])) stored.push_back(s);
+    for (size_t s : stored) line("{} s{};", raw(static_cast<size_t>(kernel_.stores[s].operand), v), s);
+    if (v > 1) open("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) {{", v);
+    else open("{{");
+    if (v == 1) line("const int e = 0; (void)e;");
+    for (size_t n = 0; n < kernel_.nodes.size(); ++n)
+      if (wanted[n] && in_loop(n) && !(ir::is_reduce(kernel_.nodes[n].op) && form_ != kPoints)) declare(n, inner, v, loaded);
+    for (size_t n : reductions(pass)) {
+      const string acc = fmt::format("a{}[{}]", n, accumulate_lanes ? "e" : "0");
+      line("{} = {};", acc, combine(n, acc, contribution(n, inner, v > 1 ? "e" : "")));
+    }
+    for (size_t s : stored) {
+      const KernelStore& each = kernel_.stores[s];
+      line("s{}.v[e] = {};", s, to_memory(kernel_.operands[static_cast<size_t>(each.operand)].dtype, value(each.node)));
+    }
+    close();
+    for (size_t s : stored) store(fmt::format("s{}", s), static_cast<size_t>(kernel_.stores[s].operand), inner, v);
+  }
+
+  // The operands that the wanted nodes load, each once.
+  std::vector<size_t> loads(const std::vector<bool>& wanted) const {
+    std::vector<size_t> found;
+    for (size_t n = 0; n < kernel_.nodes.size(); ++n)
+      if (wanted[n] && in_loop(n) && kernel_.nodes[n].op == KOp::k_load && std::find(found.begin(), found.end(), static_cast<size_t>(kernel_.nodes[n].operand)) == found.end())
+        found.push_back(static_cast<size_t>(kernel_.nodes[n].operand));
+    return found;
+  }
+
+  int64_t blocks_for(int64_t items, int64_t each) const { return (items + each - 1) / each; }
+
+  void launch(int64_t blocks, int64_t parts, int threads) {
+    out_.grid_x = static_cast<uint32_t>(blocks);
+    out_.grid_y = static_cast<uint32_t>(parts);
+    out_.block = static_cast<uint32_t>(threads);
+  }
+
+  void note_alignment(const Dim* inner, int v) {
+    for (size_t o = 0; o < kernel_.operands.size(); ++o)
+      if (inner != nullptr && space_.used[o] && is_vector(o, *inner, v)) out_.alignment = std::max(out_.alignment, v * ir::dtype_size(kernel_.operands[o].dtype));
+  }
+
+  void points();
+  void rows();
+  void columns();
+  bool columns_are_inner() const;
+  void kept_nodes(int after_passes);
+  void kept_stores(const string& condition);
+  void finish_parts(int64_t groups, const string& group, const string& lane, int columns_of_thread);
+
+  enum Form { kPoints, kRows, kColumns } form_ = kPoints;
+  const ir::Kernel& kernel_;
+  const RenderOptions& options_;
+  Source& out_;
+  Space space_;
+  std::vector<int> pass_of_;  // by node: the pass before which it cannot be computed; a reduction: the one after
+  int last_pass_ = 0;
+  bool has_full_store_ = false, wide_ = false;
+  const char* index_type_ = "int";
+  string text_;
+  int indent_ = 0;
+  int vector_ = 1;              // columns: neighbours that a thread has
+  std::vector<string> kept_loaded_;
+  std::vector<bool> kept_done_;
+};
+
+// ---------------------------------------------------------------------------------------------------------------------
+// points
+
+void Renderer::points() {
+  form_ = kPoints;
+  const int64_t total = space_.kept_points;
+  const Dim* inner = space_.kept.empty() ? nullptr : &space_.kept.back();
+  int v = inner == nullptr ? 1 : vector_for(*inner);
+  const int64_t fill = static_cast<int64_t>(options_.multiprocessors) * kPointThreads;
+  while (v > 1 && total / v < fill) v /= 2;
+  const int unroll = total / v >= fill * 8 ? 2 : 1;
+  note_alignment(inner, v);
+  const int64_t vectors = total / v;
+  launch(blocks_for(vectors, static_cast<int64_t>(kPointThreads) * unroll), 1, kPointThreads);
+  const std::vector<bool>& wanted = space_.needed;
+  const std::vector<size_t> operands = loads(wanted);
+  std::vector<string> loaded(kernel_.operands.size());
+  for (size_t o : operands) {
+    line("{} c{}[{}];", raw(o, v), o, unroll);
+    loaded[o] = fmt::format("c{}[u]", o);
+  }
+  line("const {} first = ({})blockIdx.x * {} + threadIdx.x;", index_type_, index_type_, kPointThreads * unroll);
+  const auto each = [&](auto&& body) {
+    open("_Pragma(\"unroll\") for (int u = 0; u < {}; ++u) {{", unroll);
+    line("const {} i = first + u * {};", index_type_, kPointThreads);
+    open("if (i < {}) {{", vectors);
+    decompose(space_.kept, "i", "k", v);
+    body();
+    close();
+    close();
+  };
+  if (!operands.empty())
+    each([&] {
+      for (size_t o : operands) load(loaded[o], o, inner, v);
+    });
+  each([&] { elements(wanted, inner, v, loaded, 0, false); });
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// kept values
+
+// Kept nodes that need no more than these passes, in a thread (rows) or in each of its columns.
+void Renderer::kept_nodes(int after_passes) {
+  const Dim* inner = form_ == kColumns && !space_.kept.empty() ? &space_.kept.back() : nullptr;
+  if (kept_done_.empty()) {
+    kept_done_.assign(kernel_.nodes.size(), false);
+    kept_loaded_.assign(kernel_.operands.size(), "");
+  }
+  for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
+    const KernelNode& node = kernel_.nodes[n];
+    if (!space_.needed[n] || in_loop(n) || kept_done_[n] || pass_of_[n] > after_passes || ir::is_reduce(node.op)) continue;
+    kept_done_[n] = true;
+    if (node.op == KOp::k_load) {
+      const size_t o = static_cast<size_t>(node.operand);
+      if (kept_loaded_[o].empty()) {
+        kept_loaded_[o] = fmt::format("c{}", o);
+        line("{} c{};", raw(o, vector_), o);
+        string at = base_pointer(o);
+        if (kernel_.operands[o].offset != 0) at += fmt::format(" + {}", kernel_.operands[o].offset);
+        at += walk(o, space_.kept, "k");
+        if (vector_ > 1 && is_vector(o, *inner, vector_)) line("c{} = *(const {}*)({});", o, raw(o, vector_), at);
+        else if (vector_ == 1 || stride(*inner, o) == 0) line("c{}.v[0] = *({});", o, at);
+        else line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) c{}.v[e] = ({})[e * ({}){}];", vector_, o, at, index_type_, stride(*inner, o));
+      }
+    }
+    if (form_ == kColumns) {
+      line("{} n{}[{}];", value_type(node.dtype), n, vector_);
+      line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) n{}[e] = {};", vector_, n, node_text(n, inner, vector_, kept_loaded_));
+    } else {
+      declare(n, nullptr, 1, kept_loaded_);
+    }
+  }
+}
+
+void Renderer::kept_stores(const string& condition) {
+  const Dim* inner = form_ == kColumns && !space_.kept.empty() ? &space_.kept.back() : nullptr;
+  bool any = false;
+  for (const KernelStore& each : kernel_.stores) any = any || !is_full_store(each);
+  if (!any) return;
+  open("if ({}) {{", condition);
+  for (const KernelStore& each : kernel_.stores) {
+    if (is_full_store(each)) continue;
+    const size_t o = static_cast<size_t>(each.operand);
+    string at = base_pointer(o);
+    if (kernel_.operands[o].offset != 0) at += fmt::format(" + {}", kernel_.operands[o].offset);
+    at += walk(o, space_.kept, "k");
+    const int64_t step = inner == nullptr ? 0 : stride(*inner, o);
+    line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) ({})[e * ({}){}] = {};", vector_, at, index_type_, step, to_memory(kernel_.operands[o].dtype, value(each.node)));
+  }
+  close();
+}
+
+// A group's parts, one of each block of grid y, meet in the workspace; the block that comes last goes on with their combination in n...
+// group: the number of this thread's group; lane: which threads of a block hold the same results (those with 0 write them).
+void Renderer::finish_parts(int64_t groups, const string& group, const string& lane, int columns_of_thread) {
+  const std::vector<size_t> found = reductions(0);
+  const int64_t counters = (static_cast<int64_t>(out_.grid_x) * 4 + 255) / 256 * 256;
+  const int64_t parts = out_.grid_y;
+  out_.workspace_bytes = counters + static_cast<int64_t>(found.size()) * parts * groups * columns_of_thread * kWorkspaceSlot;
+  for (size_t k = 0; k < found.size(); ++k)
+    line("char* const w{} = (char*)p.workspace + {} + ((i64){} * {} + {}) * {};", found[k], counters, k * static_cast<size_t>(parts), groups, group, columns_of_thread * kWorkspaceSlot);
+  const string step = fmt::format("(i64){}", groups * columns_of_thread * kWorkspaceSlot);
+  open("if ({}) {{", lane + " == 0");
+  for (size_t n : found)
+    line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) *({}*)(w{} + blockIdx.y * {} + e * {}) = t{}[e];", columns_of_thread, accumulator_type(n), n, step, kWorkspaceSlot, n);
+  line("__threadfence();");
+  close();
+  line("__shared__ int last;");
+  line("__syncthreads();");
+  line("if (threadIdx.x == 0) last = atomicAdd((int*)p.workspace + blockIdx.x, 1) == {};", parts - 1);
+  line("__syncthreads();");
+  line("if (!last) return;");
+  line("__threadfence();");
+  line("if (threadIdx.x == 0) ((int*)p.workspace)[blockIdx.x] = 0;");
+  for (size_t n : found) {
+    open("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) {{", columns_of_thread);
+    line("t{}[e] = *(volatile {}*)(w{} + e * {});", n, is_arg(kernel_.nodes[n].op) ? "int" : accumulator_type(n), n, kWorkspaceSlot);
+    line("for (int part = 1; part < {}; ++part) t{}[e] = {};", parts, n,
+         combine(n, fmt::format("t{}[e]", n), fmt::format("*({}*)(w{} + part * {} + e * {})", accumulator_type(n), n, step, kWorkspaceSlot)));
+    close();
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// rows
+
+void Renderer::rows() {
+  form_ = kRows;
+  const Dim* inner = space_.reduced.empty() ? nullptr : &space_.reduced.back();
+  const int v = inner == nullptr || space_.reduced_points == 0 ? 1 : vector_for(*inner);
+  note_alignment(inner, v);
+  const int64_t vectors = space_.reduced_points / v;
+  int64_t group = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, (vectors + 3) / 4))));
+  group = std::min<int64_t>(group, vectors > 16 * kUsualGroup ? kLargestGroup : kUsualGroup);
+  const int64_t fill = static_cast<int64_t>(options_.multiprocessors) * 256;
+  while (group < kLargestGroup && group < vectors && space_.kept_points * group < fill) group *= 2;
+  if (group > 32 && group < 128) group = 128;
+  const int threads = group > 32 ? static_cast<int>(group) : 128;
+  const int64_t per_block = threads / group;
+
+  // Few rows of many elements, one pass, nothing stored of each element: over several blocks.
+  int64_t parts = 1;
+  bool arg = false;
+  for (size_t n : reductions(0)) arg = arg || is_arg(kernel_.nodes[n].op);
+  if (last_pass_ == 0 && !has_full_store_ && !arg && group == threads) {
+    parts = std::min<int64_t>({vectors / (group * 2), 2 * options_.multiprocessors / std::max<int64_t>(1, space_.kept_points), 256});
+    parts = std::max<int64_t>(parts, 1);
+  }
+  const int64_t of_part = blocks_for(vectors, parts);
+  const int64_t rounds = blocks_for(of_part, group);
+  launch(blocks_for(space_.kept_points, per_block), parts, threads);
+
+  line("const int lane = threadIdx.x % {};", group);
+  if (per_block == 1) {
+    line("const {} row = blockIdx.x;", index_type_);
+  } else {
+    line("const {0} at = ({0})blockIdx.x * {1} + threadIdx.x / {2}, row = at < {3} ? at : {3} - 1;", index_type_, per_block, group, space_.kept_points);
+    line("const bool live = at < {};", space_.kept_points);
+  }
+  if (threads == group) line("__shared__ i64 scratch[64];");
+  else line("void* const scratch = nullptr;");
+  decompose(space_.kept, "row", "k", 1);
+  kept_nodes(0);
+
+  // What several passes load, and where it stays meanwhile.
+  std::vector<int> times(kernel_.operands.size(), 0);
+  for (int pass = 0; pass <= last_pass_; ++pass)
+    for (size_t o : loads(full_nodes(pass))) ++times[o];
+  int64_t bytes = 0;
+  for (size_t o = 0; o < times.size(); ++o)
+    if (times[o] > 1) bytes += rounds * v * ir::dtype_size(kernel_.operands[o].dtype);
+  const bool in_registers = bytes > 0 && bytes <= kRegisterBytes;
+  const bool in_shared = !in_registers && bytes > 0 && bytes * threads <= kSharedBytes;
+  std::vector<string> loaded(kernel_.operands.size());
+  if (in_shared) line("DYNVM_DYNAMIC_SHARED(rows);");
+  int64_t shared = 0;
+  for (size_t o = 0; o < times.size(); ++o) {
+    if (times[o] == 0) continue;
+    loaded[o] = fmt::format("c{}", o);
+    if (times[o] == 1 || !(in_registers || in_shared)) continue;
+    if (in_registers) {
+      line("{} h{}[{}];", raw(o, v), o, rounds);
+      loaded[o] = fmt::format("h{}[it]", o);
+    } else {
+      line("{0}* const h{1} = ({0}*)((char*)rows + {2}) + threadIdx.x;", raw(o, v), o, shared);
+      shared += rounds * threads * v * ir::dtype_size(kernel_.operands[o].dtype);
+      shared = (shared + 15) / 16 * 16;
+      loaded[o] = fmt::format("h{}[it * {}]", o, threads);
+    }
+  }
+  out_.shared_bytes = static_cast<uint32_t>(shared);
+
+  std::vector<bool> held(kernel_.operands.size(), false);
+  for (int pass = 0; pass <= last_pass_; ++pass) {
+    const std::vector<bool> wanted = full_nodes(pass);
+    const std::vector<size_t> found = reductions(pass);
+    const bool lanes = v > 1;
+    for (size_t n : found) {
+      line("{} a{}[{}];", accumulator_type(n), n, lanes ? v : 1);
+      line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) a{}[e] = {};", lanes ? v : 1, n, start_of(n));
+    }
+    if (!found.empty() || (pass == last_pass_ && has_full_store_)) {
+      if (in_registers) open("_Pragma(\"unroll\") for (int it = 0; it < {}; ++it) {{", rounds);
+      else open("_Pragma(\"unroll 4\") for (int it = 0; it < {}; ++it) {{", rounds);
+      const string part = parts > 1 ? fmt::format("(int)blockIdx.y * {} + ", of_part) : "";
+      line("const {} i = {}it * {} + lane;", index_type_, part, group);
+      string condition = of_part % group != 0 || parts > 1 ? fmt::format("i < {}", vectors) : "";
+      if (parts > 1) condition += fmt::format(" && it * {} + lane < {}", group, of_part);
+      const bool writes = pass == last_pass_ && has_full_store_;
+      if (per_block > 1 && writes) condition += condition.empty() ? "live" : " && live";
+      if (condition.empty()) open("{{");
+      else open("if ({}) {{", condition);
+      decompose(space_.reduced, "i", "r", v);
+      for (size_t o : loads(wanted)) {
+        const bool kept = times[o] > 1 && (in_registers || in_shared);
+        if (kept && held[o]) continue;
+        if (!kept) line("{} c{};", raw(o, v), o);
+        load(loaded[o], o, inner, v);
+        held[o] = kept;
+      }
+      elements(wanted, inner, v, loaded, pass, lanes);
+      close();
+      close();
+    }
+    for (size_t n : found) {
+      string total = fmt::format("a{}[0]", n);
+      for (int e = 1; lanes && e < v; ++e) total = combine(n, total, fmt::format("a{}[{}]", n, e));
+      line("{0} t{1}[1] = {{group_reduce<{2}, {3}>(({0})({4}), scratch)}};", accumulator_type(n), n, combination(kernel_.nodes[n].op), group, total);
+    }
+    if (parts > 1) finish_parts(space_.kept_points, "row", "lane", 1);
+    for (size_t n : found) line("const {} n{} = {};", value_type(kernel_.nodes[n].dtype), n, result_of(n, fmt::format("t{}[0]", n)));
+    kept_nodes(pass + 1);
+  }
+  kept_stores(per_block > 1 ? "lane == 0 && live" : "lane == 0");
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// columns
+
+// Do most bytes lie along a kept dim?
+bool Renderer::columns_are_inner() const {
+  if (space_.kept.empty() || space_.reduced.empty() || space_.reduced_points == 0) return false;
+  int64_t votes = 0;
+  for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
+    const KernelNode& node = kernel_.nodes[n];
+    if (!space_.needed[n] || node.op != KOp::k_load || !space_.full[n]) continue;
+    const int64_t kept = std::abs(stride(space_.kept.back(), static_cast<size_t>(node.operand))), reduced = std::abs(stride(space_.reduced.back(), static_cast<size_t>(node.operand)));
+    const int64_t weight = ir::dtype_size(node.dtype);
+    if (kept != 0 && (reduced == 0 || kept < reduced)) votes += weight;
+    else if (reduced != 0) votes -= weight;
+  }
+  return votes > 0;
+}
+
+void Renderer::columns() {
+  form_ = kColumns;
+  const Dim* inner = &space_.kept.back();
+  int v = vector_for(*inner);
+  while (v > 1 && space_.kept_points / (32 * v) < options_.multiprocessors / 8) v /= 2;
+  vector_ = v;
+  note_alignment(inner, v);
+  const int64_t groups = space_.kept_points / v;  // of columns, one of a thread
+  const int across = 32, down = kColumnThreads / across;
+  const int64_t blocks = blocks_for(groups, across);
+  int64_t parts = 1;
+  bool arg = false;
+  for (size_t n : reductions(0)) arg = arg || is_arg(kernel_.nodes[n].op);
+  if (last_pass_ == 0 && !has_full_store_ && !arg)
+    parts = std::max<int64_t>(1, std::min<int64_t>({space_.reduced_points / (down * 4), 4 * options_.multiprocessors / blocks, 128}));
+  const int64_t of_part = blocks_for(space_.reduced_points, parts);
+  launch(blocks, parts, kColumnThreads);
+
+  line("const int across = threadIdx.x % {0}, lane = threadIdx.x / {0};", across);
+  line("const {0} at = ({0})blockIdx.x * {1} + across, column = at < {2} ? at : {2} - 1;", index_type_, across, groups);
+  line("const bool live = at < {};", groups);
+  decompose(space_.kept, "column", "k", v);
+  kept_nodes(0);
+  bool shared = false;
+  for (int pass = 0; pass <= last_pass_; ++pass) {
+    const std::vector<bool> wanted = full_nodes(pass);
+    const std::vector<size_t> found = reductions(pass);
+    for (size_t n : found) {
+      line("{} a{}[{}];", accumulator_type(n), n, v);
+      line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) a{}[e] = {};", v, n, start_of(n));
+    }
+    const int64_t rounds = blocks_for(of_part, down);
+    open("_Pragma(\"unroll 4\") for (int it = 0; it < {}; ++it) {{", rounds);
+    line("const {} i = {}it * {} + lane;", index_type_, parts > 1 ? fmt::format("(int)blockIdx.y * {} + ", of_part) : "", down);
+    open("if (i < {}{}{}) {{", space_.reduced_points, parts > 1 ? fmt::format(" && it * {} + lane < {}", down, of_part) : "",
+         pass == last_pass_ && has_full_store_ ? " && live" : "");
+    decompose(space_.reduced, "i", "r", 1);
+    std::vector<string> loaded(kernel_.operands.size());
+    for (size_t o : loads(wanted)) {
+      line("{} c{};", raw(o, v), o);
+      loaded[o] = fmt::format("c{}", o);
+      load(loaded[o], o, inner, v);
+    }
+    elements(wanted, inner, v, loaded, pass, true);
+    close();
+    close();
+    // The threads that share the columns combine what they have.
+    for (size_t n : found) {
+      if (!std::exchange(shared, true)) line("__shared__ i64 scratch[{}];", kColumnThreads * v * 2);
+      line("{} t{}[{}];", accumulator_type(n), n, v);
+      open("{{");
+      line("{0}* const part = ({0}*)scratch;", accumulator_type(n));
+      line("__syncthreads();");
+      line("_Pragma(\"unroll\") for (int e = 0; e < {0}; ++e) part[threadIdx.x * {0} + e] = a{1}[e];", v, n);
+      line("__syncthreads();");
+      open("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) {{", v);
+      line("t{}[e] = part[across * {} + e];", n, v);
+      line("for (int row = 1; row < {}; ++row) t{}[e] = {};", down, n, combine(n, fmt::format("t{}[e]", n), fmt::format("part[(row * {} + across) * {} + e]", across, v)));
+      close();
+      close();
+    }
+    if (parts > 1) {
+      line("const bool writes = live && lane == 0;");
+      finish_parts(groups, "column", "!writes", v);
+    }
+    for (size_t n : found) {
+      line("{} n{}[{}];", value_type(kernel_.nodes[n].dtype), n, v);
+      line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) n{}[e] = {};", v, n, result_of(n, fmt::format("t{}[e]", n)));
+    }
+    kept_nodes(pass + 1);
+  }
+  kept_stores("lane == 0 && live");
+}
+
+}  // namespace
+
+base::Status render_kernel(const ir::Kernel& kernel, const string& name, const RenderOptions& options, Source* out) { return Renderer(kernel, options, out).run(name); }
+
+}  // namespace dynvm::codegen::cuda

@@ -1,0 +1,49 @@
+// CUDA C++ for a fused kernel.
+//
+// Input: a verified ir::Kernel, the device's number of multiprocessors. Output: the source of one __global__ function (to stand behind prelude()) and how
+// it is launched. Sizes and strides are compiled in; memory and run-time scalars come in one parameter.
+//
+// Three forms, by where the kernel reduces:
+//
+//   points    no reduction: each thread has U vectors of V neighbours, loaded before any is computed
+//   rows      the innermost dim is reduced: a group of threads (a part of a warp, or a block) has one kept point and goes over its row as often as
+//             reductions depend on each other. What later passes load again stays in registers, or in shared memory where it is much.
+//   columns   a kept dim is innermost: each thread has V neighbouring kept points, threads of one block share the reduced points among them
+//
+// A row or column of which there are few is split over blocks when one pass is all there is: each leaves its part in the workspace, and the last one
+// combines them in their order, so results do not depend on chance.
+//
+// Invariants: threads load and store the same elements where a kernel works in place; nothing is read or written but what operands name. Loads of V
+// neighbours need pointers that are multiples of `alignment`; with vector_bytes 1 there are none.
+// Tests: tests/cuda/.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/kernel/kernel.h"
+#include "runtime/base/status.h"
+
+namespace dynvm::codegen::cuda {
+
+struct RenderOptions {
+  int multiprocessors = 132;
+  int vector_bytes = 16;  // of one load or store: a power of 2
+};
+
+struct Source {
+  std::string name;                // of the function
+  std::string text;
+  uint32_t grid_x = 0, grid_y = 1, block = 0;  // grid_x 0: nothing is to be done
+  uint32_t shared_bytes = 0;       // dynamic
+  std::vector<int32_t> pointers;   // the parameter's pointers: indexes of the kernel's
+  int num_scalars = 0;
+  int64_t workspace_bytes = 0;     // zeroed before the first launch; launches on one stream only
+  int alignment = 1;
+};
+
+// Parameter layout: pointers, then scalars (8 bytes each), then the workspace's address where there is one.
+base::Status render_kernel(const ir::Kernel& kernel, const std::string& name, const RenderOptions& options, Source* out);
+
+}  // namespace dynvm::codegen::cuda

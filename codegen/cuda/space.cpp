@@ -1,0 +1,83 @@
+// See space.h.
+#include "codegen/cuda/space.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace dynvm::codegen::cuda {
+namespace {
+
+// Should a go outside of b?
+bool outside(const ir::Kernel& kernel, const Space& space, const std::vector<int64_t>& weights, const Dim& a, const Dim& b) {
+  int64_t votes = 0;
+  for (size_t o = 0; o < kernel.operands.size(); ++o) {
+    if (!space.used[o] || a.strides[o] == 0 || b.strides[o] == 0) continue;
+    const int64_t x = std::abs(a.strides[o]), y = std::abs(b.strides[o]);
+    votes += x > y ? weights[o] : x < y ? -weights[o] : 0;
+  }
+  return votes > 0;
+}
+
+void order_and_merge(const ir::Kernel& kernel, const Space& space, const std::vector<int64_t>& weights, std::vector<Dim>* dims) {
+  // Insertion keeps the kernel's order where nobody votes.
+  std::vector<Dim> ordered;
+  for (Dim& dim : *dims) {
+    auto at = ordered.end();
+    while (at != ordered.begin() && outside(kernel, space, weights, dim, *std::prev(at))) --at;
+    ordered.insert(at, std::move(dim));
+  }
+  dims->clear();
+  for (Dim& dim : ordered) {
+    const auto follows = [&] {
+      if (dims->empty()) return false;
+      for (size_t o = 0; o < kernel.operands.size(); ++o)
+        if (space.used[o] && dims->back().strides[o] != dim.strides[o] * dim.size) return false;
+      return true;
+    };
+    if (!follows()) {
+      dims->push_back(std::move(dim));
+      continue;
+    }
+    Dim& outer = dims->back();
+    outer.size *= dim.size;
+    outer.strides = dim.strides;
+    outer.sources.insert(outer.sources.end(), dim.sources.begin(), dim.sources.end());
+  }
+}
+
+}  // namespace
+
+Space make_space(const ir::Kernel& kernel) {
+  Space space;
+  space.needed.assign(kernel.nodes.size(), false);
+  space.used.assign(kernel.operands.size(), false);
+  std::vector<int64_t> weights(kernel.operands.size(), 0);
+  for (const ir::KernelStore& store : kernel.stores) {
+    space.needed[static_cast<size_t>(store.node)] = space.used[static_cast<size_t>(store.operand)] = true;
+    weights[static_cast<size_t>(store.operand)] += 2 * ir::dtype_size(kernel.operands[static_cast<size_t>(store.operand)].dtype);
+  }
+  for (size_t n = kernel.nodes.size(); n-- > 0;) {
+    if (!space.needed[n]) continue;
+    const ir::KernelNode& node = kernel.nodes[n];
+    for (int32_t operand : {node.a, node.b, node.c})
+      if (operand >= 0) space.needed[static_cast<size_t>(operand)] = true;
+    if (node.op != ir::KOp::k_load) continue;
+    space.used[static_cast<size_t>(node.operand)] = true;
+    weights[static_cast<size_t>(node.operand)] += ir::dtype_size(node.dtype);
+  }
+  const std::vector<uint32_t> dims = ir::node_dims(kernel);
+  for (uint32_t of_node : dims) space.full.push_back((of_node & kernel.reduce_dims) != 0);
+  for (size_t d = 0; d < kernel.sizes.size(); ++d) {
+    const bool reduced = kernel.reduce_dims >> d & 1;
+    (reduced ? space.reduced_points : space.kept_points) *= kernel.sizes[d];
+    if (kernel.sizes[d] == 1) continue;
+    Dim dim{kernel.sizes[d], {}, {static_cast<int32_t>(d)}};
+    for (const ir::KernelOperand& operand : kernel.operands) dim.strides.push_back(operand.strides[d]);
+    (reduced ? space.reduced : space.kept).push_back(std::move(dim));
+  }
+  order_and_merge(kernel, space, weights, &space.kept);
+  order_and_merge(kernel, space, weights, &space.reduced);
+  return space;
+}
+
+}  // namespace dynvm::codegen::cuda

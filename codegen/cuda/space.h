@@ -1,0 +1,31 @@
+// The iteration space of a kernel as CUDA threads go over it.
+//
+// Input: a verified kernel. Output: kept and reduced dims without those of size 1, each kind ordered so that strides shrink inwards (by votes of the
+// operands by their bytes, stores twice), with neighbours merged that every operand walks through as one.
+// Tests: tests/cuda.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/kernel/kernel.h"
+
+namespace dynvm::codegen::cuda {
+
+struct Dim {
+  int64_t size;
+  std::vector<int64_t> strides;  // elements, of each of the kernel's operands
+  std::vector<int32_t> sources;  // the kernel's dims that it was merged from, outer first
+};
+
+struct Space {
+  std::vector<Dim> kept, reduced;  // outer first
+  int64_t kept_points = 1, reduced_points = 1;
+  std::vector<bool> needed;        // by node: a store depends on it
+  std::vector<bool> full;          // by node: depends on a reduced dim
+  std::vector<bool> used;          // by operand: a needed load's, or a store's
+};
+
+Space make_space(const ir::Kernel& kernel);
+
+}  // namespace dynvm::codegen::cuda

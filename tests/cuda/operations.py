@@ -1,0 +1,114 @@
+"""Every rendered operation on a GPU, in each dtype and layout, against eager: `dynvm --report FILE.json tests/cuda/operations.py [NAME ...]`.
+
+Each case is a loop of its own; its first iterations run eagerly, the later ones in a compiled trace. Their results must agree: exactly for integers, else
+within what the dtype rounds to. Prints one line for each failure and "N passed, N failed"; exit status 1 when one failed, 77 without a GPU.
+"""
+import sys
+
+import torch
+import torch.nn.functional as F
+
+STEPS = 12
+ROUNDING = {torch.float64: 1e-12, torch.float32: 2e-6, torch.bfloat16: 1.6e-2, torch.float16: 2e-3}
+FLOATS = tuple(ROUNDING)
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+UNARY = ("neg", "abs", "sign", "sqrt", "rsqrt", "reciprocal", "exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan",
+         "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "erf", "erfc", "floor", "ceil", "round", "trunc", "relu", "isnan", "isfinite", "square")
+BINARY = ("add", "sub", "mul", "true_divide", "maximum", "minimum", "pow", "atan2", "hypot", "copysign", "fmod", "remainder", "eq", "ne", "lt", "le", "gt", "ge")
+OF_INTEGERS = ("add", "sub", "mul", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor", "eq", "lt")
+REDUCTIONS = ("sum", "mean", "amax", "amin", "argmax", "prod")
+FUNCTIONS = {
+    "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu, "leaky_relu": F.leaky_relu, "elu": F.elu, "softplus": F.softplus,
+    "hardswish": F.hardswish, "softmax": lambda x: x.softmax(-1), "log_softmax": lambda x: x.log_softmax(-1), "softmax_0": lambda x: x.softmax(0),
+    "layer_norm": lambda x: F.layer_norm(x, x.shape[-1:]), "where": lambda x: torch.where(x > 0, x, x * 0.5), "clamp": lambda x: x.clamp(-0.5, 0.5),
+    "chain": lambda x: F.gelu(x * 1.5 + 0.5) * torch.sigmoid(x) - torch.tanh(x), "rms": lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5),
+    "var": lambda x: x.var(-1), "std_0": lambda x: x.std(0), "residual_norm": lambda x: F.gelu(F.layer_norm(x + x.flip(0), x.shape[-1:])),
+}
+
+
+def layouts(make):
+    """name -> two tensors of (48, 64) elements, contiguous, transposed, strided, broadcast, of odd sizes and long rows."""
+    yield "dense", make(48, 64), make(48, 64)
+    yield "transposed", make(64, 48).t(), make(48, 64)
+    yield "strided", make(48, 128)[:, ::2], make(96, 64)[::2]
+    yield "broadcast", make(48, 1).expand(48, 64), make(64)
+    yield "odd", make(7, 33), make(7, 33)
+    yield "rows", make(3, 5000), make(3, 5000)
+
+
+def cases():
+    torch.manual_seed(0)
+    device = "cuda"
+    for dtype in FLOATS:
+        for layout, x, y in layouts(lambda *sizes, dtype=dtype: (torch.rand(*sizes, device=device) * 0.9 + 0.05).to(dtype)):
+            some = layout in ("dense", "odd")
+            for name in UNARY if some else ("exp", "tanh"):
+                function = getattr(torch, name)
+                argument = x + 1 if name == "acosh" else x
+                yield f"{name} {dtype} {layout}", lambda i, f=function, x=argument: f(x * 1)
+            for name in BINARY if some else ("add", "true_divide"):
+                yield f"{name} {dtype} {layout}", lambda i, f=getattr(torch, name), x=x, y=y: f(x, y) if f in (torch.eq, torch.lt) else f(x + 0, y)
+            for name in REDUCTIONS:
+                for dim in (0, 1):
+                    yield f"{name} {dim} {dtype} {layout}", lambda i, f=getattr(torch, name), x=x, dim=dim: f(x * 2, dim=dim)
+            yield f"sum all {dtype} {layout}", lambda i, x=x: (x * 2).sum()
+            for name, function in FUNCTIONS.items():
+                yield f"{name} {dtype} {layout}", lambda i, f=function, x=x: f(x - 0.5)
+    for dtype in INTEGERS:
+        for layout, x, y in layouts(lambda *sizes, dtype=dtype: torch.randint(0, 100, sizes, device=device).to(dtype)):
+            for name in OF_INTEGERS:
+                yield f"{name} {dtype} {layout}", lambda i, f=getattr(torch, name), x=x, y=y: f(x + i % 1, y)
+            yield f"sum {dtype} {layout}", lambda i, x=x: (x * 2).sum(0)
+            yield f"to float {dtype} {layout}", lambda i, x=x: x.float() / 3
+    big = torch.randn(3000, 1024, device=device)
+    for name, function in {"columns": lambda x: x.sum(0), "everything": lambda x: x.sum(), "largest": lambda x: x.amax(), "norm": lambda x: (x * x).sum().sqrt()}.items():
+        yield f"split {name}", lambda i, f=function: f(big * 0.5)
+    view = big.view(-1)[1 : 1 + 1024 * 64]
+    yield "not aligned", lambda i: view * 2 + 1
+    weight, bias = torch.rand(1024, device=device), torch.rand(1024, device=device)
+    yield "bias gradient", lambda i: (torch.sigmoid(big) * (1 - torch.sigmoid(big))).sum(0) * weight + bias
+
+
+def close(first, last):
+    if first.dtype != last.dtype or first.shape != last.shape:
+        return False
+    if first.dtype not in ROUNDING:
+        return torch.equal(first, last)
+    a, b = first.double(), last.double()
+    scale = a.abs().clamp(min=1e-3) if first.numel() else a
+    same = ((a - b).abs() <= 8 * ROUNDING[first.dtype] * scale) | (a == b) | (a.isnan() & b.isnan())
+    return bool(same.all())
+
+
+def main(names):
+    if not torch.cuda.is_available():
+        sys.exit(77)
+    passed = failed = 0
+    for name, function in cases():
+        if names and not any(part in name for part in names):
+            continue
+        # A loop of its own for each case: traces of others would leave no room.
+        space = {"STEPS": STEPS}
+        exec(compile(LOOP, name, "exec"), space)
+        results = space["run"](function)
+        if all(close(results[0], result) for result in results[1:]):
+            passed += 1
+        else:
+            failed += 1
+            wrong = next(result for result in results[1:] if not close(results[0], result))
+            print(f"FAILED {name}: largest difference {(results[0].double() - wrong.double()).abs().max().item():.3g} of {results[0].double().abs().max().item():.3g}")
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(failed > 0)
+
+
+LOOP = """
+def run(function):
+    results = []
+    for i in range(STEPS):
+        results.append(function(i))
+    return results
+"""
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,114 @@
+// What generated CUDA sources need to be C++ for the CPU: a block's threads are fibers that take turns at each synchronisation.
+//
+// Not compiled by itself: source_test.cpp puts it in front of the prelude. run_grid() goes over all blocks one after the other; shared memory is static.
+// Where the real thing works on a warp, this waits for the whole block, so kernels must synchronise all of its threads alike (they do, and a thread that
+// has ended counts).
+#pragma once
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include <vector>
+
+#define DYNVM_HOST 1
+template <class T, int N> struct Vec { T v[N]; };  // tests' memory begins anywhere
+#define __device__
+#define __global__
+#define __forceinline__ inline
+#define __launch_bounds__(n)
+#define __shared__ static
+#define DYNVM_DYNAMIC_SHARED(name) alignas(16) static i64 name[1 << 14]
+
+namespace shim {
+
+struct Index {
+  int x, y;
+};
+struct Fiber {
+  ucontext_t context;
+  std::vector<char> stack;
+  bool done;
+};
+
+inline Index thread, block;
+inline std::vector<Fiber> fibers;
+inline ucontext_t scheduler;
+inline size_t current;
+inline void (*kernel)(const void*);
+inline const void* parameter;
+inline char slots[1024][16];
+
+inline void wait() { swapcontext(&fibers[current].context, &scheduler); }
+
+inline void enter() {
+  kernel(parameter);
+  fibers[current].done = true;
+  swapcontext(&fibers[current].context, &scheduler);
+}
+
+inline void run_block(int threads) {
+  if (fibers.size() < static_cast<size_t>(threads)) fibers.resize(static_cast<size_t>(threads));
+  for (int t = 0; t < threads; ++t) {
+    Fiber& fiber = fibers[static_cast<size_t>(t)];
+    fiber.stack.resize(1 << 16);
+    fiber.done = false;
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.data();
+    fiber.context.uc_stack.ss_size = fiber.stack.size();
+    makecontext(&fiber.context, enter, 0);
+  }
+  for (bool any = true; any;) {
+    any = false;
+    for (int t = 0; t < threads; ++t) {
+      current = static_cast<size_t>(t);
+      if (fibers[current].done) continue;
+      thread = {t, 0};
+      any = true;
+      swapcontext(&scheduler, &fibers[current].context);
+    }
+  }
+}
+
+inline void run_grid(void (*function)(const void*), const void* p, int grid_x, int grid_y, int threads) {
+  kernel = function;
+  parameter = p;
+  for (int y = 0; y < grid_y; ++y)
+    for (int x = 0; x < grid_x; ++x) {
+      block = {x, y};
+      run_block(threads);
+    }
+}
+
+template <class T> T shuffle_xor(T x, int mask) {
+  const int mine = thread.x;
+  memcpy(slots[mine], &x, sizeof x);
+  wait();
+  memcpy(&x, slots[(mine & ~31) | ((mine & 31) ^ mask)], sizeof x);
+  wait();
+  return x;
+}
+
+}  // namespace shim
+
+#define threadIdx shim::thread
+#define blockIdx shim::block
+#define __syncthreads() shim::wait()
+#define __threadfence()
+#define __shfl_xor_sync(all, x, mask) shim::shuffle_xor(x, mask)
+
+inline int atomicAdd(int* at, int n) { return (*at += n) - n; }
+inline float __int_as_float(int x) {
+  float y;
+  memcpy(&y, &x, sizeof y);
+  return y;
+}
+inline double __longlong_as_double(long long x) {
+  double y;
+  memcpy(&y, &x, sizeof y);
+  return y;
+}
+inline float ex2(float x) { return exp2f(x); }
+inline float rcp(float x) { return 1.0f / x; }

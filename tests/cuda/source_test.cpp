@@ -1,0 +1,229 @@
+// Generated CUDA sources on the CPU: compiled as C++ with shim.h and compared with the reference evaluator, random kernels and named forms.
+//
+// DYNVM_CUDA_FUZZ=n: n random kernels instead of 400; DYNVM_KERNEL_SEED=s: the one of that seed.
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "../kernel/random_kernel.h"
+#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/prelude.h"
+#include "codegen/cuda/render.h"
+#include "ir/kernel/text.h"
+
+namespace dynvm::test {
+namespace {
+
+using codegen::cuda::Source;
+
+struct Rendered {
+  Kernel kernel;
+  std::vector<Buffer> buffers;
+  std::vector<int64_t> scalars;
+  Tolerance tolerance;
+  std::string what;
+  Source source;
+};
+
+// All of them in one library, since starting a compiler takes as long as many kernels.
+class HostLibrary {
+ public:
+  explicit HostLibrary(const std::vector<Rendered>& kernels) {
+    static int number = 0;  // the loader knows libraries by their names, also those that it has closed
+    folder_ = std::filesystem::temp_directory_path() / fmt::format("dynvm-cuda-{}-{}", getpid(), number++);
+    std::filesystem::create_directories(folder_);
+    const std::string source = folder_ / "kernels.cpp", library = folder_ / "kernels.so";
+    {
+      std::ofstream file(source);
+      file << "#include \"" << DYNVM_SHIM << "\"\n"
+           << "#include \"" << DYNVM_HALF << "\"\n"
+           << "inline float f16_to(unsigned short x) { return dynvm::ir::half_to_float(x); }\n"
+           << "inline unsigned short to_f16(float x) { return dynvm::ir::float_to_half(x); }\n"
+           << "inline unsigned short to_bf16(float x) { return dynvm::ir::float_to_bfloat(x); }\n"
+           << codegen::cuda::prelude();
+      for (const Rendered& each : kernels) {
+        const Source& s = each.source;
+        if (s.grid_x == 0) continue;
+        file << s.text << "extern \"C\" void run_" << s.name << "(const void* p) { shim::run_grid([](const void* q) { " << s.name << "(*(const P_" << s.name << "*)q); }, p, "
+             << s.grid_x << ", " << s.grid_y << ", " << s.block << "); }\n";
+      }
+    }
+    const std::string command = "c++ -std=c++20 -O1 -ffp-contract=off -w -shared -fPIC -fno-gnu-unique -o " + library + " " + source + " 2>" + (folder_ / "log").string();
+    if (std::system(command.c_str()) != 0) {
+      std::ifstream log(folder_ / "log");
+      error = std::string(std::istreambuf_iterator<char>(log), {}).substr(0, 3000) + "\nsource: " + source;
+      return;
+    }
+    handle_ = dlopen(library.c_str(), RTLD_NOW);
+    if (handle_ == nullptr) error = dlerror();
+  }
+  ~HostLibrary() {
+    if (handle_ != nullptr) dlclose(handle_);
+    if (error.empty()) std::filesystem::remove_all(folder_);
+  }
+  void run(const Rendered& each, void* const* pointers) const {
+    const Source& s = each.source;
+    if (s.grid_x == 0) return;
+    std::vector<int64_t> parameter;
+    for (int32_t pointer : s.pointers) parameter.push_back(reinterpret_cast<int64_t>(pointers[pointer]));
+    parameter.insert(parameter.end(), each.scalars.begin(), each.scalars.end());
+    std::vector<int64_t> workspace(static_cast<size_t>(s.workspace_bytes + 7) / 8, 0);
+    if (s.workspace_bytes > 0) parameter.push_back(reinterpret_cast<int64_t>(workspace.data()));
+    const auto function = reinterpret_cast<void (*)(const void*)>(dlsym(handle_, ("run_" + s.name).c_str()));
+    function(parameter.data());
+    function_again_leaves_workspace(s, workspace);
+  }
+
+  std::string error;
+
+ private:
+  // The counters are zero again, for the next launch.
+  static void function_again_leaves_workspace(const Source& s, const std::vector<int64_t>& workspace) {
+    for (uint32_t k = 0; s.workspace_bytes > 0 && k < s.grid_x; ++k) EXPECT_EQ(reinterpret_cast<const int32_t*>(workspace.data())[k], 0);
+  }
+
+  std::filesystem::path folder_;
+  void* handle_ = nullptr;
+};
+
+void check(std::vector<Rendered> kernels, int multiprocessors, int vector_bytes) {
+  int number = 0;
+  for (Rendered& each : kernels) {
+    codegen::cuda::RenderOptions options;
+    options.multiprocessors = multiprocessors;
+    options.vector_bytes = vector_bytes;
+    const base::Status status = render_kernel(each.kernel, "k" + std::to_string(number++), options, &each.source);
+    ASSERT_TRUE(status.ok()) << status.message();
+  }
+  const HostLibrary library(kernels);
+  ASSERT_EQ(library.error, "");
+  int failures = 0;
+  for (const Rendered& each : kernels) {
+    const std::string difference = compare_with(each.kernel, each.buffers, each.scalars, each.tolerance, [&](void* const* pointers) { library.run(each, pointers); });
+    EXPECT_EQ(difference, "") << each.what << "\n" << each.source.text;
+    if (!difference.empty() && ++failures >= 3) return;
+  }
+}
+
+Rendered random_kernel(uint64_t seed) {
+  KernelMaker maker(seed);
+  maker.make();
+  Rendered made;
+  made.kernel = std::move(maker.kernel);
+  made.buffers = std::move(maker.buffers);
+  made.scalars = std::move(maker.scalars);
+  made.what = "seed " + std::to_string(seed);
+  return made;
+}
+
+TEST(CudaSource, RandomKernelsAgreeWithTheEvaluator) {
+  const char* one = std::getenv("DYNVM_KERNEL_SEED");
+  const char* count = std::getenv("DYNVM_CUDA_FUZZ");
+  const uint64_t first = one ? std::strtoull(one, nullptr, 10) : 0, last = one ? first + 1 : count ? std::strtoull(count, nullptr, 10) : 400;
+  // Few multiprocessors: the small kernels of tests are split over blocks as large ones are, and vectors are not given up for more threads.
+  std::vector<Rendered> with[2];
+  for (uint64_t seed = first; seed < last; ++seed) {
+    Rendered made = random_kernel(seed);
+    if (made.kernel.num_points() != 0 || first + 1 == last) with[seed % 2].push_back(std::move(made));  // without points even a store's rules say nothing
+  }
+  check(std::move(with[0]), 1, 16);
+  check(std::move(with[1]), 132, 8);
+}
+
+int32_t dense(Rendered* made, DType dtype, const std::vector<int64_t>& strides, int64_t elements) {
+  static std::mt19937_64 random(7);
+  Buffer buffer{dtype, std::vector<uint8_t>(static_cast<size_t>(elements * ir::dtype_size(dtype)))};
+  fill(&buffer, random, false);
+  made->buffers.push_back(std::move(buffer));
+  return made->kernel.add_operand({dtype, strides, 0, static_cast<int32_t>(made->buffers.size()) - 1});
+}
+
+// Softmax over the last dim: three passes over a row, the input held meanwhile.
+Rendered softmax(DType dtype, int64_t rows, int64_t columns) {
+  Rendered made;
+  Kernel& k = made.kernel;
+  k.sizes = {rows, columns};
+  k.reduce_dims = 2;
+  const int32_t x = k.add_cast(DType::kF32, k.add_load(dense(&made, dtype, {columns, 1}, rows * columns)));
+  const int32_t e = k.add(KOp::k_exp, k.add(KOp::k_sub, x, k.add(KOp::k_reduce_max, x)));
+  const int32_t y = k.add(KOp::k_div, e, k.add(KOp::k_reduce_sum, e));
+  k.add_store(dense(&made, dtype, {columns, 1}, rows * columns), k.add_cast(dtype, y));
+  made.tolerance = {64, 1e-6};
+  made.what = "softmax";
+  return made;
+}
+
+// A bias's gradient: the sum over rows, in columns, and over everything.
+Rendered sums(int64_t rows, int64_t columns, uint32_t reduced, bool minimum = false) {
+  Rendered made;
+  Kernel& k = made.kernel;
+  k.sizes = {rows, columns};
+  k.reduce_dims = reduced;
+  const int32_t x = k.add_load(dense(&made, DType::kF32, {columns, 1}, rows * columns));
+  const int32_t sum = minimum ? k.add(KOp::k_reduce_min, x) : k.add(KOp::k_reduce_sum, k.add(KOp::k_floor, x));
+  const std::vector<int64_t> strides = reduced == 3 ? std::vector<int64_t>{0, 0} : reduced == 1 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{1, 0};
+  k.add_store(dense(&made, DType::kF32, strides, reduced == 3 ? 1 : reduced == 1 ? columns : rows), sum);
+  made.what = "sums";
+  return made;
+}
+
+// x + y^T: one of the two is walked through across its rows.
+Rendered transposed(int64_t n) {
+  Rendered made;
+  Kernel& k = made.kernel;
+  k.sizes = {n, n};
+  const int32_t x = k.add_load(dense(&made, DType::kF32, {n, 1}, n * n)), y = k.add_load(dense(&made, DType::kF32, {1, n}, n * n));
+  k.add_store(dense(&made, DType::kF32, {n, 1}, n * n), k.add(KOp::k_add, x, y));
+  made.what = "transposed";
+  return made;
+}
+
+std::vector<Rendered> forms() {
+  std::vector<Rendered> kernels;
+  for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16})
+    for (int64_t columns : {1, 7, 64, 1000, 4096, 9000}) kernels.push_back(softmax(dtype, 3, columns));
+  kernels.push_back(softmax(DType::kF32, 70, 40));
+  for (uint32_t reduced : {1u, 2u, 3u}) {
+    kernels.push_back(sums(300, 40, reduced));
+    kernels.push_back(sums(5, 3000, reduced));
+    kernels.push_back(sums(2000, 4, reduced, true));
+  }
+  kernels.push_back(transposed(50));
+  return kernels;
+}
+
+TEST(CudaSource, Forms) {
+  const std::vector<Rendered> kernels = forms();
+  for (const int multiprocessors : {1, 132}) check(kernels, multiprocessors, 16);
+  int split = 0;
+  for (const Rendered& each : kernels) {
+    Source source;
+    ASSERT_TRUE(render_kernel(each.kernel, "k", {}, &source).ok());
+    split += source.grid_y > 1;
+  }
+  EXPECT_GE(split, 2);
+}
+
+// All of them are CUDA C++, for an H100, without a GPU; several in one source, as starting the compiler costs more than a kernel.
+TEST(CudaSource, Compiles) {
+  if (const std::string missing = codegen::cuda::nvrtc_missing(); !missing.empty()) GTEST_SKIP() << missing;
+  std::vector<Rendered> kernels = forms();
+  for (uint64_t seed = 5000; seed < 5060; ++seed) kernels.push_back(random_kernel(seed));
+  std::string text(codegen::cuda::prelude()), cubin;
+  int number = 0;
+  for (Rendered& each : kernels) {
+    ASSERT_TRUE(render_kernel(each.kernel, "k" + std::to_string(number++), {}, &each.source).ok());
+    text += each.source.text;
+  }
+  const base::Status status = codegen::cuda::compile_source(text, 90, &cubin);
+  EXPECT_TRUE(status.ok()) << status.message().substr(0, 4000);
+  EXPECT_EQ(cubin.substr(1, 3), "ELF");
+}
+
+}  // namespace
+}  // namespace dynvm::test
