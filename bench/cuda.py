@@ -96,6 +96,33 @@ def workloads():
     return {f.__name__: f for f in (pointwise, layer_norm, cross_entropy, mlp, lstm_loop, branches)}
 
 
+def run(step, at_least, seconds):
+    """Seconds of single iterations, the device waited for after each."""
+    import torch
+
+    taken, begun = [], time.perf_counter()
+    while len(taken) < at_least or (time.perf_counter() - begun < seconds and len(taken) < 3000):
+        start = time.perf_counter()
+        step()
+        torch.cuda.synchronize()
+        taken.append(time.perf_counter() - start)
+    return taken
+
+
+def timed(step, iterations, of_group):
+    """Milliseconds an iteration, of groups of iterations that follow each other without waiting."""
+    import torch
+
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(iterations // of_group + 1)]
+    for k in range(iterations):
+        if k % of_group == 0:
+            events[k // of_group].record()
+        step()
+    events[-1].record()
+    torch.cuda.synchronize()
+    return [a.elapsed_time(b) / of_group for a, b in zip(events, events[1:])]
+
+
 def work(name, mode):
     import torch
 
@@ -104,25 +131,13 @@ def work(name, mode):
     if mode.startswith("compile"):
         step = torch.compile(step, mode=None if mode == "compile" else mode.partition(":")[2])
     torch.cuda.synchronize()
-    first, begun = [], time.perf_counter()
-    while len(first) < 30 or time.perf_counter() - begun < 1.5:
-        start = time.perf_counter()
-        result = step()
-        torch.cuda.synchronize()
-        first.append(time.perf_counter() - start)
-        if len(first) > 3000:
-            break
-    a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    groups = []
-    count = max(1, int(0.02 / statistics.median(first[-5:])))
-    for _ in range(20):
-        a.record()
-        for _ in range(count):
-            result = step()
-        b.record()
-        torch.cuda.synchronize()
-        groups.append(a.elapsed_time(b) / count)
+    first = run(step, 40, 1.5)
     steady = statistics.median(first[-5:])
+    count = max(2, int(0.02 / steady))
+    timed(step, 60, 10)  # the loop of the measurement gets its traces too
+    groups = timed(step, 20 * count, count)
+    result = step()
+    a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     warm = next(k for k in range(len(first)) if all(t <= 1.3 * steady + 5e-5 for t in first[k : k + 3]))
     source = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
     target = torch.empty_like(source)

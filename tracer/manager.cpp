@@ -353,8 +353,8 @@ HookResult on_record(vm::ThreadView& view) {
   if (compiled && !cut && !loop.function && result != HookResult::kError) {
     bool entered = false;
     result = travel(view, loop, root, false, &entered);
-  } else if (!compiled && side == nullptr && !loop.function && view.frame == root && vm::unit_of(loop.code, view.ip) == loop.unit && result != HookResult::kError) {
-    result = consider_root(view, loop);  // with what has been learnt
+  } else if (!compiled && loop.waits == 0 && side == nullptr && !loop.function && view.frame == root && vm::unit_of(loop.code, view.ip) == loop.unit && result != HookResult::kError) {
+    result = consider_root(view, loop);  // at once, with what has been learnt
   }
   return result == HookResult::kContinue ? HookResult::kReload : result;
 }

@@ -21,7 +21,8 @@ using std::string;
 
 constexpr int kPointThreads = 128;
 constexpr int kLargestGroup = 1024, kUsualGroup = 512;
-constexpr int kRegisterBytes = 64;           // of one thread, for a row's elements that a later pass loads again
+constexpr int64_t kHeldBytes = 160;          // of one thread's registers, for values of a row's elements that a later pass needs again
+constexpr int kRegisterBytes = 64;           // of the same, for elements that a later pass would load again
 constexpr int64_t kSharedBytes = 100 << 10;  // of one block, for the same
 constexpr int kColumnThreads = 256;
 constexpr int kWorkspaceSlot = 16;           // bytes of one reduction's part
@@ -296,6 +297,42 @@ class Renderer {
     return is_arg(kernel_.nodes[n].op) ? fmt::format("({0}.at < 0 ? 0LL : {0}.at)", total) : total;
   }
 
+  // A row's values that a pass has computed and later ones need, so that none is computed twice: by pass, the nodes it computes and those it finds in
+  // registers. elements: of one thread. False where they are too many.
+  bool hold(int64_t elements) {
+    std::vector<int> first(kernel_.nodes.size(), -1), last(kernel_.nodes.size(), -1);
+    computed_.assign(static_cast<size_t>(last_pass_) + 1, std::vector<bool>(kernel_.nodes.size(), false));
+    for (int pass = 0; pass <= last_pass_; ++pass) {
+      std::vector<bool> wanted(kernel_.nodes.size(), false);
+      for (size_t n : reductions(pass)) wanted[static_cast<size_t>(kernel_.nodes[n].a)] = true;
+      for (const KernelStore& store : kernel_.stores)
+        if (pass == last_pass_ && is_full_store(store)) wanted[static_cast<size_t>(store.node)] = true;
+      for (size_t n = kernel_.nodes.size(); n-- > 0;) {
+        if (!wanted[n] || !in_loop(n)) continue;
+        if (first[n] < 0) {
+          first[n] = pass;
+          computed_[static_cast<size_t>(pass)][n] = true;
+        }
+        last[n] = pass;
+        if (first[n] < pass) continue;
+        for (int32_t operand : {kernel_.nodes[n].a, kernel_.nodes[n].b, kernel_.nodes[n].c})
+          if (operand >= 0) wanted[static_cast<size_t>(operand)] = true;
+      }
+    }
+    int64_t most = 0;
+    for (int pass = 0; pass < last_pass_; ++pass) {
+      int64_t bytes = 0;
+      for (size_t n = 0; n < first.size(); ++n)
+        if (first[n] >= 0 && first[n] <= pass && last[n] > pass) bytes += std::max(4, ir::dtype_size(kernel_.nodes[n].dtype));
+      most = std::max(most, bytes);
+    }
+    held_.assign(kernel_.nodes.size(), false);
+    if (most == 0 || most * elements > kHeldBytes) return false;
+    for (size_t n = 0; n < first.size(); ++n) held_[n] = last[n] > first[n];
+    last_use_ = std::move(last);
+    return true;
+  }
+
   // Computes the wanted nodes of one element or vector, and hands the stores on.
   void elements(const std::vector<bool>& wanted, const Dim* inner, int v, const std::vector<string>& loaded, int pass, bool accumulate_lanes) {
     const bool stores = pass == last_pass_;
@@ -306,8 +343,13 @@ class Renderer {
     if (v > 1) open("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) {{", v);
     else open("{{");
     if (v == 1) line("const int e = 0; (void)e;");
-    for (size_t n = 0; n < kernel_.nodes.size(); ++n)
-      if (wanted[n] && in_loop(n) && !(ir::is_reduce(kernel_.nodes[n].op) && form_ != kPoints)) declare(n, inner, v, loaded);
+    for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
+      const bool held = !held_.empty() && held_[n];
+      if (held && !wanted[n] && last_use_[n] >= pass && pass_computed(n) < pass) line("const {} n{} = h{}[it][e];", value_type(kernel_.nodes[n].dtype), n, n);
+      if (!wanted[n] || !in_loop(n) || (ir::is_reduce(kernel_.nodes[n].op) && form_ != kPoints)) continue;
+      declare(n, inner, v, loaded);
+      if (held) line("h{}[it][e] = n{};", n, n);
+    }
     for (size_t n : reductions(pass)) {
       const string acc = fmt::format("a{}[{}]", n, accumulate_lanes ? "e" : "0");
       line("{} = {};", acc, combine(n, acc, contribution(n, inner, v > 1 ? "e" : "")));
@@ -318,6 +360,13 @@ class Renderer {
     }
     close();
     for (size_t s : stored) store(fmt::format("s{}", s), static_cast<size_t>(kernel_.stores[s].operand), inner, v);
+  }
+
+  // The pass that computes a node; past all where none does.
+  int pass_computed(size_t n) const {
+    for (size_t pass = 0; pass < computed_.size(); ++pass)
+      if (computed_[pass][n]) return static_cast<int>(pass);
+    return last_pass_ + 1;
   }
 
   // The operands that the wanted nodes load, each once.
@@ -362,6 +411,9 @@ class Renderer {
   string text_;
   int indent_ = 0;
   int vector_ = 1;              // columns: neighbours that a thread has
+  std::vector<std::vector<bool>> computed_;  // rows, by pass: what it computes
+  std::vector<bool> held_;      // rows: nodes whose values stay in registers; empty: none do
+  std::vector<int> last_use_;   // by node: the last pass that needs it
   std::vector<string> kept_loaded_;
   std::vector<bool> kept_done_;
 };
@@ -530,10 +582,16 @@ void Renderer::rows() {
   decompose(space_.kept, "row", "k", 1);
   kept_nodes(0);
 
+  const bool held_values = hold(rounds * v);
+  if (!held_values) held_.clear();
+  for (size_t n = 0; n < held_.size(); ++n)
+    if (held_[n]) line("{} h{}[{}][{}];", value_type(kernel_.nodes[n].dtype), n, rounds, v);
+  const auto nodes_of = [&](int pass) { return held_values ? computed_[static_cast<size_t>(pass)] : full_nodes(pass); };
+
   // What several passes load, and where it stays meanwhile.
   std::vector<int> times(kernel_.operands.size(), 0);
   for (int pass = 0; pass <= last_pass_; ++pass)
-    for (size_t o : loads(full_nodes(pass))) ++times[o];
+    for (size_t o : loads(nodes_of(pass))) ++times[o];
   int64_t bytes = 0;
   for (size_t o = 0; o < times.size(); ++o)
     if (times[o] > 1) bytes += rounds * v * ir::dtype_size(kernel_.operands[o].dtype);
@@ -560,7 +618,7 @@ void Renderer::rows() {
 
   std::vector<bool> held(kernel_.operands.size(), false);
   for (int pass = 0; pass <= last_pass_; ++pass) {
-    const std::vector<bool> wanted = full_nodes(pass);
+    const std::vector<bool> wanted = nodes_of(pass);
     const std::vector<size_t> found = reductions(pass);
     const bool lanes = v > 1;
     for (size_t n : found) {
@@ -568,7 +626,7 @@ void Renderer::rows() {
       line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) a{}[e] = {};", lanes ? v : 1, n, start_of(n));
     }
     if (!found.empty() || (pass == last_pass_ && has_full_store_)) {
-      if (in_registers) open("_Pragma(\"unroll\") for (int it = 0; it < {}; ++it) {{", rounds);
+      if (in_registers || held_values) open("_Pragma(\"unroll\") for (int it = 0; it < {}; ++it) {{", rounds);
       else open("_Pragma(\"unroll 4\") for (int it = 0; it < {}; ++it) {{", rounds);
       const string part = parts > 1 ? fmt::format("(int)blockIdx.y * {} + ", of_part) : "";
       line("const {} i = {}it * {} + lane;", index_type_, part, group);

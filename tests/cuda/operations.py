@@ -1,6 +1,6 @@
 """Every rendered operation on a GPU, in each dtype and layout, against eager: `dynvm --report FILE.json tests/cuda/operations.py [NAME ...]`.
 
-Each case is a loop of its own; its first iterations run eagerly, the later ones in a compiled trace. Their results must agree: exactly for integers, else
+Each case is a loop of its own, in a file of its name; its first iterations run eagerly, the later ones in a compiled trace. Their results must agree: exactly for integers, else
 within what the dtype rounds to. Prints one line for each failure and "N passed, N failed"; exit status 1 when one failed, 77 without a GPU.
 """
 import sys
@@ -84,22 +84,22 @@ def close(first, last):
 def main(names):
     if not torch.cuda.is_available():
         sys.exit(77)
-    passed = failed = 0
-    for name, function in cases():
-        if names and not any(part in name for part in names):
-            continue
-        # A loop of its own for each case: traces of others would leave no room.
-        space = {"STEPS": STEPS}
-        exec(compile(LOOP, name, "exec"), space)
-        results = space["run"](function)
-        if all(close(results[0], result) for result in results[1:]):
-            passed += 1
-        else:
-            failed += 1
-            wrong = next(result for result in results[1:] if not close(results[0], result))
-            print(f"FAILED {name}: largest difference {(results[0].double() - wrong.double()).abs().max().item():.3g} of {results[0].double().abs().max().item():.3g}")
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(failed > 0)
+    # Called from C, so that each case's loop is the outermost one.
+    outcomes = list(map(check, (case for case in cases() if not names or any(part in case[0] for part in names))))
+    print(f"{sum(outcomes)} passed, {len(outcomes) - sum(outcomes)} failed")
+    sys.exit(not all(outcomes))
+
+
+def check(case):
+    name, function = case
+    space = {"STEPS": STEPS}  # a loop of its own for each case: traces of others would leave no room
+    exec(compile(LOOP, name, "exec"), space)
+    results = space["run"](function)
+    wrong = [result for result in results if not close(results[0], result)]
+    if wrong:
+        a, b = results[0].double(), wrong[0].double()
+        print(f"FAILED {name}: largest difference {(a - b).abs().max().item():.3g} of {a.abs().max().item():.3g}")
+    return not wrong
 
 
 LOOP = """
