@@ -97,30 +97,30 @@ def workloads():
 
 
 def run(step, at_least, seconds):
-    """Seconds of single iterations, the device waited for after each."""
+    """Seconds of single iterations, the device waited for after each; the last one's result."""
     import torch
 
     taken, begun = [], time.perf_counter()
     while len(taken) < at_least or (time.perf_counter() - begun < seconds and len(taken) < 3000):
         start = time.perf_counter()
-        step()
+        result = step()
         torch.cuda.synchronize()
         taken.append(time.perf_counter() - start)
-    return taken
+    return taken, result
 
 
 def timed(step, iterations, of_group):
-    """Milliseconds an iteration, of groups of iterations that follow each other without waiting."""
+    """Milliseconds an iteration, of groups of iterations that follow each other without waiting; the last one's result."""
     import torch
 
     events = [torch.cuda.Event(enable_timing=True) for _ in range(iterations // of_group + 1)]
     for k in range(iterations):
         if k % of_group == 0:
             events[k // of_group].record()
-        step()
+        result = step()  # kept, so that it is computed each time
     events[-1].record()
     torch.cuda.synchronize()
-    return [a.elapsed_time(b) / of_group for a, b in zip(events, events[1:])]
+    return [a.elapsed_time(b) / of_group for a, b in zip(events, events[1:])], result
 
 
 def work(name, mode):
@@ -131,12 +131,11 @@ def work(name, mode):
     if mode.startswith("compile"):
         step = torch.compile(step, mode=None if mode == "compile" else mode.partition(":")[2])
     torch.cuda.synchronize()
-    first = run(step, 40, 1.5)
+    first, _ = run(step, 40, 1.5)
     steady = statistics.median(first[-5:])
     count = max(2, int(0.02 / steady))
     timed(step, 60, 10)  # the loop of the measurement gets its traces too
-    groups = timed(step, 20 * count, count)
-    result = step()
+    groups, result = timed(step, 20 * count, count)
     a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     warm = next(k for k in range(len(first)) if all(t <= 1.3 * steady + 5e-5 for t in first[k : k + 3]))
     source = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")

@@ -189,11 +189,23 @@ setup_installation() {
   printf '%s' "$key" >"$stamp"
 }
 
+# NVRTC, by which tests compile generated CUDA sources without a GPU; a torch for CUDA brings its own. Without it they are skipped.
+setup_test_packages() {
+  local stamp=.venv/.dynvm-tests
+  [ -e "$stamp" ] && return
+  if ! .venv/bin/python -c 'import importlib.metadata as m; assert any(d.metadata["Name"].startswith("nvidia-cuda-nvrtc") for d in m.distributions())' 2>/dev/null; then
+    say "installing nvidia-cuda-nvrtc into .venv"
+    quietly .venv/bin/python -m pip install nvidia-cuda-nvrtc || say "no nvidia-cuda-nvrtc: the tests that need it are skipped"
+  fi
+  : >"$stamp"
+}
+
 # In the repository's root $1, the build of preset $2 as far as $3 says: `product`, what is installed, or `all`, with tests.
 setup() {
   cd "$1" || exit 1
   setup_packages
   setup_environment
+  [ "$3" != all ] || setup_test_packages
   setup_build "$2" "$3"
   [ "$2" != release ] || setup_installation
 }

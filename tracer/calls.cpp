@@ -465,6 +465,10 @@ HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args,
     give_up(Abort::k_frame_introspection, callable_name(o));
     return HookResult::kContinue;
   }
+  if (callable_name(o) == "torch._C._cuda_setStream") {
+    give_up(Abort::k_stream_changes);
+    return HookResult::kContinue;
+  }
   V result = kNoValue;
   if (kwnames == nullptr && args.size() == 1 && at(args[0]).kind == Value::kGenerator) {
     std::string name = callable_name(o);

@@ -80,20 +80,31 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
       before = std::move(text);
     };
   }
-  base::Status status = ir::run_passes(ir, pass_options);
-  if (!status.ok()) {
+  ir::Plan plan;
+  const auto build = [&] {
+    base::Status status = ir::run_passes(ir, pass_options);
     *reason = Abort::k_pass_failed;
-    *error = status.message();
-    return nullptr;
-  }
-  if (base::dump_on(base::DumpStage::kIr)) base::dump(base::DumpStage::kIr, name + " optimised", before);
-  ir::Plan plan = ir::make_plan(ir, [bridge](const ir::AtenCall& call) { return bridge != nullptr && bridge->has_planned_form(call); });
-  status = assemble(*trace, std::move(recording.trace), plan, std::move(recording.owned), bridge, code, unit, kind);
-  if (!status.ok()) {
+    if (!status.ok()) return status;
+    if (base::dump_on(base::DumpStage::kIr)) base::dump(base::DumpStage::kIr, name + " optimised", before);
+    plan = ir::make_plan(ir, [bridge](const ir::AtenCall& call) { return bridge != nullptr && bridge->has_planned_form(call); });
     *reason = Abort::k_compile_failed;
+    return assemble(*trace, std::move(ir), plan, recording.owned, bridge, code, unit, kind);
+  };
+  ir::Trace recorded;
+  if (pass_options.fuse_cuda) recorded = ir;
+  base::Status status = build();
+  if (!status.ok() && pass_options.fuse_cuda) {  // once more with the library's operations
+    base::report().notes.emplace("CUDA kernels of trace " + std::to_string(trace->id), status.message());
+    DYNVM_LOG(kCompile, "trace {}: {}", trace->id, status.message());
+    ir = std::move(recorded);
+    pass_options.fuse_cuda = false;
+    status = build();
+  }
+  if (!status.ok()) {
     *error = status.message();
     return nullptr;
   }
+  *reason = Abort::kNone;
   if (keep_parts) trace->parts = std::make_unique<LoopTrace::Parts>(LoopTrace::Parts{std::move(plan), std::move(recording.uses)});
   const double ms = ms_since(start);
   base::report().compile_ms += ms;

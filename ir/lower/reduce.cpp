@@ -319,6 +319,28 @@ bool lower_mse_loss_backward(const Request& request) {
   return true;
 }
 
+// (grad_output, self, target, weight, reduction, ignore_index, total_weight). As every element's expression, so that what reads the gradient joins in.
+bool lower_nll_loss_backward(const Request& request) {
+  const CallView& call = request.call;
+  const Ref grad = call.tensor(0), self = call.tensor(1), target = call.tensor(2), total = call.tensor(6), result = request.result(0);
+  if (grad == kNoRef || self == kNoRef || target == kNoRef || total == kNoRef) return request.refuse("no tensor");
+  if (result == kNoRef) return true;
+  const TensorMeta& meta = call.meta(result);
+  if (call.has(3) || meta.sizes.size() != 2 || call.meta(target).sizes.size() != 1 || !call.is_constant(4) || !call.is_constant(5)) return request.refuse("weights, or one sample");
+  Builder b(call, meta.sizes);
+  b.set_type(meta.dtype);
+  const Value wanted = b.cast(b.load_strided(target, {call.meta(target).strides[0], 0}), DType::kI64);
+  const int64_t reduction = call.integer(4);
+  const auto of_rows = [&](Ref tensor) { return b.load_strided(tensor, {call.meta(tensor).sizes.empty() ? 0 : call.meta(tensor).strides[0], 0}); };
+  Value each = b.cast(of_rows(grad), b.type());
+  if (reduction == kMean) each = b.op(KOp::k_div, each, b.cast(of_rows(total), b.type()));
+  const Value here = b.op(KOp::k_eq, b.index(1), wanted);
+  const Value counts = b.op(KOp::k_ne, wanted, b.make(b.kernel().add_const_int(DType::kI64, call.integer(5))));
+  b.store(result, select(b.op(KOp::k_and, here, counts), -each, b.constant(0)));
+  request.out->push_back(b.finish("nll_loss_backward"));
+  return true;
+}
+
 bool lower_smooth_l1_loss(const Request& request) {
   if (!request.call.is_constant(3) || request.call.real(3) == 0) return request.refuse("beta");
   double beta = request.call.real(3);

@@ -5,9 +5,11 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/core/Event.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/COW.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <cstring>
 #include <mutex>
@@ -42,6 +44,20 @@ int run_plain(const auto& body) {
 
 }  // namespace
 
+void SessionImpl::order_after_last_run() {
+  for (size_t k = 0; k < arenas_.size(); ++k) {
+    const c10::Device device = program_.arenas[k].device;
+    if (!device.is_cuda()) continue;
+    const c10::Stream now = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+    if (streams_[k] && *streams_[k] != now) {
+      c10::Event done(device.type());
+      done.record(*streams_[k]);
+      done.block(now);
+    }
+    streams_[k] = now;
+  }
+}
+
 SessionImpl::SessionImpl(ProgramImpl& program) : program_(program) {
   const c10::InferenceMode ordinary(false);  // shadows are ordinary tensors whatever mode is on now
   const size_t tensors = program.tensors.size(), storages = program.storages.size();
@@ -50,6 +66,7 @@ SessionImpl::SessionImpl(ProgramImpl& program) : program_(program) {
   for (const ProgramImpl::Arena& arena : program.arenas) {
     const c10::OptionalDeviceGuard device(arena.device.is_cpu() ? std::nullopt : std::optional(arena.device));
     arenas_.push_back(c10::GetAllocator(arena.device.type())->allocate(static_cast<size_t>(arena.bytes)));
+    streams_.emplace_back();
   }
   size_t inputs = 0;
   for (size_t s = 0; s < storages; ++s) {

@@ -17,6 +17,7 @@
 
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
+#include <c10/core/Stream.h>
 
 #include <vector>
 
@@ -66,6 +67,9 @@ class SessionImpl {
 
   bridge::Session face;
 
+  // The work of this run comes after that of the last one, which may have been queued on another stream.
+  void order_after_last_run();
+
  private:
   // --- session.cpp
   const char* refusal_of_input(int32_t number, PyObject* object);
@@ -95,6 +99,7 @@ class SessionImpl {
   std::vector<at::Tensor> shadows_;
   std::vector<CallState> calls_;
   std::vector<c10::DataPtr> arenas_;
+  std::vector<std::optional<c10::Stream>> streams_;  // of each arena: where the last run's work on it was queued
   bool overlaps_input(const c10::StorageImpl& real, bool foreign) const;
   bool foreign_in_use_ = false;          // an input of this iteration lies on memory that is not torch's
   std::vector<int32_t> used_storages_;

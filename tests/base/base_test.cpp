@@ -100,7 +100,7 @@ TEST(Options, Values) {
   EXPECT_FALSE(parsed.options.jit);
   EXPECT_EQ(parsed.options.hot, 7);
   EXPECT_EQ(parsed.options.log, 0b111u);
-  EXPECT_EQ(parsed.options.dump, 0b11111u);
+  EXPECT_EQ(parsed.options.dump, 0b111111u);
 }
 
 TEST(Options, BadValuesAreNamed) {

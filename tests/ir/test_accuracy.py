@@ -53,6 +53,8 @@ class Accuracy(unittest.TestCase):
             "tanh backward": lambda: torch.ops.aten.tanh_backward(x, y),
             "sigmoid backward": lambda: torch.ops.aten.sigmoid_backward(x, y),
             "mse backward": lambda: torch.ops.aten.mse_loss_backward(one, x, y, 1),
+            "nll backward": lambda: [torch.ops.aten.nll_loss_backward(grad, x[:, :8], torch.arange(x.shape[0]) % 9 - 1, None, reduction, -1, one * 3)
+                                     for reduction, grad in enumerate((x[:, 0].contiguous(), one, one))],
         }
         for name, function in cases.items():
             for case, outputs in compiled(function):

@@ -26,7 +26,7 @@ NAMES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch
 NOT_LOWERED = {
     "aten::mm", "aten::addmm", "aten::bmm", "aten::convolution", "aten::convolution_backward",  # libraries
     "aten::bernoulli_", "aten::native_dropout", "aten::randn", "aten::rand", "aten::randint",  # random
-    "aten::nll_loss_forward", "aten::nll_loss_backward", "aten::embedding", "aten::embedding_dense_backward",  # indexing
+    "aten::nll_loss_forward", "aten::embedding", "aten::embedding_dense_backward",  # indexing
     "aten::index", "aten::gather", "aten::one_hot", "aten::scatter",
     "aten::_scaled_dot_product_flash_attention_for_cpu", "aten::max_pool2d_with_indices",
     "aten::max_pool2d_with_indices_backward", "aten::linspace", "aten::_local_scalar_dense",
