@@ -99,7 +99,7 @@ struct Call {
       case AtenArg::kIntList: return static_cast<double>(arg.ints[element]);
       case AtenArg::kNumberTensor: return is_floating(arg.dtype) ? arg.f : static_cast<double>(arg.i);
       case AtenArg::kScalar:
-      case AtenArg::kScalarTensor: return numbers[trace.arg(inst, arg.operands[0])];
+      case AtenArg::kScalarTensor: return numbers[trace.arg(inst, arg.operands[arg.operands.size() > 1 ? element : 0])];
       default: return static_cast<double>(arg.i);
     }
   }

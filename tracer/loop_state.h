@@ -34,6 +34,7 @@ struct LoopState {
   std::map<std::pair<PyCodeObject*, int>, Turns> turns;
   int num_sides = 0;
   Crowd crowd;
+  int turned = 0;                        // times that a root trace gave way to the way that is usual
   int overs = 0;                         // traces dropped because what they assumed had ended
   TraceCache::Kept kept;                 // traces on disk that have not been entered yet
   _PyInterpreterFrame* frame = nullptr;  // of the last arrival, to count iterations of one run of the loop

@@ -451,6 +451,15 @@ HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFr
 // made for the sizes that came, but is not worth it yet.
 enum class Entry { kNone, kLater, kMoved, kCut, kReturns, kRaised };
 
+// Was a root trace recorded in a rare iteration, so that nearly each run of it leaves by the same guard? A side trace then ends at the header, and all
+// that the iteration has made is made for good, only to come back here.
+bool went_wrong_way(LoopState& loop, const runtime::CompiledTrace& trace, ir::Ref guard) {
+  const uint64_t here = trace.exits(guard);
+  if (here < static_cast<uint64_t>(heuristics().wrong_way) << std::min(loop.turned, 8) || here <= 8 * trace.iterations() || here * 10 < trace.total_exits() * 9) return false;
+  loop.turned++;
+  return true;
+}
+
 // Runs the first of the traces of this place that can be entered, or else one made for the sizes that they refused.
 // *by_sizes: it was left again because of a tensor's sizes.
 Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint* side, bool* by_sizes) {
@@ -507,7 +516,12 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
       case LeaveResult::kLeft:
         if (left.at_end) return trace->cut ? Entry::kCut : loop.function ? Entry::kReturns : Entry::kMoved;
         *by_sizes = refused_for_sizes(*trace, left.inst, torch_bridge).has_value();
-        if (learn(view, loop, *trace, left.inst, false) == Learned::kLesson || learn_from_sizes(loop, group, *trace, left.inst)) record_again(trace);
+        if (learn(view, loop, *trace, left.inst, false) == Learned::kLesson || learn_from_sizes(loop, group, *trace, left.inst)) {
+          record_again(trace);
+        } else if (side == nullptr && !*by_sizes && went_wrong_way(loop, *trace->compiled, left.inst)) {
+          DYNVM_LOG(kTrace, "trace {} dropped: it is the rare way", trace->id);
+          record_again(trace);
+        }
         return Entry::kMoved;
       case LeaveResult::kRaised: return Entry::kRaised;
     }

@@ -493,7 +493,11 @@ class Recorder {
   void place_views(ir::AtenCall* call, const std::vector<int32_t>& ids, const std::vector<ir::Ref>& compact);
   bool moving_view_written(const std::vector<ir::Ref>& written, const std::string& name);
   bool coincides(int32_t id, const ir::AtenCall& call, const std::vector<ir::Ref>& operands, const ir::TensorMeta& meta);
-  bool convert_record(bridge::OpRecord& record, const std::vector<std::pair<size_t, V>>& scalars, bool backward);
+  // scalars: arguments that are changing numbers, or lists of some.
+  using ScalarArguments = std::vector<std::pair<size_t, std::vector<V>>>;
+  bool convert_record(bridge::OpRecord& record, const ScalarArguments& scalars, bool backward);
+  struct BoundList { size_t record, arg; std::vector<V> items; };
+  std::vector<BoundList> bind_lists(const std::vector<bridge::OpRecord>& records, const std::vector<V>& inputs);
   bool takes_any_int(const ir::AtenCall& call, size_t argument);
   ir::Ref tensor_of_id(int32_t id);
   int32_t meta_of(int32_t id);

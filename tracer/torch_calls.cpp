@@ -494,6 +494,28 @@ std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObj
   return explained(result) ? "" : "its result is not made by recorded operations";
 }
 
+// Lists of floats that are given as they are to an operation on lists of tensors (a ScalarList: torch's optimizers have one for each tensor's correction of
+// its bias).
+std::vector<Recorder::BoundList> Recorder::bind_lists(const std::vector<OpRecord>& records, const std::vector<V>& inputs) {
+  std::vector<BoundList> bound;
+  for (V list : inputs) {
+    const std::vector<V> items = at(list).items_known && (at(list).kind == Value::kList || at(list).kind == Value::kTuple) ? at(list).items : std::vector<V>{};
+    const auto is_float = [&](V v) { return concrete(v) != nullptr && PyFloat_CheckExact(concrete(v)); };
+    const auto changes = [&](V v) { return at(v).kind == Value::kScalar; };
+    if (!std::all_of(items.begin(), items.end(), is_float) || std::none_of(items.begin(), items.end(), changes)) continue;
+    std::vector<double> values;
+    for (V v : items) values.push_back(PyFloat_AS_DOUBLE(concrete(v)));
+    std::vector<BoundList> places;
+    for (size_t r = 0; r < records.size(); r++)
+      for (size_t a = 0; a < records[r].call.args.size(); a++) {
+        const AtenArg& arg = records[r].call.args[a];
+        if (arg.kind == AtenArg::kFloatList && arg.floats == values && records[r].call.name.rfind("aten::_foreach_", 0) == 0) places.push_back({r, a, items});
+      }
+    if (places.size() == 1) bound.push_back(std::move(places[0]));
+  }
+  return bound;
+}
+
 bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector<V>& inputs, bool backward) {
   std::vector<V> tensors, numbers;
   for (V v : inputs) collect(v, &tensors, &numbers, true);
@@ -524,7 +546,9 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
   }
   // Numbers that become a tensor's data decide no sizes.
   const bool lifts = std::any_of(records.begin(), records.end(), [](const OpRecord& record) { return record.call.name == "aten::lift_fresh"; });
+  const std::vector<BoundList> lists = bind_lists(records, inputs);
   for (V v : changing) {
+    if (std::any_of(lists.begin(), lists.end(), [&](const BoundList& list) { return std::count(list.items.begin(), list.items.end(), v) != 0; })) continue;
     PyObject* number = concrete(v);
     bool same_constant = false;
     for (V other : numbers)
@@ -560,15 +584,17 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
   for (size_t r = 0; r < records.size(); r++) {
     OpRecord& record = records[r];
     if (record.raised) continue;
-    std::vector<std::pair<size_t, V>> scalars;
+    ScalarArguments scalars;
     for (const BoundNumber& number : bound)
-      if (number.record == r) scalars.push_back({number.arg, number.value});
+      if (number.record == r) scalars.push_back({number.arg, {number.value}});
+    for (const BoundList& list : lists)
+      if (list.record == r) scalars.push_back({list.arg, list.items});
     if (!convert_record(record, scalars, backward)) return false;
   }
   return true;
 }
 
-bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size_t, V>>& scalars, bool backward) {
+bool Recorder::convert_record(OpRecord& record, const ScalarArguments& scalars, bool backward) {
   ir::AtenCall call = record.call;
   std::vector<Ref> operands;
   for (int32_t id : record.tensors) {
@@ -604,18 +630,22 @@ bool Recorder::convert_record(OpRecord& record, const std::vector<std::pair<size
   for (AtenArg& arg : call.args)
     for (int32_t& operand : arg.operands)
       if (operand >= 0) operand = position[operand];
-  for (auto& [index, v] : scalars) {
+  for (auto& [index, values] : scalars) {
     AtenArg& arg = call.args[index];
-    bool wants_float = arg.kind == AtenArg::kFloat || (arg.kind == AtenArg::kNumberTensor && arg.dtype == ir::DType::kF64);
-    Ref ref = wants_float ? as_float(v) : as_int(v);
-    if (ref == kNoRef) {
-      give_up(Abort::k_shadow_mismatch, "number");
-      return false;
+    const bool wants_float = arg.kind == AtenArg::kFloat || arg.kind == AtenArg::kFloatList || (arg.kind == AtenArg::kNumberTensor && arg.dtype == ir::DType::kF64);
+    arg.operands.clear();
+    arg.floats.clear();
+    for (V v : values) {
+      const Ref ref = wants_float ? as_float(v) : as_int(v);
+      if (ref == kNoRef) {
+        give_up(Abort::k_shadow_mismatch, "number");
+        return false;
+      }
+      arg.operands.push_back(static_cast<int32_t>(compact.size()));
+      compact.push_back(ref);
     }
     if (arg.kind != AtenArg::kNumberTensor) arg.dtype = wants_float ? ir::DType::kF64 : ir::DType::kI64;
     arg.kind = arg.kind == AtenArg::kNumberTensor ? AtenArg::kScalarTensor : AtenArg::kScalar;
-    arg.operands = {static_cast<int32_t>(compact.size())};
-    compact.push_back(ref);
   }
   call.in_backward = backward;
   if (record.number != OpRecord::kNoNumber) {

@@ -55,11 +55,11 @@ class CallView {
       default: return false;
     }
   }
-  // The run-time scalar of argument i, kNoRef where it is a constant.
+  // The run-time scalar of argument i, or of this element where it is a list, kNoRef where it is a constant.
   Ref runtime_scalar(size_t i) const {
     const AtenArg& arg = call_.args[i];
     bool runtime = arg.kind == AtenArg::kScalar || arg.kind == AtenArg::kScalarTensor;
-    return runtime ? trace_.arg(inst_, arg.operands[0]) : kNoRef;
+    return runtime ? trace_.arg(inst_, arg.operands[arg.operands.size() > 1 ? element_ : 0]) : kNoRef;
   }
   bool is_constant(size_t i) const { return is_number(i) && runtime_scalar(i) == kNoRef; }
   // Of a constant number.
