@@ -3,6 +3,8 @@
 // note_graph_numbers remembers them when a call's operations are emitted; bind_graph_numbers finds them again, by value, among the
 // operations that a backward() became. graph_numbers.def says what to expect of an operation's gradient. A number that may have been
 // turned into another one, or that cannot be told from a constant, is frozen under a guard. Tests: tests/traces/cases/graph_numbers.py.
+//
+// bind_lists finds lists of changing numbers that are arguments as a whole. Tests: tests/traces/cases/adam_foreach.py.
 #include <algorithm>
 #include <cstring>
 
@@ -71,6 +73,28 @@ bool Recorder::bind_graph_numbers(const std::vector<OpRecord>& records, std::vec
     if (done_) return false;
   }
   return true;
+}
+
+// Lists of floats that are given as they are to an operation on lists of tensors (a ScalarList: torch's optimizers have one for each tensor's correction of
+// its bias).
+std::vector<Recorder::BoundList> Recorder::bind_lists(const std::vector<OpRecord>& records, const std::vector<V>& inputs) {
+  std::vector<BoundList> bound;
+  for (V list : inputs) {
+    const std::vector<V> items = at(list).items_known && (at(list).kind == Value::kList || at(list).kind == Value::kTuple) ? at(list).items : std::vector<V>{};
+    const auto is_float = [&](V v) { return concrete(v) != nullptr && PyFloat_CheckExact(concrete(v)); };
+    const auto changes = [&](V v) { return at(v).kind == Value::kScalar; };
+    if (!std::all_of(items.begin(), items.end(), is_float) || std::none_of(items.begin(), items.end(), changes)) continue;
+    std::vector<double> values;
+    for (V v : items) values.push_back(PyFloat_AS_DOUBLE(concrete(v)));
+    std::vector<BoundList> places;
+    for (size_t r = 0; r < records.size(); r++)
+      for (size_t a = 0; a < records[r].call.args.size(); a++) {
+        const AtenArg& arg = records[r].call.args[a];
+        if (arg.kind == AtenArg::kFloatList && arg.floats == values && records[r].call.name.rfind("aten::_foreach_", 0) == 0) places.push_back({r, a, items});
+      }
+    if (places.size() == 1) bound.push_back(std::move(places[0]));
+  }
+  return bound;
 }
 
 }  // namespace dynvm::tracer
