@@ -144,6 +144,7 @@ std::string Recorder::where() const {
 void Recorder::doom(Abort reason, std::string detail) {
   if (done_ || doomed_ != Abort::kNone) return;
   doomed_ = reason;
+  doomed_at_ = trace_.insts.size();
   const std::string place = where();
   detail_ = detail + (detail.empty() || place.empty() ? "" : ", ") + place;
 }
@@ -483,6 +484,8 @@ void Recorder::begin_step() {
 
 HookResult Recorder::step(vm::ThreadView& view) {
   if (done_) return drain(view);
+  if (doomed_ != Abort::kNone && trace_.insts.size() > doomed_at_ + static_cast<size_t>(heuristics().max_doomed)) give_up(doomed_);
+  if (done_) return HookResult::kContinue;
   begin_step();
   if (view.entered_handler && !enter_handler(view)) {
     give_up(Abort::k_exception);

@@ -602,6 +602,7 @@ class Recorder {
   bool started_ = false;
   int tensor_ops_ = 0;
   Abort abort_ = Abort::kNone, doomed_ = Abort::kNone;
+  size_t doomed_at_ = 0;                                 // instructions then
   std::string detail_;
   Clock::time_point start_;
 };

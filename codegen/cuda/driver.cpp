@@ -145,9 +145,8 @@ base::Status allocate(int device, int64_t bytes, void* stream, void** out) {
 
 void release(void* memory) { driver().free(memory); }
 
-int launch(int device, const Function& function, uint32_t grid_x, uint32_t grid_y, uint32_t block, uint32_t shared_bytes, void* stream, void* parameter, size_t parameter_bytes) {
+int launch(int device, const Function& function, uint32_t grid_x, uint32_t grid_y, uint32_t block, uint32_t shared_bytes, void* stream, void* parameter) {
   const InContext context(device);
-  (void)parameter_bytes;
   void* parameters[] = {parameter};
   return driver().launch(function.function, grid_x, grid_y, 1, block, 1, 1, shared_bytes, stream, parameters, nullptr);
 }

@@ -32,8 +32,8 @@ void unload(const Function& function);
 base::Status allocate(int device, int64_t bytes, void* stream, void** out);
 void release(void* memory);
 
-// parameter: its bytes are copied. 0, or the driver's error number.
-int launch(int device, const Function& function, uint32_t grid_x, uint32_t grid_y, uint32_t block, uint32_t shared_bytes, void* stream, void* parameter, size_t parameter_bytes);
+// parameter: what the function takes, which is copied. 0, or the driver's error number.
+int launch(int device, const Function& function, uint32_t grid_x, uint32_t grid_y, uint32_t block, uint32_t shared_bytes, void* stream, void* parameter);
 std::string error_text(int error);
 // Errors of work that was queued earlier: each later call has them, and torch's next one raises.
 bool is_sticky(int error);

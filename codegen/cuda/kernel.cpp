@@ -148,7 +148,7 @@ void CudaKernel::launch(void* const* pointers, const int64_t* scalars) const {
   for (int k = 0; k < source_.num_scalars; ++k) parameter[count++] = scalars[k];
   void* const stream = current_stream(device_);
   if (source_.workspace_bytes > 0) parameter[count++] = reinterpret_cast<int64_t>(workspace(stream));
-  const int error = cuda::launch(device_, code_->function(), source_.grid_x, source_.grid_y, source_.block, source_.shared_bytes, stream, parameter, 8 * count);
+  const int error = cuda::launch(device_, code_->function(), source_.grid_x, source_.grid_y, source_.block, source_.shared_bytes, stream, parameter);
   DYNVM_CHECK(error == 0 || is_sticky(error), "{}: {}", source_.name, error_text(error));
 }
 

@@ -116,24 +116,15 @@ template <class T> struct Any { static __device__ __forceinline__ T apply(T a, T
 template <class T> struct All { static __device__ __forceinline__ T apply(T a, T b) { return a && b; } };
 // The best value with the lowest position; a NaN is best of all. Position -1: none yet.
 template <class T> struct Best { T value; i64 at; };
-template <class B> struct ArgMax {
-  static __device__ __forceinline__ B apply(B a, B b) {
-    if (a.at < 0 || b.at < 0) return a.at < 0 ? b : a;
-    const bool an = a.value != a.value, bn = b.value != b.value;
-    if (an != bn) return an ? a : b;
-    if (an || a.value == b.value) return a.at < b.at ? a : b;
-    return a.value > b.value ? a : b;
-  }
-};
-template <class B> struct ArgMin {
-  static __device__ __forceinline__ B apply(B a, B b) {
-    if (a.at < 0 || b.at < 0) return a.at < 0 ? b : a;
-    const bool an = a.value != a.value, bn = b.value != b.value;
-    if (an != bn) return an ? a : b;
-    if (an || a.value == b.value) return a.at < b.at ? a : b;
-    return a.value < b.value ? a : b;
-  }
-};
+template <class B> __device__ __forceinline__ B best_of(B a, B b, bool first_is_better) {
+  if (a.at < 0 || b.at < 0) return a.at < 0 ? b : a;
+  const bool an = a.value != a.value, bn = b.value != b.value;
+  if (an != bn) return an ? a : b;
+  if (an || a.value == b.value) return a.at < b.at ? a : b;
+  return first_is_better ? a : b;
+}
+template <class B> struct ArgMax { static __device__ __forceinline__ B apply(B a, B b) { return best_of(a, b, a.value > b.value); } };
+template <class B> struct ArgMin { static __device__ __forceinline__ B apply(B a, B b) { return best_of(a, b, a.value < b.value); } };
 
 template <class T> __device__ __forceinline__ T shuffle(T x, int mask) { return (T)__shfl_xor_sync(0xffffffffu, x, mask); }
 __device__ __forceinline__ bool shuffle(bool x, int mask) { return __shfl_xor_sync(0xffffffffu, (int)x, mask) != 0; }

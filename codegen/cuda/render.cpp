@@ -174,7 +174,7 @@ class Renderer {
     for (size_t k = dims.size(); k-- > 0;) {
       const int64_t size = k + 1 == dims.size() ? dims[k].size / v : dims[k].size;
       const string index = k == 0 ? rest : fmt::format("{} % {}", rest, size);
-      line("const {} {}{} = {}{};", index_type_, tag, k, k + 1 == dims.size() && v > 1 ? fmt::format("({}) * {}", index, v) : index, "");
+      line("const {} {}{} = {};", index_type_, tag, k, k + 1 == dims.size() && v > 1 ? fmt::format("({}) * {}", index, v) : index);
       if (k > 0) rest = fmt::format("({} / {})", rest, size);
     }
   }
@@ -510,8 +510,8 @@ void Renderer::kept_stores(const string& condition) {
   close();
 }
 
-// A group's parts, one of each block of grid y, meet in the workspace; the block that comes last goes on with their combination in n...
-// group: the number of this thread's group; lane: which threads of a block hold the same results (those with 0 write them).
+// A group's parts, one of each block of grid y, meet in the workspace; the block that comes last goes on with their combination in t...
+// group: the number of this thread's group; lane: of the threads that hold the same results, the one with 0 writes them.
 void Renderer::finish_parts(int64_t groups, const string& group, const string& lane, int columns_of_thread) {
   const std::vector<size_t> found = reductions(0);
   const int64_t counters = (static_cast<int64_t>(out_.grid_x) * 4 + 255) / 256 * 256;
@@ -534,7 +534,7 @@ void Renderer::finish_parts(int64_t groups, const string& group, const string& l
   line("if (threadIdx.x == 0) ((int*)p.workspace)[blockIdx.x] = 0;");
   for (size_t n : found) {
     open("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) {{", columns_of_thread);
-    line("t{}[e] = *(volatile {}*)(w{} + e * {});", n, is_arg(kernel_.nodes[n].op) ? "int" : accumulator_type(n), n, kWorkspaceSlot);
+    line("t{}[e] = *(volatile {}*)(w{} + e * {});", n, accumulator_type(n), n, kWorkspaceSlot);
     line("for (int part = 1; part < {}; ++part) t{}[e] = {};", parts, n,
          combine(n, fmt::format("t{}[e]", n), fmt::format("*({}*)(w{} + part * {} + e * {})", accumulator_type(n), n, step, kWorkspaceSlot)));
     close();

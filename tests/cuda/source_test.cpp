@@ -76,14 +76,14 @@ class HostLibrary {
     if (s.workspace_bytes > 0) parameter.push_back(reinterpret_cast<int64_t>(workspace.data()));
     const auto function = reinterpret_cast<void (*)(const void*)>(dlsym(handle_, ("run_" + s.name).c_str()));
     function(parameter.data());
-    function_again_leaves_workspace(s, workspace);
+    check_counters(s, workspace);
   }
 
   std::string error;
 
  private:
   // The counters are zero again, for the next launch.
-  static void function_again_leaves_workspace(const Source& s, const std::vector<int64_t>& workspace) {
+  static void check_counters(const Source& s, const std::vector<int64_t>& workspace) {
     for (uint32_t k = 0; s.workspace_bytes > 0 && k < s.grid_x; ++k) EXPECT_EQ(reinterpret_cast<const int32_t*>(workspace.data())[k], 0);
   }
 
