@@ -1,8 +1,6 @@
 // See driver.h. Types and numbers are those of cuda.h: CUresult and CUdevice are ints, contexts, modules, functions and streams pointers.
 #include "codegen/cuda/driver.h"
 
-#include <dlfcn.h>
-
 #include <map>
 #include <mutex>
 
@@ -35,31 +33,24 @@ struct Driver {
   std::string missing;
 
   Driver() {
-    void* library = open_library({"libcuda.so.1"});
-    if (library == nullptr) {
-      missing = "no libcuda.so.1";
-      return;
-    }
-    const auto find = [&](auto* function, const char* name) {
-      *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(dlsym(library, name));
-      if (*function == nullptr) missing = std::string("libcuda.so.1 without ") + name;
-    };
-    find(&init, "cuInit");
-    find(&device_count, "cuDeviceGetCount");
-    find(&device_get, "cuDeviceGet");
-    find(&device_attribute, "cuDeviceGetAttribute");
-    find(&retain_primary, "cuDevicePrimaryCtxRetain");
-    find(&context_current, "cuCtxGetCurrent");
-    find(&context_set, "cuCtxSetCurrent");
-    find(&module_load, "cuModuleLoadData");
-    find(&module_unload, "cuModuleUnload");
-    find(&module_function, "cuModuleGetFunction");
-    find(&function_attribute, "cuFuncSetAttribute");
-    find(&launch, "cuLaunchKernel");
-    find(&allocate, "cuMemAlloc_v2");
-    find(&free, "cuMemFree_v2");
-    find(&set_bytes, "cuMemsetD8Async");
-    find(&error_string, "cuGetErrorString");
+    Library library({"libcuda.so.1"});
+    library.find(&init, "cuInit");
+    library.find(&device_count, "cuDeviceGetCount");
+    library.find(&device_get, "cuDeviceGet");
+    library.find(&device_attribute, "cuDeviceGetAttribute");
+    library.find(&retain_primary, "cuDevicePrimaryCtxRetain");
+    library.find(&context_current, "cuCtxGetCurrent");
+    library.find(&context_set, "cuCtxSetCurrent");
+    library.find(&module_load, "cuModuleLoadData");
+    library.find(&module_unload, "cuModuleUnload");
+    library.find(&module_function, "cuModuleGetFunction");
+    library.find(&function_attribute, "cuFuncSetAttribute");
+    library.find(&launch, "cuLaunchKernel");
+    library.find(&allocate, "cuMemAlloc_v2");
+    library.find(&free, "cuMemFree_v2");
+    library.find(&set_bytes, "cuMemsetD8Async");
+    library.find(&error_string, "cuGetErrorString");
+    missing = library.missing();
     int count = 0;
     if (!missing.empty()) return;
     if (init(0) != 0 || device_count(&count) != 0 || count == 0) missing = "no device";

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -36,7 +35,6 @@ class CudaKernel {
 
   // pointers: as the kernel's; scalars: 8 bytes each.
   void launch(void* const* pointers, const int64_t* scalars) const;
-  const Source& source() const { return source_; }
 
  private:
   friend base::Status compile_kernels(const std::vector<const ir::Kernel*>&, const std::vector<int>&, std::vector<std::unique_ptr<CudaKernel>>*);

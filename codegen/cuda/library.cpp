@@ -1,7 +1,6 @@
 // See library.h.
 #include "codegen/cuda/library.h"
 
-#include <dlfcn.h>
 #include <link.h>
 
 #include <cstdlib>
@@ -26,8 +25,7 @@ std::vector<fs::path> package_folders() {
   return found;
 }
 
-}  // namespace
-
+// Null: there is none.
 void* open_library(const std::vector<std::string>& names) {
   for (const std::string& name : names)
     if (void* handle = dlopen(name.c_str(), RTLD_NOW)) return handle;
@@ -41,6 +39,12 @@ void* open_library(const std::vector<std::string>& names) {
           if (void* handle = dlopen((place / name).c_str(), RTLD_NOW)) return handle;
   }
   return nullptr;
+}
+
+}  // namespace
+
+Library::Library(const std::vector<std::string>& names) : name_(names[0]), handle_(open_library(names)) {
+  if (handle_ == nullptr) missing_ = "no " + name_;
 }
 
 }  // namespace dynvm::codegen::cuda

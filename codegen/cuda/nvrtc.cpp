@@ -1,8 +1,6 @@
 // See nvrtc.h. The functions' types are those of nvrtc.h in CUDA 12 and 13.
 #include "codegen/cuda/nvrtc.h"
 
-#include <dlfcn.h>
-
 #include <mutex>
 #include <vector>
 
@@ -29,25 +27,16 @@ struct Nvrtc {
   std::string missing;
 
   Nvrtc() {
-    std::vector<std::string> names;
-    for (const char* number : {"13", "12", "11.2"}) names.push_back(std::string("libnvrtc.so.") + number);
-    void* library = open_library(names);
-    if (library == nullptr) {
-      missing = "no libnvrtc.so";
-      return;
-    }
-    const auto find = [&](auto* function, const char* name) {
-      *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(dlsym(library, name));
-      if (*function == nullptr) missing = std::string("libnvrtc.so without ") + name;
-    };
-    find(&create, "nvrtcCreateProgram");
-    find(&compile, "nvrtcCompileProgram");
-    find(&cubin_size, "nvrtcGetCUBINSize");
-    find(&cubin, "nvrtcGetCUBIN");
-    find(&log_size, "nvrtcGetProgramLogSize");
-    find(&log, "nvrtcGetProgramLog");
-    find(&destroy, "nvrtcDestroyProgram");
-    find(&version, "nvrtcVersion");
+    Library library({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"});
+    library.find(&create, "nvrtcCreateProgram");
+    library.find(&compile, "nvrtcCompileProgram");
+    library.find(&cubin_size, "nvrtcGetCUBINSize");
+    library.find(&cubin, "nvrtcGetCUBIN");
+    library.find(&log_size, "nvrtcGetProgramLogSize");
+    library.find(&log, "nvrtcGetProgramLog");
+    library.find(&destroy, "nvrtcDestroyProgram");
+    library.find(&version, "nvrtcVersion");
+    missing = library.missing();
     if (missing.empty()) version(&major, &minor);
   }
 };

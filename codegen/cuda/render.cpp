@@ -38,8 +38,7 @@ class Renderer {
     out_.name = name;
     if (space_.kept_points == 0 || kernel_.stores.empty()) return {};
     find_passes();
-    wide_ = is_wide();
-    index_type_ = wide_ ? "i64" : "int";
+    index_type_ = is_wide() ? "i64" : "int";
     for (size_t o = 0; o < kernel_.operands.size(); ++o) {
       const int32_t pointer = kernel_.operands[o].pointer;
       if (space_.used[o] && std::find(out_.pointers.begin(), out_.pointers.end(), pointer) == out_.pointers.end()) out_.pointers.push_back(pointer);
@@ -114,13 +113,19 @@ class Renderer {
     return found;
   }
 
-  // The full nodes that a pass computes.
-  std::vector<bool> full_nodes(int pass) const {
+  // What a pass is for: the operands of its reductions, and the last one what is stored of each element.
+  std::vector<bool> goals(int pass) const {
     std::vector<bool> wanted(kernel_.nodes.size(), false);
     for (size_t n : reductions(pass)) wanted[static_cast<size_t>(kernel_.nodes[n].a)] = true;
     if (pass == last_pass_)
       for (const KernelStore& store : kernel_.stores)
         if (is_full_store(store)) wanted[static_cast<size_t>(store.node)] = true;
+    return wanted;
+  }
+
+  // The full nodes that a pass computes.
+  std::vector<bool> full_nodes(int pass) const {
+    std::vector<bool> wanted = goals(pass);
     for (size_t n = kernel_.nodes.size(); n-- > 0;) {
       wanted[n] = wanted[n] && in_loop(n);
       if (!wanted[n]) continue;
@@ -194,13 +199,10 @@ class Renderer {
     return fmt::format("(({}*)p.pointer[{}])", memory_type(operand.dtype), at);
   }
 
-  // Where an operand's element is: the indexes with the tags are declared.
-  string place(size_t o, bool with_reduced) const {
-    string text = base_pointer(o);
-    if (kernel_.operands[o].offset != 0) text += fmt::format(" + {}", kernel_.operands[o].offset);
-    text += walk(o, space_.kept, "k");
-    if (with_reduced) text += walk(o, space_.reduced, "r");
-    return text;
+  // Where an operand's element is: the indexes of the dims that it moves along are declared.
+  string place(size_t o) const {
+    const int64_t offset = kernel_.operands[o].offset;
+    return base_pointer(o) + (offset != 0 ? fmt::format(" + {}", offset) : "") + walk(o, space_.kept, "k") + walk(o, space_.reduced, "r");
   }
 
   // The index along a dim of the kernel.
@@ -225,7 +227,7 @@ class Renderer {
   string raw(size_t o, int v) const { return fmt::format("Vec<{}, {}>", memory_type(kernel_.operands[o].dtype), v); }
 
   void load(const string& to, size_t o, const Dim* inner, int v) {
-    const string at = place(o, true);
+    const string at = place(o);
     const int64_t step = inner == nullptr ? 0 : stride(*inner, o);
     if (v > 1 && is_vector(o, *inner, v)) {
       line("{} = *(const {}*)({});", to, raw(o, v), at);
@@ -243,7 +245,7 @@ class Renderer {
   }
 
   void store(const string& from, size_t o, const Dim* inner, int v) {
-    const string at = place(o, true);
+    const string at = place(o);
     if (v > 1 && is_vector(o, *inner, v)) line("*({}*)({}) = {};", raw(o, v), at, from);
     else if (v == 1) line("*({}) = {}.v[0];", at, from);
     else line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) ({})[e * ({}){}] = {}.v[e];", v, at, index_type_, stride(*inner, o), from);
@@ -297,22 +299,15 @@ class Renderer {
     return is_arg(kernel_.nodes[n].op) ? fmt::format("({0}.at < 0 ? 0LL : {0}.at)", total) : total;
   }
 
-  // A row's values that a pass has computed and later ones need, so that none is computed twice: by pass, the nodes it computes and those it finds in
-  // registers. elements: of one thread. False where they are too many.
+  // A row's values that a pass has computed and later ones need stay in registers, so that none is computed twice. elements: of one thread. False where
+  // they are too many: then nothing is held.
   bool hold(int64_t elements) {
     std::vector<int> first(kernel_.nodes.size(), -1), last(kernel_.nodes.size(), -1);
-    computed_.assign(static_cast<size_t>(last_pass_) + 1, std::vector<bool>(kernel_.nodes.size(), false));
     for (int pass = 0; pass <= last_pass_; ++pass) {
-      std::vector<bool> wanted(kernel_.nodes.size(), false);
-      for (size_t n : reductions(pass)) wanted[static_cast<size_t>(kernel_.nodes[n].a)] = true;
-      for (const KernelStore& store : kernel_.stores)
-        if (pass == last_pass_ && is_full_store(store)) wanted[static_cast<size_t>(store.node)] = true;
+      std::vector<bool> wanted = goals(pass);
       for (size_t n = kernel_.nodes.size(); n-- > 0;) {
         if (!wanted[n] || !in_loop(n)) continue;
-        if (first[n] < 0) {
-          first[n] = pass;
-          computed_[static_cast<size_t>(pass)][n] = true;
-        }
+        if (first[n] < 0) first[n] = pass;
         last[n] = pass;
         if (first[n] < pass) continue;
         for (int32_t operand : {kernel_.nodes[n].a, kernel_.nodes[n].b, kernel_.nodes[n].c})
@@ -326,15 +321,21 @@ class Renderer {
         if (first[n] >= 0 && first[n] <= pass && last[n] > pass) bytes += std::max(4, ir::dtype_size(kernel_.nodes[n].dtype));
       most = std::max(most, bytes);
     }
-    held_.assign(kernel_.nodes.size(), false);
     if (most == 0 || most * elements > kHeldBytes) return false;
-    for (size_t n = 0; n < first.size(); ++n) held_[n] = last[n] > first[n];
+    first_use_ = std::move(first);
     last_use_ = std::move(last);
     return true;
   }
+  bool is_held(size_t n) const { return !first_use_.empty() && last_use_[n] > first_use_[n]; }
+  // The full nodes that a pass computes, where values are held.
+  std::vector<bool> first_computed(int pass) const {
+    std::vector<bool> found;
+    for (int first : first_use_) found.push_back(first == pass);
+    return found;
+  }
 
   // Computes the wanted nodes of one element or vector, and hands the stores on.
-  void elements(const std::vector<bool>& wanted, const Dim* inner, int v, const std::vector<string>& loaded, int pass, bool accumulate_lanes) {
+  void elements(const std::vector<bool>& wanted, const Dim* inner, int v, const std::vector<string>& loaded, int pass) {
     const bool stores = pass == last_pass_;
     std::vector<size_t> stored;
     for (size_t s = 0; stores && s < kernel_.stores.size(); ++s)
@@ -344,14 +345,14 @@ class Renderer {
     else open("{{");
     if (v == 1) line("const int e = 0; (void)e;");
     for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
-      const bool held = !held_.empty() && held_[n];
-      if (held && !wanted[n] && last_use_[n] >= pass && pass_computed(n) < pass) line("const {} n{} = h{}[it][e];", value_type(kernel_.nodes[n].dtype), n, n);
+      const bool held = is_held(n);
+      if (held && first_use_[n] < pass && last_use_[n] >= pass) line("const {} n{} = h{}[it][e];", value_type(kernel_.nodes[n].dtype), n, n);
       if (!wanted[n] || !in_loop(n) || (ir::is_reduce(kernel_.nodes[n].op) && form_ != kPoints)) continue;
       declare(n, inner, v, loaded);
       if (held) line("h{}[it][e] = n{};", n, n);
     }
     for (size_t n : reductions(pass)) {
-      const string acc = fmt::format("a{}[{}]", n, accumulate_lanes ? "e" : "0");
+      const string acc = fmt::format("a{}[e]", n);
       line("{} = {};", acc, combine(n, acc, contribution(n, inner, v > 1 ? "e" : "")));
     }
     for (size_t s : stored) {
@@ -362,13 +363,6 @@ class Renderer {
     for (size_t s : stored) store(fmt::format("s{}", s), static_cast<size_t>(kernel_.stores[s].operand), inner, v);
   }
 
-  // The pass that computes a node; past all where none does.
-  int pass_computed(size_t n) const {
-    for (size_t pass = 0; pass < computed_.size(); ++pass)
-      if (computed_[pass][n]) return static_cast<int>(pass);
-    return last_pass_ + 1;
-  }
-
   // The operands that the wanted nodes load, each once.
   std::vector<size_t> loads(const std::vector<bool>& wanted) const {
     std::vector<size_t> found;
@@ -376,6 +370,20 @@ class Renderer {
       if (wanted[n] && in_loop(n) && kernel_.nodes[n].op == KOp::k_load && std::find(found.begin(), found.end(), static_cast<size_t>(kernel_.nodes[n].operand)) == found.end())
         found.push_back(static_cast<size_t>(kernel_.nodes[n].operand));
     return found;
+  }
+
+  // One accumulator for each of v neighbours.
+  void declare_accumulators(const std::vector<size_t>& found, int v) {
+    for (size_t n : found) {
+      line("{} a{}[{}];", accumulator_type(n), n, v);
+      line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) a{}[e] = {};", v, n, start_of(n));
+    }
+  }
+
+  // May blocks share the reduced points of one kept point? One pass, nothing stored of each element.
+  bool can_split() const {
+    const std::vector<size_t> found = reductions(0);
+    return last_pass_ == 0 && !has_full_store_ && std::none_of(found.begin(), found.end(), [&](size_t n) { return is_arg(kernel_.nodes[n].op); });
   }
 
   int64_t blocks_for(int64_t items, int64_t each) const { return (items + each - 1) / each; }
@@ -406,14 +414,12 @@ class Renderer {
   Space space_;
   std::vector<int> pass_of_;  // by node: the pass before which it cannot be computed; a reduction: the one after
   int last_pass_ = 0;
-  bool has_full_store_ = false, wide_ = false;
+  bool has_full_store_ = false;
   const char* index_type_ = "int";
   string text_;
   int indent_ = 0;
   int vector_ = 1;              // columns: neighbours that a thread has
-  std::vector<std::vector<bool>> computed_;  // rows, by pass: what it computes
-  std::vector<bool> held_;      // rows: nodes whose values stay in registers; empty: none do
-  std::vector<int> last_use_;   // by node: the last pass that needs it
+  std::vector<int> first_use_, last_use_;  // rows, by node: the passes that compute it and that need it last, -1: none; empty: no values are held
   std::vector<string> kept_loaded_;
   std::vector<bool> kept_done_;
 };
@@ -453,7 +459,7 @@ void Renderer::points() {
     each([&] {
       for (size_t o : operands) load(loaded[o], o, inner, v);
     });
-  each([&] { elements(wanted, inner, v, loaded, 0, false); });
+  each([&] { elements(wanted, inner, v, loaded, 0); });
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -475,12 +481,7 @@ void Renderer::kept_nodes(int after_passes) {
       if (kept_loaded_[o].empty()) {
         kept_loaded_[o] = fmt::format("c{}", o);
         line("{} c{};", raw(o, vector_), o);
-        string at = base_pointer(o);
-        if (kernel_.operands[o].offset != 0) at += fmt::format(" + {}", kernel_.operands[o].offset);
-        at += walk(o, space_.kept, "k");
-        if (vector_ > 1 && is_vector(o, *inner, vector_)) line("c{} = *(const {}*)({});", o, raw(o, vector_), at);
-        else if (vector_ == 1 || stride(*inner, o) == 0) line("c{}.v[0] = *({});", o, at);
-        else line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) c{}.v[e] = ({})[e * ({}){}];", vector_, o, at, index_type_, stride(*inner, o));
+        load(kept_loaded_[o], o, inner, vector_);
       }
     }
     if (form_ == kColumns) {
@@ -501,11 +502,8 @@ void Renderer::kept_stores(const string& condition) {
   for (const KernelStore& each : kernel_.stores) {
     if (is_full_store(each)) continue;
     const size_t o = static_cast<size_t>(each.operand);
-    string at = base_pointer(o);
-    if (kernel_.operands[o].offset != 0) at += fmt::format(" + {}", kernel_.operands[o].offset);
-    at += walk(o, space_.kept, "k");
     const int64_t step = inner == nullptr ? 0 : stride(*inner, o);
-    line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) ({})[e * ({}){}] = {};", vector_, at, index_type_, step, to_memory(kernel_.operands[o].dtype, value(each.node)));
+    line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) ({})[e * ({}){}] = {};", vector_, place(o), index_type_, step, to_memory(kernel_.operands[o].dtype, value(each.node)));
   }
   close();
 }
@@ -558,11 +556,9 @@ void Renderer::rows() {
   const int threads = group > 32 ? static_cast<int>(group) : 128;
   const int64_t per_block = threads / group;
 
-  // Few rows of many elements, one pass, nothing stored of each element: over several blocks.
+  // Few rows of many elements: over several blocks.
   int64_t parts = 1;
-  bool arg = false;
-  for (size_t n : reductions(0)) arg = arg || is_arg(kernel_.nodes[n].op);
-  if (last_pass_ == 0 && !has_full_store_ && !arg && group == threads) {
+  if (can_split() && group == threads) {
     parts = std::min<int64_t>({vectors / (group * 2), 2 * options_.multiprocessors / std::max<int64_t>(1, space_.kept_points), 256});
     parts = std::max<int64_t>(parts, 1);
   }
@@ -583,10 +579,9 @@ void Renderer::rows() {
   kept_nodes(0);
 
   const bool held_values = hold(rounds * v);
-  if (!held_values) held_.clear();
-  for (size_t n = 0; n < held_.size(); ++n)
-    if (held_[n]) line("{} h{}[{}][{}];", value_type(kernel_.nodes[n].dtype), n, rounds, v);
-  const auto nodes_of = [&](int pass) { return held_values ? computed_[static_cast<size_t>(pass)] : full_nodes(pass); };
+  for (size_t n = 0; n < kernel_.nodes.size(); ++n)
+    if (is_held(n)) line("{} h{}[{}][{}];", value_type(kernel_.nodes[n].dtype), n, rounds, v);
+  const auto nodes_of = [&](int pass) { return held_values ? first_computed(pass) : full_nodes(pass); };
 
   // What several passes load, and where it stays meanwhile.
   std::vector<int> times(kernel_.operands.size(), 0);
@@ -620,11 +615,7 @@ void Renderer::rows() {
   for (int pass = 0; pass <= last_pass_; ++pass) {
     const std::vector<bool> wanted = nodes_of(pass);
     const std::vector<size_t> found = reductions(pass);
-    const bool lanes = v > 1;
-    for (size_t n : found) {
-      line("{} a{}[{}];", accumulator_type(n), n, lanes ? v : 1);
-      line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) a{}[e] = {};", lanes ? v : 1, n, start_of(n));
-    }
+    declare_accumulators(found, v);
     if (!found.empty() || (pass == last_pass_ && has_full_store_)) {
       if (in_registers || held_values) open("_Pragma(\"unroll\") for (int it = 0; it < {}; ++it) {{", rounds);
       else open("_Pragma(\"unroll 4\") for (int it = 0; it < {}; ++it) {{", rounds);
@@ -644,13 +635,13 @@ void Renderer::rows() {
         load(loaded[o], o, inner, v);
         held[o] = kept;
       }
-      elements(wanted, inner, v, loaded, pass, lanes);
+      elements(wanted, inner, v, loaded, pass);
       close();
       close();
     }
     for (size_t n : found) {
       string total = fmt::format("a{}[0]", n);
-      for (int e = 1; lanes && e < v; ++e) total = combine(n, total, fmt::format("a{}[{}]", n, e));
+      for (int e = 1; e < v; ++e) total = combine(n, total, fmt::format("a{}[{}]", n, e));
       line("{0} t{1}[1] = {{group_reduce<{2}, {3}>(({0})({4}), scratch)}};", accumulator_type(n), n, combination(kernel_.nodes[n].op), group, total);
     }
     if (parts > 1) finish_parts(space_.kept_points, "row", "lane", 1);
@@ -689,9 +680,7 @@ void Renderer::columns() {
   const int across = 32, down = kColumnThreads / across;
   const int64_t blocks = blocks_for(groups, across);
   int64_t parts = 1;
-  bool arg = false;
-  for (size_t n : reductions(0)) arg = arg || is_arg(kernel_.nodes[n].op);
-  if (last_pass_ == 0 && !has_full_store_ && !arg)
+  if (can_split())
     parts = std::max<int64_t>(1, std::min<int64_t>({space_.reduced_points / (down * 4), 4 * options_.multiprocessors / blocks, 128}));
   const int64_t of_part = blocks_for(space_.reduced_points, parts);
   launch(blocks, parts, kColumnThreads);
@@ -705,10 +694,7 @@ void Renderer::columns() {
   for (int pass = 0; pass <= last_pass_; ++pass) {
     const std::vector<bool> wanted = full_nodes(pass);
     const std::vector<size_t> found = reductions(pass);
-    for (size_t n : found) {
-      line("{} a{}[{}];", accumulator_type(n), n, v);
-      line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) a{}[e] = {};", v, n, start_of(n));
-    }
+    declare_accumulators(found, v);
     const int64_t rounds = blocks_for(of_part, down);
     open("_Pragma(\"unroll 4\") for (int it = 0; it < {}; ++it) {{", rounds);
     line("const {} i = {}it * {} + lane;", index_type_, parts > 1 ? fmt::format("(int)blockIdx.y * {} + ", of_part) : "", down);
@@ -721,7 +707,7 @@ void Renderer::columns() {
       loaded[o] = fmt::format("c{}", o);
       load(loaded[o], o, inner, v);
     }
-    elements(wanted, inner, v, loaded, pass, true);
+    elements(wanted, inner, v, loaded, pass);
     close();
     close();
     // The threads that share the columns combine what they have.
