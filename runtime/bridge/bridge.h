@@ -142,6 +142,7 @@ struct SessionFunctions {
   PyObject* (*wrap)(Session*, int32_t wrap);                         // new reference or null (raised)
   void (*end_iteration)(Session*);                                   // drops results and fresh storages that nobody else holds
   int64_t (*tensor_size)(Session*, int32_t tensor, int32_t dim);     // as it is now; dim -1: the number of elements
+  void (*order_after_last_run)(Session*);                            // before a run on CUDA: its work comes after that of the last one, on whatever stream that was
 };
 
 // What operations would give for tensors of other sizes, without running them on data. Tensors and storages have the caller's numbers.

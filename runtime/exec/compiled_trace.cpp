@@ -138,6 +138,7 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
   helpers_.out_of_memory = address(&out_of_memory);
   if (programs_.has_tensors && bridge == nullptr) return base::Status::failure("the trace has tensors and there is no torch bridge");
   bridge_ = bridge;
+  on_cuda_ = std::any_of(trace_.metas.begin(), trace_.metas.end(), [](const ir::TensorMeta& meta) { return meta.device_type == 1; });
   if (bridge != nullptr) {
     helpers_.get_grad = address(&get_grad);
     helpers_.set_grad = address(&set_grad);
@@ -286,6 +287,7 @@ void CompiledTrace::release(Activation* activation) {
 
 RunResult CompiledTrace::run(PyObject** root_slots, const volatile int* eval_breaker) {
   Activation* activation = acquire();
+  if (on_cuda_) bridge_->functions().order_after_last_run(session_of(activation));
   activation->root_slots = reinterpret_cast<void**>(root_slots);
   activation->eval_breaker = eval_breaker;
   ++runs_;

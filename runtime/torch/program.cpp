@@ -378,12 +378,9 @@ bridge::Session* ProgramImpl::acquire() {
   if (!pool_.empty()) {
     std::unique_ptr<SessionImpl> session = std::move(pool_.back());
     pool_.pop_back();
-    session->order_after_last_run();
     return &session.release()->face;
   }
-  auto* session = new SessionImpl(*this);
-  session->order_after_last_run();
-  return &session->face;
+  return &(new SessionImpl(*this))->face;
 }
 
 void ProgramImpl::release(bridge::Session* session) {

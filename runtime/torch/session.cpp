@@ -582,6 +582,7 @@ const bridge::SessionFunctions& session_functions() {
       [](bridge::Session* s, int32_t wrap) { return of(s)->wrap(wrap); },
       [](bridge::Session* s) { of(s)->end_iteration(); },
       [](bridge::Session* s, int32_t tensor, int32_t dim) { return of(s)->tensor_size(tensor, dim); },
+      [](bridge::Session* s) { of(s)->order_after_last_run(); },
   };
   return functions;
 }
