@@ -483,9 +483,16 @@ void Recorder::begin_step() {
 }
 
 HookResult Recorder::step(vm::ThreadView& view) {
-  if (done_) return drain(view);
   if (doomed_ != Abort::kNone && trace_.insts.size() > doomed_at_ + static_cast<size_t>(heuristics().max_doomed)) give_up(doomed_);
-  if (done_) return HookResult::kContinue;
+  if (!done_) {
+    const HookResult result = record_next(view);
+    if (!done_ || result != HookResult::kContinue) return result;
+  }
+  return drain(view);  // also the instruction at which it was given up: it may be the consumer's
+}
+
+// Records the instruction that comes next.
+HookResult Recorder::record_next(vm::ThreadView& view) {
   begin_step();
   if (view.entered_handler && !enter_handler(view)) {
     give_up(Abort::k_exception);

@@ -258,6 +258,7 @@ class Recorder {
   bool check_shadow(vm::ThreadView& view);
 
   // --- instructions, by group
+  Handler record_next(vm::ThreadView& view);
   Handler record(vm::ThreadView& view);                                   // recorder.cpp
   Handler record_names(vm::ThreadView& view, vm::Op op, int arg);         // names.cpp
   Handler record_operators(vm::ThreadView& view, vm::Op op, int arg);     // operators.cpp
