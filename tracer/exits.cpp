@@ -69,6 +69,10 @@ LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopT
     trace.entry->runs += result.iterations;
     report.tensor_ops_compiled += result.iterations * static_cast<uint64_t>(trace.entry->tensor_ops);
   };
+  if (run.kind == RunResult::kNoMemory) {
+    result.kind = LeaveResult::kRaised;
+    return result;
+  }
   if (run.kind == RunResult::kLoopBreak) count();
   if (run.kind == RunResult::kLoopBreak) {
     result.kind = LeaveResult::kBreak;

@@ -9,6 +9,7 @@
 // One walk ends it; the search for writes between is bounded (kMaxWrites), beyond which the answer is "changed".
 //
 // Tests: tests/ir/passes/cse.
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 
@@ -42,6 +43,7 @@ class Merge {
       : trace_(trace), guards_only_(guards_only), to_(trace.insts.size()), dead_(trace.insts.size(), false) {}
 
   void run() {
+    known_.reserve(trace_.insts.size());
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
       Inst& inst = trace_.insts[ref];
       for (uint32_t k = 0; k < inst.count; ++k) trace_.operands[inst.first + k] = to_[trace_.operands[inst.first + k]];
@@ -87,10 +89,15 @@ class Merge {
     return out;
   }
 
-  uint64_t meta_number(int32_t meta) const {
-    for (int32_t k = 0; k < meta; ++k)
-      if (trace_.metas[k] == trace_.metas[meta]) return k;
-    return meta;
+  // The same for equal ones.
+  int32_t meta_number(int32_t meta) {
+    if (same_meta_.empty()) same_meta_.assign(trace_.metas.size(), -1);
+    if (same_meta_[meta] >= 0) return same_meta_[meta];
+    std::vector<int32_t>& alike = metas_on_[trace_.metas[meta].storage];
+    const auto found = std::find_if(alike.begin(), alike.end(), [&](int32_t other) { return trace_.metas[other] == trace_.metas[meta]; });
+    if (found != alike.end()) return same_meta_[meta] = *found;
+    alike.push_back(meta);
+    return same_meta_[meta] = meta;
   }
 
   bool unchanged_since(Ref since, Ref reader) const {
@@ -132,6 +139,8 @@ class Merge {
   std::vector<bool> dead_;
   std::unordered_map<std::string, Known> known_;
   std::vector<Ref> writes_;
+  std::vector<int32_t> same_meta_;                             // -1: not looked for yet
+  std::unordered_map<int32_t, std::vector<int32_t>> metas_on_;  // by storage: those that are different
 };
 
 }  // namespace

@@ -27,7 +27,7 @@
 
 namespace dynvm::bridge {
 
-inline constexpr int kBridgeVersion = 5;
+inline constexpr int kBridgeVersion = 6;
 
 // Conventions of AtenCall here and in CallSpec, beyond those of ir/trace.h:
 //  - results of a list type stand one by one; a result that is no tensor stands as -1.
@@ -126,6 +126,7 @@ struct ProgramSpec {
 struct Session {
   void** storage_data = nullptr;      // [storages]
   void* impl = nullptr;
+  bool has_arenas = false;            // its runs stand between begin_run and end_run
 };
 
 // Called from generated code. All return 0 when fine.
@@ -142,7 +143,8 @@ struct SessionFunctions {
   PyObject* (*wrap)(Session*, int32_t wrap);                         // new reference or null (raised)
   void (*end_iteration)(Session*);                                   // drops results and fresh storages that nobody else holds
   int64_t (*tensor_size)(Session*, int32_t tensor, int32_t dim);     // as it is now; dim -1: the number of elements
-  void (*order_after_last_run)(Session*);                            // before a run on CUDA: its work comes after that of the last one, on whatever stream that was
+  int (*begin_run)(Session*);                                        // memory for intermediates, for this run; -1: raised
+  void (*end_run)(Session*);
 };
 
 // What operations would give for tensors of other sizes, without running them on data. Tensors and storages have the caller's numbers.

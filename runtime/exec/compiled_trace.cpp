@@ -138,7 +138,6 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
   helpers_.out_of_memory = address(&out_of_memory);
   if (programs_.has_tensors && bridge == nullptr) return base::Status::failure("the trace has tensors and there is no torch bridge");
   bridge_ = bridge;
-  on_cuda_ = std::any_of(trace_.metas.begin(), trace_.metas.end(), [](const ir::TensorMeta& meta) { return meta.device_type == 1; });
   if (bridge != nullptr) {
     helpers_.get_grad = address(&get_grad);
     helpers_.set_grad = address(&set_grad);
@@ -273,6 +272,7 @@ Activation* CompiledTrace::acquire() {
     bridge::Session* session = program_->acquire();
     activation->session = session;
     activation->storage_data = session->storage_data;
+    has_arenas_ = session->has_arenas;
   }
   all_.push_back(activation);
   return activation;
@@ -282,12 +282,16 @@ void CompiledTrace::release(Activation* activation) {
   iterations_ += activation->iterations;
   activation->iterations = 0;
   activation->root_slots = nullptr;
+  if (has_arenas_) bridge_->functions().end_run(session_of(activation));
   free_.push_back(activation);
 }
 
 RunResult CompiledTrace::run(PyObject** root_slots, const volatile int* eval_breaker) {
   Activation* activation = acquire();
-  if (on_cuda_) bridge_->functions().order_after_last_run(session_of(activation));
+  if (has_arenas_ && bridge_->functions().begin_run(session_of(activation)) < 0) {
+    free_.push_back(activation);
+    return {RunResult::kNoMemory, ir::kNoSnapshot, 0, nullptr};
+  }
   activation->root_slots = reinterpret_cast<void**>(root_slots);
   activation->eval_breaker = eval_breaker;
   ++runs_;

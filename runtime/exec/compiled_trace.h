@@ -42,6 +42,7 @@ struct RunResult {
     kErrorExit,  // the Python exception is set: unwind at the innermost frame's position
     kLoopBreak,  // the eval breaker is set: the state is the loop header's, the root slots are written back, nothing to take
     kLeave,      // the trace's end
+    kNoMemory,   // nothing has been done, and the Python exception says so
   } kind;
   int32_t snapshot = ir::kNoSnapshot;
   ir::Ref inst = ir::kNoRef;
@@ -123,7 +124,7 @@ class CompiledTrace {
   std::vector<std::unique_ptr<codegen::CompiledKernel>> kernels_;
   std::vector<std::unique_ptr<codegen::cuda::CudaKernel>> cuda_kernels_;
   bridge::Bridge* bridge_ = nullptr;
-  bool on_cuda_ = false;  // some of its tensors are
+  bool has_arenas_ = false;  // its sessions have intermediates in memory
   std::unique_ptr<bridge::Program> program_;
   std::unique_ptr<codegen::TraceCode> code_;
   std::vector<codegen::Activation*> all_, free_;

@@ -386,6 +386,7 @@ bridge::Session* ProgramImpl::acquire() {
 void ProgramImpl::release(bridge::Session* session) {
   std::unique_ptr<SessionImpl> mine(static_cast<SessionImpl*>(session->impl));
   mine->end_iteration();
+  mine->end_run();
   mine->drop_caches();
   pool_.push_back(std::move(mine));
 }

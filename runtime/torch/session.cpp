@@ -4,15 +4,13 @@
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/Allocator.h>
-#include <c10/core/DeviceGuard.h>
-#include <c10/core/Event.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/COW.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "runtime/torch/block_pool.h"
 #include "runtime/torch/convert.h"
@@ -44,18 +42,25 @@ int run_plain(const auto& body) {
 
 }  // namespace
 
-void SessionImpl::order_after_last_run() {
-  for (size_t k = 0; k < arenas_.size(); ++k) {
-    const c10::Device device = program_.arenas[k].device;
-    if (!device.is_cuda()) continue;
-    const c10::Stream now = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
-    if (streams_[k] && *streams_[k] != now) {
-      c10::Event done(device.type());
-      done.record(*streams_[k]);
-      done.block(now);
+int SessionImpl::begin_run() {
+  runs_ = true;
+  return run_plain([&] {
+    for (size_t k = 0; k < arenas_.size(); ++k) {
+      const ArenaRef block = take_arena(program_.arenas[k].device, static_cast<size_t>(program_.arenas[k].bytes), arenas_[k]);
+      if (block == arenas_[k]) continue;
+      arenas_[k] = block;
+      for (size_t s = 0; s < program_.storages.size(); ++s) {
+        const StoragePlan& plan = program_.storages[s];
+        if (plan.arena == static_cast<int32_t>(k)) point(s, static_cast<char*>(block->memory.get()) + plan.spec.arena_offset);
+      }
     }
-    streams_[k] = now;
-  }
+  });
+}
+
+void SessionImpl::end_run() {
+  if (!std::exchange(runs_, false)) return;  // the blocks may be another session's by now
+  for (const ArenaRef& block : arenas_)
+    if (block) give_back(*block);
 }
 
 SessionImpl::SessionImpl(ProgramImpl& program) : program_(program) {
@@ -63,18 +68,13 @@ SessionImpl::SessionImpl(ProgramImpl& program) : program_(program) {
   const size_t tensors = program.tensors.size(), storages = program.storages.size();
   storage_data_.resize(storages);
   storages_.resize(storages);
-  for (const ProgramImpl::Arena& arena : program.arenas) {
-    const c10::OptionalDeviceGuard device(arena.device.is_cpu() ? std::nullopt : std::optional(arena.device));
-    arenas_.push_back(c10::GetAllocator(arena.device.type())->allocate(static_cast<size_t>(arena.bytes)));
-    streams_.emplace_back();
-  }
+  arenas_.resize(program.arenas.size());
   size_t inputs = 0;
   for (size_t s = 0; s < storages; ++s) {
     const StoragePlan& plan = program.storages[s];
     storages_[s].shadow = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), static_cast<size_t>(plan.bytes),
                                                                  c10::DataPtr(nullptr, plan.device), nullptr, /*resizable=*/false);
     inputs += plan.spec.kind == Kind::kInput;
-    if (plan.arena >= 0) point(s, static_cast<char*>(arenas_[static_cast<size_t>(plan.arena)].get()) + plan.spec.arena_offset);
   }
   size_t capacity = 8;
   while (capacity < inputs * 4) capacity *= 2;
@@ -128,6 +128,7 @@ SessionImpl::SessionImpl(ProgramImpl& program) : program_(program) {
   rerun_.assign(program.calls.size(), false);
   face.storage_data = storage_data_.data();
   face.impl = this;
+  face.has_arenas = !arenas_.empty();
 }
 
 void SessionImpl::point(size_t storage, void* data) {
@@ -582,7 +583,8 @@ const bridge::SessionFunctions& session_functions() {
       [](bridge::Session* s, int32_t wrap) { return of(s)->wrap(wrap); },
       [](bridge::Session* s) { of(s)->end_iteration(); },
       [](bridge::Session* s, int32_t tensor, int32_t dim) { return of(s)->tensor_size(tensor, dim); },
-      [](bridge::Session* s) { of(s)->order_after_last_run(); },
+      [](bridge::Session* s) { return of(s)->begin_run(); },
+      [](bridge::Session* s) { of(s)->end_run(); },
   };
   return functions;
 }

@@ -17,10 +17,10 @@
 
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
-#include <c10/core/Stream.h>
 
 #include <vector>
 
+#include "runtime/torch/arenas.h"
 #include "runtime/torch/program.h"
 
 namespace dynvm::torch_bridge {
@@ -67,8 +67,8 @@ class SessionImpl {
 
   bridge::Session face;
 
-  // The work of this run comes after that of the last one, which may have been queued on another stream.
-  void order_after_last_run();
+  int begin_run();
+  void end_run();
 
  private:
   // --- session.cpp
@@ -98,8 +98,8 @@ class SessionImpl {
   std::vector<StorageSlot> storages_;
   std::vector<at::Tensor> shadows_;
   std::vector<CallState> calls_;
-  std::vector<c10::DataPtr> arenas_;
-  std::vector<std::optional<c10::Stream>> streams_;  // of each arena: where the last run's work on it was queued
+  std::vector<ArenaRef> arenas_;        // what the storages point into: this session's while it runs
+  bool runs_ = false;
   bool overlaps_input(const c10::StorageImpl& real, bool foreign) const;
   bool foreign_in_use_ = false;          // an input of this iteration lies on memory that is not torch's
   std::vector<int32_t> used_storages_;

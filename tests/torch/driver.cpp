@@ -117,7 +117,7 @@ struct Running {
   std::unique_ptr<bridge::Program> program;
   bridge::Session* session = nullptr;
   std::vector<int32_t> fresh;
-  size_t calls = 0;
+  size_t calls = 0, storages = 0;
   ~Running() {
     if (session) program->release(session);
   }
@@ -319,7 +319,9 @@ PyObject* build(PyObject*, PyObject* args) {
   running->program = torch_bridge->build(spec, &error);
   if (!running->program) return PyErr_Format(PyExc_ValueError, "%s", error.c_str());
   running->session = running->program->acquire();
+  if (torch_bridge->functions().begin_run(running->session) < 0) return nullptr;
   running->calls = spec.calls.size();
+  running->storages = spec.storages.size();
   return capsule(std::move(running));
 }
 
@@ -409,6 +411,28 @@ PyObject* end_iteration(PyObject*, PyObject* program) {
   Py_RETURN_NONE;
 }
 
+PyObject* begin_run(PyObject*, PyObject* program) {
+  if (torch_bridge->functions().begin_run(get<Running>(program)->session) < 0) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject* end_run(PyObject*, PyObject* program) {
+  torch_bridge->functions().end_run(get<Running>(program)->session);
+  Py_RETURN_NONE;
+}
+
+// The addresses of the program's storages, 0 for those that have none now.
+PyObject* addresses(PyObject*, PyObject* program) {
+  const Running& running = *get<Running>(program);
+  PyObject* list = PyList_New(0);
+  for (size_t s = 0; s < running.storages; ++s) {
+    PyObject* address = PyLong_FromVoidPtr(running.session->storage_data[s]);
+    PyList_Append(list, address);
+    Py_DECREF(address);
+  }
+  return list;
+}
+
 PyObject* check_state(PyObject*, PyObject* program) { return PyLong_FromLong(torch_bridge->functions().check_state(get<Running>(program)->session, 0)); }
 
 // A second session of the program takes the first one's place.
@@ -417,6 +441,7 @@ PyObject* change_session(PyObject*, PyObject* program) {
   bridge::Session* other = running.program->acquire();
   running.program->release(running.session);
   running.session = other;
+  if (torch_bridge->functions().begin_run(other) < 0) return nullptr;
   Py_RETURN_NONE;
 }
 
@@ -554,6 +579,9 @@ PyMethodDef methods[] = {
     {"tensor_size", tensor_size, METH_VARARGS, nullptr},
     {"bump", bump, METH_VARARGS, nullptr},
     {"end_iteration", end_iteration, METH_O, nullptr},
+    {"begin_run", begin_run, METH_O, "a program that was built is in a run already"},
+    {"end_run", end_run, METH_O, nullptr},
+    {"addresses", addresses, METH_O, nullptr},
     {"check_state", check_state, METH_O, nullptr},
     {"change_session", change_session, METH_O, nullptr},
     {"time_program", time_program, METH_VARARGS, nullptr},
