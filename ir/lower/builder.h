@@ -99,6 +99,7 @@ struct Request {
   const std::vector<Ref>& results;
   std::vector<Lowered>* out;
   std::string* why;
+  Ref temporary = kNoRef;
   // The value that reads result i, kNoRef where nothing does.
   Ref result(size_t i) const { return i < results.size() ? results[i] : kNoRef; }
   bool refuse(const char* reason) const {

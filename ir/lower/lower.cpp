@@ -6,6 +6,7 @@
 
 #include "ir/effects.h"
 #include "ir/lower/builder.h"
+#include "ir/lower/structured.h"
 
 namespace dynvm::ir {
 namespace {
@@ -263,7 +264,7 @@ DType promote(DType a, DType b) {
   return dtype_size(a) > dtype_size(b) ? a : b;
 }
 
-bool lower_call(const Trace& trace, Ref aten, const std::vector<Ref>& results, std::vector<Lowered>* out, std::string* why) {
+bool lower_call(const Trace& trace, Ref aten, const std::vector<Ref>& results, std::vector<Lowered>* out, std::string* why, Ref temporary) {
   const Inst& inst = trace.insts[aten];
   const AtenCall& call = trace.calls[inst.imm];
   size_t before = out->size();
@@ -295,7 +296,7 @@ bool lower_call(const Trace& trace, Ref aten, const std::vector<Ref>& results, s
   bool foreach_op = name.substr(0, 9) == "_foreach_";
   if (LowerFunction function = find_structured(name)) {
     CallView view(trace, aten, 0);
-    Request request{view, results, out, why};
+    Request request{view, results, out, why, temporary};
     if (!function(request)) return give_up(nullptr);
   } else {
     std::string_view stem = name;
@@ -311,7 +312,7 @@ bool lower_call(const Trace& trace, Ref aten, const std::vector<Ref>& results, s
     if (in_place ? call.mutates != std::vector<int32_t>{0} : !call.mutates.empty()) return give_up("writes other arguments");
     for (size_t k = 0; k < elements; ++k) {
       CallView view(trace, aten, k);
-      Request request{view, results, out, why};
+      Request request{view, results, out, why, temporary};
       Ref target = in_place ? view.tensor(0) : request.result(k);
       if (target == kNoRef) {
         if (in_place) return give_up("undefined tensor");
@@ -337,6 +338,11 @@ bool lower_call(const Trace& trace, Ref aten, const std::vector<Ref>& results, s
     }
   }
   return true;
+}
+
+std::optional<TensorMeta> temporary_of(const Trace& trace, Ref aten) {
+  if (trace.calls[trace.insts[aten].imm].name != "aten::nll_loss_forward") return std::nullopt;
+  return nll_loss_temporary(CallView(trace, aten, 0));
 }
 
 bool reshape_kernel(Kernel* kernel, const std::vector<int64_t>& sizes) {

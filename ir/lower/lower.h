@@ -12,6 +12,7 @@
 // Tests: tests/ir/lower_run.cpp (against eval.h), tests/ir/test_against_torch.py (against PyTorch).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,12 @@ struct Lowered {
 
 // `results`: the value that reads each result, kNoRef where nothing does. False: not lowered, and *why says so in a few words. True with
 // no kernels: nothing is to be computed (empty tensors, uninitialised memory).
-bool lower_call(const Trace& trace, Ref aten, const std::vector<Ref>& results, std::vector<Lowered>* out, std::string* why);
+bool lower_call(const Trace& trace, Ref aten, const std::vector<Ref>& results, std::vector<Lowered>* out, std::string* why,
+                Ref temporary = kNoRef);
+
+// What memory of its own the kernels of an operation hand from one to the next, storage aside; nothing for most. Where there is something lower_call
+// wants a value that looks like it.
+std::optional<TensorMeta> temporary_of(const Trace& trace, Ref aten);
 
 // The dtype in which eager computes with these categories; kOther stands for "none of that kind".
 DType promote(DType a, DType b);

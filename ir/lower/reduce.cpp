@@ -320,6 +320,61 @@ bool lower_mse_loss_backward(const Request& request) {
 }
 
 // (grad_output, self, target, weight, reduction, ignore_index, total_weight). As every element's expression, so that what reads the gradient joins in.
+std::optional<TensorMeta> nll_loss_temporary(const CallView& call) {
+  const Ref self = call.tensor(0), target = call.tensor(1);
+  if (self == kNoRef || target == kNoRef || call.has(2) || !call.is_constant(3) || !call.is_constant(4)) return std::nullopt;
+  const TensorMeta& meta = call.meta(self);
+  if (meta.device_type == 0 || meta.sizes.size() != 2 || meta.open != 0 || call.meta(target).sizes.size() != 1 || call.meta(target).open != 0) return std::nullopt;
+  if (meta.sizes[0] == 0 || meta.sizes[1] == 0 || (call.integer(3) != kMean && call.integer(3) != kSum)) return std::nullopt;
+  TensorMeta rows;
+  rows.dtype = meta.dtype == DType::kF64 ? DType::kF64 : DType::kF32;
+  rows.device_type = meta.device_type;
+  rows.device_index = meta.device_index;
+  rows.sizes = {meta.sizes[0]};
+  rows.strides = {1};
+  return rows;
+}
+
+// nll_loss_forward(self, target, weight, reduction, ignore_index) -> (output, total_weight). The loss of each row is one kernel with whatever computes and
+// reads its elements, so the number of rows that count, which gradients want, is another one before it, and the sum of losses one behind it. A class that
+// does not exist, for which eager's kernel stops the device, gives NaN.
+bool lower_nll_loss(const Request& request) {
+  const CallView& call = request.call;
+  const Ref self = call.tensor(0), target = call.tensor(1), losses = request.temporary;
+  if (losses == kNoRef || !nll_loss_temporary(call)) return request.refuse("on the CPU, weights, one sample or no reduction");
+  const std::vector<int64_t>& sizes = call.meta(self).sizes;
+  const DType type = call.meta(losses).dtype;
+  const auto wanted = [&](Builder& b, std::vector<int64_t> strides) { return b.cast(b.load_strided(target, std::move(strides)), DType::kI64); };
+  const auto integer = [](Builder& b, int64_t value) { return b.make(b.kernel().add_const_int(DType::kI64, value)); };
+  const auto counts = [&](Builder& b, Value row) { return b.op(KOp::k_ne, row, integer(b, call.integer(4))); };
+  const auto count = [&](Builder& b) { return sum(b.cast(counts(b, wanted(b, {call.meta(target).strides[0]})), type)); };
+  if (request.result(1) != kNoRef) {
+    Builder b(call, {sizes[0]});
+    b.set_type(type);
+    b.reduce(1);
+    b.store_strided(request.result(1), {0}, count(b));
+    request.out->push_back(b.finish("nll_loss_total"));
+  }
+  if (request.result(0) == kNoRef) return true;
+  Builder rows(call, sizes);
+  rows.set_type(type);
+  rows.reduce(2);
+  const Value row = wanted(rows, {call.meta(target).strides[0], 0});
+  const Value counted = counts(rows, row);
+  const Value picked = sum(select(rows.op(KOp::k_eq, rows.index(1), row), -rows.load(self), rows.constant(0)));
+  const Value exists = rows.op(KOp::k_and, row >= integer(rows, 0), row < integer(rows, sizes[1]));
+  const Value loss = select(exists, picked, rows.constant(std::numeric_limits<double>::quiet_NaN()));
+  rows.store_strided(losses, {1, 0}, select(counted, loss, rows.constant(0)));
+  request.out->push_back(rows.finish("nll_loss_rows"));
+  Builder b(call, {sizes[0]});
+  b.set_type(type);
+  b.reduce(1);
+  const Value all = sum(b.load(losses));
+  b.store_strided(request.result(0), {0}, call.integer(3) == kMean ? all / count(b) : all);
+  request.out->push_back(b.finish("nll_loss"));
+  return true;
+}
+
 bool lower_nll_loss_backward(const Request& request) {
   const CallView& call = request.call;
   const Ref grad = call.tensor(0), self = call.tensor(1), target = call.tensor(2), total = call.tensor(6), result = request.result(0);

@@ -2,6 +2,8 @@
 // Tests: tests/ir/lower_run.cpp.
 #pragma once
 
+#include <optional>
+
 #include "ir/lower/builder.h"
 
 namespace dynvm::ir {
@@ -9,5 +11,8 @@ namespace dynvm::ir {
 #define X(name, function, sentence) bool function(const Request& request);
 #include "ir/lower/structured.def"
 #undef X
+
+// temporary_of, of nll_loss_forward.
+std::optional<TensorMeta> nll_loss_temporary(const CallView& call);
 
 }  // namespace dynvm::ir

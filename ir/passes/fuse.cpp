@@ -32,6 +32,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -92,7 +93,7 @@ class Fuse {
       if (inst.op != Op::k_aten || inst.sunk || inst.snapshot == kNoSnapshot || is_view_call(trace_, inst) || !wanted(inst)) continue;
       std::vector<Lowered> lowered;
       std::string why;
-      if (!lower_call(trace_, ref, results_[ref], &lowered, &why)) continue;
+      if (!temporary_of(trace_, ref) && !lower_call(trace_, ref, results_[ref], &lowered, &why)) continue;
       inst.snapshot = kNoSnapshot;
       dropped = true;
     }
@@ -114,6 +115,7 @@ class Fuse {
         placed[result] = true;
       }
     }
+    for (Kernel& kernel : trace_.kernels) kernel.num_pointers = trace_.num_storages;  // temporaries may have come since
     Replacements none(trace_.insts.size());
     rebuild(&trace_, order_, &none);
   }
@@ -253,7 +255,7 @@ class Fuse {
     }
     std::vector<Lowered> lowered;
     std::string why;
-    if (wanted(inst) && lower_call(trace_, ref, results_[ref], &lowered, &why)) {
+    if (wanted(inst) && lower_call(trace_, ref, results_[ref], &lowered, &why, temporary(ref))) {
       trace_.insts[ref].sunk = true;
       trace_.insts[ref].snapshot = kNoSnapshot;
       int count = trace_.calls[inst.imm].count;
@@ -267,6 +269,38 @@ class Fuse {
     for (int32_t storage : effects.writes) constants_.erase(storage);
     close_conflicts(effects);
     if (effects.may_raise) close_for_exit(inst);
+  }
+
+  // Memory that the operation's kernels hand from one to the next: a value of the trace, of empty memory, which nothing runs for.
+  Ref temporary(Ref ref) {
+    std::optional<TensorMeta> meta = temporary_of(trace_, ref);
+    if (!meta) return kNoRef;
+    meta->storage = trace_.num_storages++;
+    const auto storages = static_cast<size_t>(trace_.num_storages);
+    visible_.resize(storages);
+    shared_.resize(storages);
+    readers_.resize(storages);
+    writers_.resize(storages);
+    part_readers_.resize(storages);
+    open_writers_.resize(storages);
+    open_readers_.resize(storages);
+    bytes_.push_back(elements(*meta) * dtype_size(meta->dtype));
+    AtenCall call;
+    call.name = "aten::empty";
+    call.overload = "memory_format";
+    call.args.resize(6);
+    call.args[0].kind = AtenArg::kIntList;
+    call.args[0].ints = meta->sizes;
+    call.results = {static_cast<int32_t>(trace_.metas.size())};
+    call.result_alias = {-1};
+    trace_.metas.push_back(std::move(*meta));
+    trace_.calls.push_back(std::move(call));
+    const Ref empty = trace_.add(Op::k_aten, Type::kVoid, std::vector<Ref>{}, static_cast<int64_t>(trace_.calls.size()) - 1);
+    trace_.insts[empty].sunk = true;
+    const Ref memory = trace_.add(Op::k_result, Type::kTensor, {empty}, 0);
+    trace_.insts[memory].meta = trace_.calls.back().results[0];
+    order_.insert(order_.end(), {empty, memory});
+    return memory;
   }
 
   bool wanted(const Inst& inst) const {

@@ -86,6 +86,7 @@ bool FusionGroup::join_same_space(const Lowered& next, const GroupLimits& limits
   Lowered joined = body_;
   Kernel& kernel = joined.kernel;
   kernel.reduce_dims |= other.reduce_dims;
+  kernel.num_pointers = std::max(kernel.num_pointers, other.num_pointers);
   // A value stored per kept point must stay one when the other side brings the reduction.
   std::vector<int32_t> operand_map(other.operands.size(), -1);
   auto operand = [&](int32_t index) {

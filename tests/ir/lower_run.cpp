@@ -1,9 +1,10 @@
 // Runs one-operation traces through lowering, as interpreted and as compiled kernels; test_against_torch.py compares with PyTorch.
 //
-// lower_run CASES OUT [whole]: CASES is text, traces separated by lines `=== case`; CASES.memory holds, for each case and storage, an int64 byte
+// lower_run CASES OUT [whole] [cuda]: CASES is text, traces separated by lines `=== case`; CASES.memory holds, for each case and storage, an int64 byte
 // count and the bytes. OUT gets, for each case, a byte (0 lowered, 1 not lowered, 2 broken), then an int64 length and a message, and where
 // lowered the memory afterwards twice (interpreted, compiled), as in CASES.memory. `whole`: the traces are programs; all passes run, then
-// the evaluator does what is left around the kernels, and the message is the optimised trace.
+// the evaluator does what is left around the kernels, and the message is the optimised trace. `cuda`: the tensors count as a
+// GPU's, though their memory is here: there are operations that are lowered for GPUs alone.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -39,7 +40,21 @@ void verdict(uint8_t code, const std::string& message) {
   put(message.data(), message.size());
 }
 
-void run_case(const std::string& text, const codegen::CpuFeatures& features) {
+// Takes the tensors for a GPU's.
+void move_to_gpu(Trace* trace, PassOptions* options) {
+  options->fuse_cuda = true;
+  for (TensorMeta& meta : trace->metas) meta.device_type = 1;
+}
+
+// Memory for what the passes have added.
+void add_temporaries(const Trace& trace, Memory* memory) {
+  const size_t given = memory->size();
+  memory->resize(static_cast<size_t>(trace.num_storages));
+  for (const TensorMeta& meta : trace.metas)
+    if (static_cast<size_t>(meta.storage) >= given) (*memory)[meta.storage].resize(static_cast<size_t>(elements(meta) * dtype_size(meta.dtype)));
+}
+
+void run_case(const std::string& text, const codegen::CpuFeatures& features, bool cuda) {
   Trace trace;
   base::Status status = parse_trace(text, &trace);
   Memory memory(trace.num_storages);
@@ -55,7 +70,8 @@ void run_case(const std::string& text, const codegen::CpuFeatures& features) {
   std::string why;
   PassOptions options;
   options.verify = true;
-  for (Ref ref = 0; ref < trace.insts.size(); ++ref) {
+  if (cuda) move_to_gpu(&trace, &options);
+  for (Ref ref = 0; ref < trace.insts.size() && !cuda; ++ref) {
     if (trace.insts[ref].op != Op::k_aten) continue;
     std::vector<Ref> results(trace.calls[trace.insts[ref].imm].results.size(), kNoRef);
     for (Ref user = ref + 1; user < trace.insts.size(); ++user)
@@ -66,6 +82,10 @@ void run_case(const std::string& text, const codegen::CpuFeatures& features) {
   options.only = {"fuse", "clean"};
   status = run_passes(trace, options);
   if (!status.ok()) return verdict(2, status.message() + "\n" + text);
+  for (const Inst& inst : trace.insts)
+    if (inst.op == Op::k_aten && !inst.sunk) return verdict(1, trace.calls[inst.imm].name);
+  const size_t given = memory.size();
+  add_temporaries(trace, &memory);
   Memory compiled = memory;
   std::string kernels;
   for (const Inst& inst : trace.insts) {
@@ -82,6 +102,8 @@ void run_case(const std::string& text, const codegen::CpuFeatures& features) {
     code->run(compiled_pointers.data(), nullptr);
   }
   verdict(0, kernels);
+  memory.resize(given);
+  compiled.resize(given);
   put_memory(memory);
   put_memory(compiled);
 }
@@ -102,7 +124,7 @@ base::Status evaluate_with(const Trace& trace, const codegen::CpuFeatures* featu
   return status;
 }
 
-void run_whole(const std::string& text, const codegen::CpuFeatures& features) {
+void run_whole(const std::string& text, const codegen::CpuFeatures& features, bool cuda) {
   Trace trace;
   base::Status status = parse_trace(text, &trace);
   Memory memory(trace.num_storages);
@@ -115,12 +137,17 @@ void run_whole(const std::string& text, const codegen::CpuFeatures& features) {
   if (status.ok()) status = verify_trace(trace);
   PassOptions options;
   options.verify = true;
+  if (cuda) move_to_gpu(&trace, &options);
   if (status.ok()) status = run_passes(trace, options);
+  const size_t given = memory.size();
+  add_temporaries(trace, &memory);
   Memory compiled = memory;
   if (status.ok()) status = evaluate_with(trace, nullptr, &memory);
   if (status.ok()) status = evaluate_with(trace, &features, &compiled);
   if (!status.ok()) return verdict(2, status.message() + "\n" + print_trace(trace));
   verdict(0, print_trace(trace));
+  memory.resize(given);
+  compiled.resize(given);
   put_memory(memory);
   put_memory(compiled);
 }
@@ -130,8 +157,12 @@ void run_whole(const std::string& text, const codegen::CpuFeatures& features) {
 
 int main(int argc, char** argv) {
   using namespace dynvm;
-  bool whole = argc == 4 && std::string(argv[3]) == "whole";
-  if (argc != 3 && !whole) return 2;
+  bool whole = false, cuda = false;
+  for (int k = 3; k < argc; ++k) {
+    whole = whole || argv[k] == std::string("whole");
+    cuda = cuda || argv[k] == std::string("cuda");
+  }
+  if (argc < 3 || argc != 3 + whole + cuda) return 2;
   std::ifstream cases(argv[1]);
   ir::memory_in.open(std::string(argv[1]) + ".memory", std::ios::binary);
   ir::out.open(argv[2], std::ios::binary);
@@ -142,7 +173,7 @@ int main(int argc, char** argv) {
       text += line + "\n";
       continue;
     }
-    whole ? ir::run_whole(text, features) : ir::run_case(text, features);
+    whole ? ir::run_whole(text, features, cuda) : ir::run_case(text, features, cuda);
     text.clear();
   }
   return 0;

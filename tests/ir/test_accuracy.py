@@ -5,6 +5,7 @@ other bit by a factor of a thousand in some hundred steps. (The square root is n
 rounded.) All other floating results have at most the error of PyTorch's, both measured against the same operation in f64.
 """
 
+import struct
 import unittest
 
 from test_against_torch import F, Recorder, run, torch, view
@@ -16,11 +17,11 @@ def values(*shape, seed=0):
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
-def compiled(function):
+def compiled(function, *mode):
     """(case, [(eager's, the kernel's) for each output]) of each operation that the function consists of."""
     with Recorder() as recorder:
         function()
-    for case, code, message, memories in run(recorder.cases):
+    for case, code, message, memories in run(recorder.cases, *mode):
         if code != 0:
             raise AssertionError(f"{case.text}: {message}")
         yield case, [(view(case.after[o[0]], o), view(memories[COMPILED][o[0]], o)) for o in case.outputs]
@@ -62,6 +63,28 @@ class Accuracy(unittest.TestCase):
                     with self.subTest(name, call=case.text[:200]):
                         different = int((eager != kernel).sum())
                         self.assertEqual(different, 0, f"of {eager.numel()}; largest difference {(eager.double() - kernel.double()).abs().max()}")
+
+    def test_negative_log_likelihood_on_gpus(self):
+        """In one kernel for the rows' losses, with one before and one behind it."""
+        for dtype in (torch.float32, torch.float64, torch.bfloat16):
+            for reduction in (1, 2):
+                for ignored in (-100, 3):
+                    x, target = values(37, 11).log_softmax(1).to(dtype), torch.arange(37) % 11
+                    for case, outputs in compiled(lambda: torch.ops.aten.nll_loss_forward(x, target, None, reduction, ignored), "cuda"):
+                        exact = torch.ops.aten.nll_loss_forward(x.double(), target, None, reduction, ignored)
+                        for (_, kernel), wanted in zip(outputs, exact):
+                            with self.subTest(case.text[:200]):
+                                torch.testing.assert_close(kernel, wanted.to(dtype))
+
+    def test_a_class_that_does_not_exist(self):
+        x = values(3, 5).log_softmax(1)
+        with Recorder() as recorder:
+            torch.ops.aten.nll_loss_forward(x, torch.tensor([1, 0, 4]), None, 1, -100)
+        (case,) = recorder.cases
+        case.before[1] = struct.pack("<3q", 1, 0, 5)
+        ((_, code, message, memories),) = run([case], "cuda")
+        self.assertEqual(code, 0, message)
+        self.assertTrue(view(memories[COMPILED][case.outputs[0][0]], case.outputs[0]).isnan().item())
 
     def test_no_larger_errors(self):
         one, weight = values(130), values(130, seed=9)

@@ -535,12 +535,12 @@ class AgainstTorch(unittest.TestCase):
                 optimizer.zero_grad()
         self.check(program)
 
-    def check_whole(self, program, most_kernels):
+    def check_whole(self, program, most_kernels, *mode):
         """program() gives the tensors to compare; its trace must become at most so many kernels."""
         with WholeRecorder() as recorder:
             left = program()
         recorder.finish(*left)
-        (_, code, message, memories), = run([recorder], "whole")
+        (_, code, message, memories), = run([recorder], "whole", *mode)
         self.assertEqual(code, 0, message)
         for kind, memory in zip(("interpreted", "compiled"), memories):
             for output, want in zip(recorder.outputs, recorder.expected):
@@ -577,6 +577,16 @@ class AgainstTorch(unittest.TestCase):
             out.square().mean().backward()
             return [out, q.grad, k.grad, v.grad]
         self.check_whole(attention, 12)
+
+    def test_whole_cross_entropy_on_gpus(self):
+        """Forward and backward are one kernel over the logits, one before it that counts the rows, and one behind it."""
+        logits, target = inputs((9, 30)).requires_grad_(), torch.arange(9) * 3
+
+        def step():
+            loss = F.cross_entropy(logits, target, ignore_index=6)
+            loss.backward()
+            return [loss, logits.grad]
+        self.check_whole(step, 3, "cuda")
 
     @classmethod
     def tearDownClass(cls):
