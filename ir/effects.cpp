@@ -50,9 +50,11 @@ int32_t storage_of(const Trace& trace, Ref tensor) {
   return inst.meta < 0 ? -1 : trace.metas[inst.meta].storage;
 }
 
-std::vector<int32_t> wrap_storages(const Trace& trace, Ref wrap) {
+std::vector<int32_t> wrap_storages(const Trace& trace, Ref wrap, bool value) {
   const Inst& inst = trace.insts[wrap];
-  std::vector<int32_t> out{storage_of(trace, trace.arg(inst, 0))};
+  const int32_t own = storage_of(trace, trace.arg(inst, 0));
+  std::vector<int32_t> out;
+  if (value) out.push_back(own);
   std::vector<int32_t> provided;
   for (Ref ref : trace.wraps[inst.imm].forward) {
     const Inst& call_inst = trace.insts[ref];
@@ -69,6 +71,9 @@ std::vector<int32_t> wrap_storages(const Trace& trace, Ref wrap) {
       if (call.is_random) add_once(&out, trace.metas[result].storage);
     }
   }
+  const Wrap& how = trace.wraps[inst.imm];
+  const bool rebuilt = how.requires_grad && !how.is_leaf && !how.freed && std::find(provided.begin(), provided.end(), own) != provided.end();
+  if (!rebuilt) add_once(&out, own);
   return out;
 }
 
@@ -126,6 +131,22 @@ TensorEffects tensor_effects(const Trace& trace, Ref ref) {
       return out;
     default: return out;
   }
+}
+
+bool may_overlap(const TensorMeta& a, const TensorMeta& b) {
+  if (a.storage != b.storage) return false;
+  if (((a.open | b.open) & kOpenLayout) != 0 || (a.offset == b.offset && elements(a) != 0 && elements(b) != 0)) return true;
+  Kernel space;  // of both, side by side in one space where their strides allow it
+  KernelOperand first{a.dtype, a.strides, a.offset, 0}, second{b.dtype, b.strides, b.offset, 0};
+  space.sizes = a.sizes;
+  if (a.strides == b.strides) {
+    for (size_t d = 0; d < b.sizes.size(); ++d) space.sizes[d] = a.sizes[d] == 0 || b.sizes[d] == 0 ? 0 : std::max(a.sizes[d], b.sizes[d]);
+  } else {
+    space.sizes.insert(space.sizes.end(), b.sizes.begin(), b.sizes.end());
+    first.strides.resize(space.sizes.size(), 0);
+    second.strides.insert(second.strides.begin(), a.sizes.size(), 0);
+  }
+  return may_conflict(space, first, second);
 }
 
 bool may_change(const Trace& trace, Ref write, Ref reader) {

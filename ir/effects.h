@@ -26,11 +26,15 @@ TensorEffects tensor_effects(const Trace& trace, Ref ref);
 bool is_view_call(const Trace& trace, const Inst& inst);
 
 // What an exit needs in memory to make a wrap's object: the tensor's own storage, and where the exit runs forward calls again, what random
-// ones among them drew and what they read that neither they nor the trace's inputs provide.
-std::vector<int32_t> wrap_storages(const Trace& trace, Ref wrap);
+// ones among them drew and what they read that neither they nor the trace's inputs provide. value: also the tensor's own where those calls give its value
+// again.
+std::vector<int32_t> wrap_storages(const Trace& trace, Ref wrap, bool value = true);
 
 // The storage of a tensor value, -1 where it has none.
 int32_t storage_of(const Trace& trace, Ref tensor);
+
+// Can two tensor values have an element in common? Conservative.
+bool may_overlap(const TensorMeta& a, const TensorMeta& b);
 
 // Whether `write` (an instruction with effect W or B) can change what `reader` (effect L or G) gives: the reader must stay behind it.
 bool may_change(const Trace& trace, Ref write, Ref reader);

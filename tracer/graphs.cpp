@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "ir/effects.h"
 #include "tracer/recorder.h"
 
 namespace dynvm::tracer {
@@ -135,7 +136,7 @@ static std::vector<Ref> last_uses(const ir::Trace& trace) {
 
 // Does a call between two instructions, other than these, write to the memory of this tensor value?
 bool Recorder::written_between(Ref tensor, Ref after, Ref before, const std::set<Ref>& but_by) {
-  int32_t storage = trace_.metas[trace_.insts[tensor].meta].storage;
+  const ir::TensorMeta& read = trace_.metas[trace_.insts[tensor].meta];
   for (Ref r = after + 1; r < before; r++) {
     const ir::Inst& inst = trace_.insts[r];
     if (inst.op != IrOp::k_aten || but_by.count(r) != 0) continue;
@@ -143,7 +144,7 @@ bool Recorder::written_between(Ref tensor, Ref after, Ref before, const std::set
     for (int32_t argument : call.mutates)
       for (int32_t operand : call.args[argument].operands) {
         int32_t meta = operand < 0 ? -1 : trace_.insts[trace_.arg(inst, static_cast<uint32_t>(operand))].meta;
-        if (meta >= 0 && trace_.metas[meta].storage == storage) return true;
+        if (meta >= 0 && ir::may_overlap(read, trace_.metas[meta])) return true;
       }
   }
   return false;

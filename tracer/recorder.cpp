@@ -577,7 +577,8 @@ V Recorder::run_residual(IrOp op, const std::vector<V>& args, int64_t imm, bool*
     refs.push_back(as_object(v));
     const bool own_attribute = (op == IrOp::k_set_attr_known || op == IrOp::k_get_attr_known) && v == args[0];
     const bool initialised = args.size() > 1 && v == args[1] && concrete(args[0]) == exception_init();
-    if (!own_attribute && !initialised) escape(v);
+    const bool of_super = op == IrOp::k_call_pure && concrete(args[0]) == reinterpret_cast<PyObject*>(&PySuper_Type);  // known to whom that is known
+    if (!own_attribute && !initialised && !of_super) escape(v);
     if (op != IrOp::k_iter_next_known) iterators_.erase(v);
     concretes.push_back(at(v).concrete);
   }
@@ -606,6 +607,8 @@ void Recorder::escape(V v) {
   if (at(v).escaped) return;
   at(v).escaped = true;
   if (!at(v).fresh) return;
+  if (concrete(v) != nullptr && Py_TYPE(concrete(v)) == &PySuper_Type)
+    for (V self : std::vector<V>(at(v).items)) escape(self);
   for (auto& [key, field] : fields_)  // what it holds is reachable now
     if (key.first == v) escape(field);
 }

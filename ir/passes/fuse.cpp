@@ -30,6 +30,7 @@
 //
 // Tests: tests/ir/passes/fuse, tests/ir/fuse_fuzz.cpp.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
@@ -160,9 +161,12 @@ class Fuse {
       const Inst& inst = trace_.insts[value];
       if (inst.op != Op::k_wrap && !inst.sunk) continue;
       if (!seen.insert(value).second) continue;
-      if (inst.op == Op::k_wrap) shown->insert(wrap_storages_[value].begin(), wrap_storages_[value].end());
-      else
-        for (uint32_t k = 0; k < inst.count; ++k) objects.push_back(trace_.arg(inst, k));
+      if (inst.op == Op::k_wrap) {
+        const std::vector<int32_t> needed = wrap_storages(trace_, value, false);
+        shown->insert(needed.begin(), needed.end());
+        continue;
+      }
+      for (uint32_t k = 0; k < inst.count; ++k) objects.push_back(trace_.arg(inst, k));
     }
   }
 
@@ -205,7 +209,7 @@ class Fuse {
     if (has_effect(inst, kEnd)) {
       for (size_t g = 0; g < open_.size(); ++g) close(static_cast<int>(g));
     } else if (can_leave(inst)) {
-      if (is_barrier(inst) || inst.op == Op::k_call_known) constants_.clear();  // may write what it can reach
+      if (is_barrier(inst) || inst.op == Op::k_call_known) std::erase_if(constants_, [&](const auto& known) { return visible_[known.first]; });  // may write what it can reach
       close_for_exit(inst);
     }
   }
@@ -364,7 +368,13 @@ class Fuse {
     for (const KernelStore& store : kernel.stores) {
       const KernelOperand& operand = kernel.operands[store.operand];
       constants_.erase(operand.pointer);
-      const KernelNode& node = kernel.nodes[store.node];
+      KernelNode node = kernel.nodes[store.node];
+      if (node.op == KOp::k_cast && kernel.nodes[node.a].op == KOp::k_const) {  // a number that the dtype holds exactly
+        const KernelNode& number = kernel.nodes[node.a];
+        const bool exact = is_floating(node.dtype) && is_floating(number.dtype) && number.f == std::trunc(number.f) && std::abs(number.f) <= 256;
+        if (!exact) continue;
+        node = KernelNode{.op = KOp::k_const, .dtype = node.dtype, .f = number.f};
+      }
       if (node.op != KOp::k_const || kernel.reduce_dims != 0) continue;
       if (kernel.num_points() * dtype_size(operand.dtype) == bytes_[operand.pointer] && operand.offset == 0)
         constants_[operand.pointer] = node;
@@ -473,6 +483,8 @@ class Fuse {
     for (size_t k = groups.size(); k-- > 0 && tries < kTries;) {
       int g = groups[k];
       if (depends_on.count(g) || !(small || open_[g]->group.shares_load(part))) continue;
+      // Nor may it come to depend on more: what waits for it may be what that waits for.
+      if (!std::all_of(depends_on.begin(), depends_on.end(), [&](int before) { return depends(g, before); })) continue;
       ++tries;
       if (joins(g, part, depends_on)) return g;
     }

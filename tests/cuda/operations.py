@@ -27,6 +27,21 @@ FUNCTIONS = {
 }
 
 
+def classes(x):
+    return torch.arange(x.shape[0], device=x.device) * 5 % x.shape[1]
+
+
+def cross_entropy_gradient(x, **options):
+    x = x.detach().clone().requires_grad_()
+    loss = F.cross_entropy(x, classes(x), **options)
+    loss.backward()
+    return torch.cat([x.grad.flatten(), loss.detach().reshape(1)])
+
+
+FUNCTIONS |= {"cross_entropy": lambda x: F.cross_entropy(x, classes(x)), "cross_entropy_gradient": cross_entropy_gradient,
+              "cross_entropy_ignored": lambda x: cross_entropy_gradient(x, ignore_index=5), "cross_entropy_sum": lambda x: cross_entropy_gradient(x, reduction="sum")}
+
+
 def layouts(make):
     """name -> two tensors of (48, 64) elements, contiguous, transposed, strided, broadcast, of odd sizes and long rows."""
     yield "dense", make(48, 64), make(48, 64)
@@ -67,6 +82,17 @@ def cases():
     view = big.view(-1)[1 : 1 + 1024 * 64]
     yield "not aligned", lambda i: view * 2 + 1
     weight, bias = torch.rand(1024, device=device), torch.rand(1024, device=device)
+    streams = [torch.cuda.Stream(), torch.cuda.Stream()]
+
+    def on_a_stream(i):  # a trace's intermediates lie in the same memory on whatever stream it runs
+        stream = streams[i % 2]
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            out = torch.softmax(big @ big.t() * 0.01, -1) @ big
+        torch.cuda.current_stream().wait_stream(stream)
+        return out.sum(0)
+
+    yield "streams in turn", on_a_stream
     yield "bias gradient", lambda i: (torch.sigmoid(big) * (1 - torch.sigmoid(big))).sum(0) * weight + bias
 
 

@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "ir/effects.h"
 #include "ir/text.h"
 
 namespace dynvm::ir {
@@ -143,6 +144,31 @@ TEST(Verify, FindsSunkAndKernelFaults) {
   EXPECT_TRUE(finds("another number", [](Trace& t) { t.insts[9].count = 2; }));
   EXPECT_TRUE(finds("kernel", [](Trace& t) { t.kernels[0].stores[0].node = 44; }));
   EXPECT_TRUE(finds("pointers", [](Trace& t) { t.kernels[0].num_pointers = 5; }));
+}
+
+TEST(Effects, ViewsThatMayOverlap) {
+  auto view = [](std::vector<int64_t> sizes, std::vector<int64_t> strides, int64_t offset) {
+    TensorMeta meta;
+    meta.storage = 0;
+    meta.sizes = std::move(sizes);
+    meta.strides = std::move(strides);
+    meta.offset = offset;
+    return meta;
+  };
+  const TensorMeta left = view({8, 64}, {256, 1}, 0), right = view({8, 64}, {256, 1}, 192), wide = view({8, 100}, {256, 1}, 128);
+  EXPECT_FALSE(may_overlap(left, right));  // columns of one matrix
+  EXPECT_FALSE(may_overlap(left, wide));
+  EXPECT_TRUE(may_overlap(right, wide));
+  EXPECT_TRUE(may_overlap(left, left));
+  EXPECT_TRUE(may_overlap(view({64, 8}, {1, 256}, 0), right));  // other strides: only whole intervals are told apart
+  EXPECT_FALSE(may_overlap(view({4}, {1}, 0), view({2, 2}, {2, 1}, 4)));
+  EXPECT_FALSE(may_overlap(left, view({0, 64}, {256, 1}, 0)));
+  TensorMeta other = left;
+  other.storage = 1;
+  EXPECT_FALSE(may_overlap(left, other));
+  other = right;
+  other.open = kOpenLayout;
+  EXPECT_TRUE(may_overlap(left, other));
 }
 
 }  // namespace
