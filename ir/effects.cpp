@@ -153,7 +153,7 @@ bool may_change(const Trace& trace, Ref write, Ref reader) {
   const Inst& w = trace.insts[write];
   const Inst& r = trace.insts[reader];
   if (is_barrier(w)) return true;
-  if (!has_effect(w, kWrite)) return false;
+  if (!has_effect(w, kWrite) || w.op == Op::k_call_apart) return false;
   switch (r.op) {
     // About the value itself, or about what only Python code can change.
     case Op::k_guard_is:

@@ -143,6 +143,7 @@ class Verifier {
         break;
       case Op::k_call:
       case Op::k_call_known:
+      case Op::k_call_apart:
       case Op::k_call_pure:
         if (inst.imm >= 0 && !in(inst.imm, trace_.objects.size())) fail("keyword names out of range");
         break;

@@ -138,25 +138,30 @@ bool Recorder::is_pure(const std::string& name) {
   return false;
 }
 
-bool Recorder::runs_no_python(PyObject* callee, const std::vector<V>& args) {
+// As what a residual call of it is recorded.
+IrOp Recorder::residual_op(PyObject* callee, const std::vector<V>& args) {
   std::string name = callable_name(callee);
-  bool listed = false;
-#define K(pattern) listed = listed || matches(pattern, name);
+  IrOp op = IrOp::k_call;
+#define K(pattern) \
+  if (op == IrOp::k_call && matches(pattern, name)) op = IrOp::k_call_known;
+#define A(pattern) \
+  if (op == IrOp::k_call && matches(pattern, name)) op = IrOp::k_call_apart;
 #include "tracer/known_calls.def"
 #undef K
-  if (!listed) return false;
+#undef A
+  if (op == IrOp::k_call) return op;
   bool container = name.compare(0, 5, "list.") == 0 || name.compare(0, 5, "dict.") == 0;
   for (size_t i = 0; i < args.size(); i++) {
     PyObject* o = concrete(args[i]);
     if (container && (i > 0 || PyList_CheckExact(o) || PyDict_CheckExact(o))) {
       if (name == "list.append" || i == 0 || is_builtin_value(o)) continue;
-      return false;
+      return IrOp::k_call;
     }
     if (name.compare(0, 7, "object.") == 0 || name.compare(0, 14, "BaseException.") == 0 || name == "builtins.id" || name == "builtins.callable" || name.compare(0, 5, "torch") == 0) continue;
-    if (!is_builtin_value(o)) return false;
+    if (!is_builtin_value(o)) return IrOp::k_call;
     if ((at(args[i]).kind == Value::kObject)) know_type(args[i]);
   }
-  return !done_;
+  return done_ ? IrOp::k_call : op;
 }
 
 // What torch.nn.Module.__getattr__ finds: a parameter, buffer or submodule; null_: none of that name; kNoValue: not known.

@@ -303,7 +303,7 @@ HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, P
   }
   if (done_) return HookResult::kContinue;
   if (PyFunction_Check(o)) {
-    if (runs_no_python(o, args)) return residual_call(view, IrOp::k_call_known, callee, args, kwnames, pops);
+    if (const IrOp op = residual_op(o, args); op != IrOp::k_call) return residual_call(view, op, callee, args, kwnames, pops);
     if (is_opaque(o) && promote(callee)) {
       PyObject* shortcut = kwnames == nullptr && bridge_ != nullptr ? bridge_->shortcut(o) : nullptr;
       return residual_call(view, IrOp::k_call, shortcut != nullptr ? constant(shortcut) : callee, args, kwnames, pops);
@@ -450,7 +450,7 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
       return HookResult::kError;
     }
   }
-  return residual_call(view, runs_no_python(o, args) ? IrOp::k_call_known : IrOp::k_call, callee, args, kwnames, pops);
+  return residual_call(view, residual_op(o, args), callee, args, kwnames, pops);
 }
 
 HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops) {
@@ -492,9 +492,10 @@ HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args,
   }
   if (done_) return HookResult::kContinue;
   if (touches_torch(o, args)) return torch_call(view, callee, args, kwnames, pops);
-  if (!runs_no_python(o, args)) return residual_call(view, IrOp::k_call, callee, args, kwnames, pops);
+  const IrOp op = residual_op(o, args);
+  if (op == IrOp::k_call) return residual_call(view, op, callee, args, kwnames, pops);
   const bool pure = is_pure(callable_name(o)) && std::all_of(args.begin(), args.end(), [this](V v) { return is_immutable(concrete(v)); });
-  return residual_call(view, pure ? IrOp::k_call_pure : IrOp::k_call_known, callee, args, kwnames, pops);
+  return residual_call(view, pure ? IrOp::k_call_pure : op, callee, args, kwnames, pops);
 }
 
 // The class of what a C function is known to raise, under guards; null where it is not known to.
@@ -708,7 +709,7 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
         return HookResult::kError;
       }
       bool ok = true;
-      V entered = run_residual(runs_no_python(enter, {manager}) ? IrOp::k_call_known : IrOp::k_call, {constant(enter), manager}, -1, &ok);
+      V entered = run_residual(residual_op(enter, {manager}), {constant(enter), manager}, -1, &ok);
       if (!ok) return raised(view);
       pop(view, 1);
       push(view, exit_value);

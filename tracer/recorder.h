@@ -459,7 +459,7 @@ class Recorder {
   static bool is_opaque(PyObject* callee);
   bool looks_at_frames(PyObject* callee, const std::vector<V>& args);
   static bool is_pure(const std::string& name);
-  bool runs_no_python(PyObject* callee, const std::vector<V>& args);
+  ir::Op residual_op(PyObject* callee, const std::vector<V>& args);
   bool dict_view_items(V v, int which, std::vector<V>* items);
   bool promote_deeply(V v);
   V take_iterator(PyObject* made, std::vector<V> items, V source);

@@ -299,10 +299,11 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
       refs.push_back(as_object(v));
       escape(v);
     }
-    bool known_call = shortcut != nullptr || runs_no_python(o, args);
+    const IrOp op = shortcut != nullptr ? IrOp::k_call_known : residual_op(o, args);
+    const bool known_call = op != IrOp::k_call;
     if (!known_call) flush_pending();
     int64_t names = nkw > 0 ? object_index(kwnames) : -1;
-    Ref ref = emit(known_call ? IrOp::k_call_known : IrOp::k_call, Type::kObject, refs, names, true);
+    Ref ref = emit(op, Type::kObject, refs, names, true);
     effect();
     if (!known_call) barrier();
     result = object(ref, raw_result_, true);

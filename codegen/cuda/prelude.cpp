@@ -15,6 +15,8 @@ __device__ __forceinline__ float rcp(float x) { float y; asm("rcp.approx.f32 %0,
 __device__ __forceinline__ float f16_to(unsigned short x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x)); return y; }
 __device__ __forceinline__ unsigned short to_f16(float x) { unsigned short y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x)); return y; }
 __device__ __forceinline__ unsigned short to_bf16(float x) { unsigned short y; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x)); return y; }
+__device__ __forceinline__ float k_min(float a, float b) { float y; asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
+__device__ __forceinline__ float k_max(float a, float b) { float y; asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
 #endif
 __device__ __forceinline__ float bf16_to(unsigned short x) { return __int_as_float((int)((unsigned)x << 16)); }
 __device__ __forceinline__ float f16_round(float x) { return f16_to(to_f16(x)); }
@@ -22,8 +24,8 @@ __device__ __forceinline__ float bf16_round(float x) { return bf16_to(to_bf16(x)
 
 // 2^(x log2 e): the product in two parts, the small one by the derivative.
 __device__ __forceinline__ float k_exp(float x) {
-  const float t = x * 1.44269502f, rest = fmaf(x, 1.44269502f, -t) + x * 1.92596303e-8f, y = ex2(t);
-  return t > 128.0f || t < -126.0f || x != x ? ex2(t) : fmaf(y, rest * 0.693147182f, y);
+  const float t = x * 1.44269502f, rest = fmaf(x, 1.92596303e-8f, fmaf(x, 1.44269502f, -t)), y = ex2(t);
+  return fabsf(t) <= 126.0f ? fmaf(y, rest * 0.693147182f, y) : y;
 }
 __device__ __forceinline__ double k_exp(double x) { return exp(x); }
 __device__ __forceinline__ float k_exp2(float x) { return ex2(x); }

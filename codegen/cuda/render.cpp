@@ -264,12 +264,32 @@ class Renderer {
       case KOp::k_index: return index_of(node.i, inner, v > 1 ? "e" : "");
       default: break;
     }
+    if (is_position(node)) {
+      const string index = index_of(kernel_.nodes[static_cast<size_t>(node.a)].i, inner, v > 1 ? "e" : "");
+      return fmt::format("({} == w{})", index.substr(index.find(')') + 1), node.b);
+    }
     const auto name = [&](int32_t operand) { return operand < 0 ? string() : value(operand); };
     return expression(node, kernel_.nodes[static_cast<size_t>(node.a)].dtype, name(node.a), name(node.b), name(node.c));
   }
 
+  // Asks whether an index is a number that all of a row have: 32 bits tell.
+  bool is_position(const KernelNode& node) const {
+    return form_ == kRows && node.op == KOp::k_eq && kernel_.nodes[static_cast<size_t>(node.a)].op == KOp::k_index && !in_loop(static_cast<size_t>(node.b)) &&
+           std::string_view(index_type_) == "int";
+  }
+
   void declare(size_t n, const Dim* inner, int v, const std::vector<string>& loaded) {
     line("const {} n{} = {};", value_type(kernel_.nodes[n].dtype), n, node_text(n, inner, v, loaded));
+    if (form_ == kRows && !in_loop(n) && std::any_of(kernel_.nodes.begin(), kernel_.nodes.end(), [&](const KernelNode& node) { return node.b == static_cast<int32_t>(n) && is_position(node); }))
+      line("const int w{0} = n{0} == (int)n{0} ? (int)n{0} : -1;", n);
+  }
+
+  // What is stored of a node: memory's dtype rounds, so that of a value that was rounded for nothing else the value before it does.
+  string stored_value(const KernelStore& store) const {
+    const KernelNode& node = kernel_.nodes[static_cast<size_t>(store.node)];
+    const ir::DType dtype = kernel_.operands[static_cast<size_t>(store.operand)].dtype;
+    const bool rounds = node.op == KOp::k_cast && ir::is_reduced_floating(dtype) && kernel_.nodes[static_cast<size_t>(node.a)].dtype == ir::DType::kF32;
+    return to_memory(dtype, rounds && form_ != kColumns && !is_held(static_cast<size_t>(store.node)) && (form_ == kPoints || (is_full_store(store) && in_loop(static_cast<size_t>(node.a)))) ? value(node.a) : value(store.node));
   }
 
   string accumulator_type(size_t n) const {
@@ -357,7 +377,7 @@ class Renderer {
     }
     for (size_t s : stored) {
       const KernelStore& each = kernel_.stores[s];
-      line("s{}.v[e] = {};", s, to_memory(kernel_.operands[static_cast<size_t>(each.operand)].dtype, value(each.node)));
+      line("s{}.v[e] = {};", s, stored_value(each));
     }
     close();
     for (size_t s : stored) store(fmt::format("s{}", s), static_cast<size_t>(kernel_.stores[s].operand), inner, v);

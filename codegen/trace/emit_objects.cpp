@@ -70,7 +70,7 @@ void TraceEmitter::read_ticks() {
 
 // The time stamps are summed up: each run subtracts its beginning and adds its end.
 void TraceEmitter::begin_count() {
-  counted_ = options_.counters != nullptr && ((ir::op_info(inst_->op).effects & ir::kBarrier) || inst_->op == Op::k_call_known);
+  counted_ = options_.counters != nullptr && ((ir::op_info(inst_->op).effects & ir::kBarrier) || inst_->op == Op::k_call_known || inst_->op == Op::k_call_apart);
   if (!counted_) return;
   ResidualCounter* counter = &(*options_.counters)[ref_];
   read_ticks();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cmath>
 #include <cstdlib>
 
 namespace dynvm::ir {
@@ -123,7 +124,10 @@ int32_t Kernel::add_index(int32_t dim) {
 }
 
 int32_t Kernel::add_cast(DType dtype, int32_t a) {
-  if (nodes[a].dtype == dtype) return a;
+  const KernelNode& from = nodes[a];
+  if (from.dtype == dtype) return a;
+  const bool exact = is_floating(dtype) && is_floating(from.dtype) && from.op == KOp::k_const && from.f == std::trunc(from.f) && std::abs(from.f) <= 256;  // in every dtype
+  if (exact) return add_const(dtype, from.f);
   KernelNode node;
   node.op = KOp::k_cast;
   node.dtype = dtype;

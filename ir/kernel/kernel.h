@@ -109,7 +109,7 @@ struct Kernel {
   int32_t add_const_int(DType dtype, int64_t value);       // exact for i64
   int32_t add_scalar(DType dtype, int32_t parameter);
   int32_t add_index(int32_t dim);
-  int32_t add_cast(DType dtype, int32_t a);                // `a` itself where it has that dtype
+  int32_t add_cast(DType dtype, int32_t a);                // `a` itself where it has that dtype; small whole numbers stay constants
   // Any other op: dtype by its typing rule (bool for comparisons, i64 for argmax, the dtype of b for where, else of a).
   int32_t add(KOp op, int32_t a, int32_t b = -1, int32_t c = -1);
   void add_store(int32_t operand, int32_t node) { stores.push_back({operand, node}); }

@@ -30,7 +30,6 @@
 //
 // Tests: tests/ir/passes/fuse, tests/ir/fuse_fuzz.cpp.
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
@@ -38,6 +37,7 @@
 #include <unordered_map>
 
 #include "ir/effects.h"
+#include "ir/kernel/simplify.h"
 #include "ir/lower/lower.h"
 #include "ir/passes/fusion_group.h"
 #include "ir/passes/pass.h"
@@ -219,6 +219,7 @@ class Fuse {
     if (has_effect(inst, kGuard | kBarrier)) return true;
     switch (inst.op) {
       case Op::k_call_known:
+      case Op::k_call_apart:
       case Op::k_call_pure:
       case Op::k_get_attr_known:
       case Op::k_set_attr_known:
@@ -368,13 +369,7 @@ class Fuse {
     for (const KernelStore& store : kernel.stores) {
       const KernelOperand& operand = kernel.operands[store.operand];
       constants_.erase(operand.pointer);
-      KernelNode node = kernel.nodes[store.node];
-      if (node.op == KOp::k_cast && kernel.nodes[node.a].op == KOp::k_const) {  // a number that the dtype holds exactly
-        const KernelNode& number = kernel.nodes[node.a];
-        const bool exact = is_floating(node.dtype) && is_floating(number.dtype) && number.f == std::trunc(number.f) && std::abs(number.f) <= 256;
-        if (!exact) continue;
-        node = KernelNode{.op = KOp::k_const, .dtype = node.dtype, .f = number.f};
-      }
+      const KernelNode& node = kernel.nodes[store.node];
       if (node.op != KOp::k_const || kernel.reduce_dims != 0) continue;
       if (kernel.num_points() * dtype_size(operand.dtype) == bytes_[operand.pointer] && operand.offset == 0)
         constants_[operand.pointer] = node;
@@ -519,10 +514,12 @@ class Fuse {
     Open& open = *open_[g];
     if (!open.group.prune([&](int32_t storage) { return needed_outside(storage, g); })) return;
     const Lowered& body = open.group.body();
-    base::Status status = verify_kernel(body.kernel);
+    Kernel kernel = body.kernel;
+    simplify_kernel(&kernel);
+    base::Status status = verify_kernel(kernel);
     DYNVM_CHECK(status.ok(), "fuse made a kernel that does not verify: {}", status.message());
     auto number = static_cast<int64_t>(trace_.kernels.size());
-    trace_.kernels.push_back(body.kernel);
+    trace_.kernels.push_back(std::move(kernel));
     trace_.kernel_op_counts.resize(trace_.kernels.size(), 0);
     trace_.kernel_op_counts.back() = open.count;
     std::vector<Ref> operands = body.tensors;

@@ -65,6 +65,7 @@ std::string residual_name(const ir::Trace& trace, const ir::Inst& inst) {
   switch (inst.op) {
     case Op::k_call:
     case Op::k_call_known:
+    case Op::k_call_apart:
     case Op::k_call_ex:
       name = "call";
       what = name_of(trace, trace.arg(inst, 0));
