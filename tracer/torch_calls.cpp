@@ -180,7 +180,8 @@ Ref Recorder::as_tensor(V v) {
       give_up(Abort::k_graph_from_outside, "two tensors on the same memory, as of an autograd.Function that returns what it was given");
       return kNoRef;
     }
-    if (made_here) return found->second;  // a residual call has made another tensor on it
+    // A residual call has made another tensor on it. One that gets gradients is the leaf of what it is used for.
+    if (made_here && !(object.requires_grad && object.is_leaf)) return found->second;
   }
   if (!object.exact_type) {
     give_up(Abort::k_tensor_subclass, Py_TYPE(o)->tp_name);
@@ -206,6 +207,7 @@ Ref Recorder::as_tensor(V v) {
   if (!of_own_memory) input_storages_.insert(trace_.metas[meta].storage);
   Ref ref = emit(IrOp::k_unbox_tensor, Type::kTensor, {as_object(v)}, meta, true);
   trace_.insts[ref].meta = meta;
+  if (of_own_memory && found != tensors_.end()) return found->second = ref;
   return tensors_.emplace(id, ref).first->second;  // another tensor on the same memory: what that holds now
 }
 

@@ -16,7 +16,8 @@
 // Memory safety: a load may only touch objects that an earlier guard has shown to be what they are taken for. Guards and loads moved to one
 // place keep their order there. A guard left behind may be what protects a later instruction, so a guard never moves above one on the same
 // operand, and a load never above any guard on the identity, type or layout of objects (an item: nor above a condition, which may be its
-// bounds check). The walk visits each instruction once and each is placed once, so it ends.
+// bounds check; a tensor's grad is guarded by what has opened the tensor, so it may: whether it is there decides what backward() does, and once there is a
+// graph it is late to find out). The walk visits each instruction once and each is placed once, so it ends.
 //
 // Tests: tests/ir/passes/hoist.
 #include <algorithm>
@@ -114,7 +115,7 @@ class Hoist {
         auto guard = behind_guards_of_.find(trace_.arg(inst, k));
         if (guard != behind_guards_of_.end()) bound = std::max(bound, guard->second);
       }
-      if (!has_effect(inst, kGuard)) bound = std::max(bound, behind_object_guards_);
+      if (!has_effect(inst, kGuard) && inst.op != Op::k_get_grad) bound = std::max(bound, behind_object_guards_);
       if (inst.op == Op::k_list_item || inst.op == Op::k_tuple_item) bound = std::max(bound, behind_conditions_);
     }
     return bound;

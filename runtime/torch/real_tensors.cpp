@@ -225,6 +225,8 @@ at::Tensor SessionImpl::graph_operand(int32_t number, bool required_grad, const 
     const auto bound = std::find_if(bound_.begin(), bound_.end(), same);
     return value = real_tensor(bound == bound_.end() ? number : *bound, false);
   }
+  // A tensor that Python has made of memory of the trace's.
+  if (const at::Tensor& bound = inputs_[static_cast<size_t>(number)]; bound.defined()) return value = bound;
   // A leaf that the trace has made: the tensor that the script has of it, or may get.
   for (size_t w = 0; w < program_.wraps.size(); ++w) {
     const bridge::WrapSpec& leaf = program_.wraps[w].spec;
