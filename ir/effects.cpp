@@ -53,9 +53,7 @@ int32_t storage_of(const Trace& trace, Ref tensor) {
 std::vector<int32_t> wrap_storages(const Trace& trace, Ref wrap, bool value) {
   const Inst& inst = trace.insts[wrap];
   const int32_t own = storage_of(trace, trace.arg(inst, 0));
-  std::vector<int32_t> out;
-  if (value) out.push_back(own);
-  std::vector<int32_t> provided;
+  std::vector<int32_t> out, provided;
   for (Ref ref : trace.wraps[inst.imm].forward) {
     const Inst& call_inst = trace.insts[ref];
     const AtenCall& call = trace.calls[call_inst.imm];
@@ -73,7 +71,7 @@ std::vector<int32_t> wrap_storages(const Trace& trace, Ref wrap, bool value) {
   }
   const Wrap& how = trace.wraps[inst.imm];
   const bool rebuilt = how.requires_grad && !how.is_leaf && !how.freed && std::find(provided.begin(), provided.end(), own) != provided.end();
-  if (!rebuilt) add_once(&out, own);
+  if (value || !rebuilt) add_once(&out, own);
   return out;
 }
 

@@ -205,8 +205,8 @@ class Renderer {
     return base_pointer(o) + (offset != 0 ? fmt::format(" + {}", offset) : "") + walk(o, space_.kept, "k") + walk(o, space_.reduced, "r");
   }
 
-  // The index along a dim of the kernel.
-  string index_of(int64_t dim, const Dim* inner, const string& lane) const {
+  // The index along a dim of the kernel, of the index type.
+  string position_of(int64_t dim, const Dim* inner, const string& lane) const {
     for (const auto& [dims, tag] : {std::pair<const std::vector<Dim>*, const char*>{&space_.kept, "k"}, {&space_.reduced, "r"}})
       for (size_t k = 0; k < dims->size(); ++k) {
         const Dim& merged = (*dims)[k];
@@ -218,10 +218,11 @@ class Renderer {
         for (auto after = source + 1; after != merged.sources.end(); ++after) below *= kernel_.sizes[static_cast<size_t>(*after)];
         if (below != 1) at = fmt::format("({} / {})", at, below);
         if (source != merged.sources.begin()) at = fmt::format("({} % {})", at, kernel_.sizes[static_cast<size_t>(*source)]);
-        return "(i64)" + at;
+        return at;
       }
-    return "(i64)0";
+    return "0";
   }
+  string index_of(int64_t dim, const Dim* inner, const string& lane) const { return "(i64)" + position_of(dim, inner, lane); }
 
   // --- loads and stores of v neighbours along `inner`
   string raw(size_t o, int v) const { return fmt::format("Vec<{}, {}>", memory_type(kernel_.operands[o].dtype), v); }
@@ -264,10 +265,7 @@ class Renderer {
       case KOp::k_index: return index_of(node.i, inner, v > 1 ? "e" : "");
       default: break;
     }
-    if (is_position(node)) {
-      const string index = index_of(kernel_.nodes[static_cast<size_t>(node.a)].i, inner, v > 1 ? "e" : "");
-      return fmt::format("({} == w{})", index.substr(index.find(')') + 1), node.b);
-    }
+    if (is_position(node)) return fmt::format("({} == w{})", position_of(kernel_.nodes[static_cast<size_t>(node.a)].i, inner, v > 1 ? "e" : ""), node.b);
     const auto name = [&](int32_t operand) { return operand < 0 ? string() : value(operand); };
     return expression(node, kernel_.nodes[static_cast<size_t>(node.a)].dtype, name(node.a), name(node.b), name(node.c));
   }
@@ -289,7 +287,7 @@ class Renderer {
     const KernelNode& node = kernel_.nodes[static_cast<size_t>(store.node)];
     const ir::DType dtype = kernel_.operands[static_cast<size_t>(store.operand)].dtype;
     const bool rounds = node.op == KOp::k_cast && ir::is_reduced_floating(dtype) && kernel_.nodes[static_cast<size_t>(node.a)].dtype == ir::DType::kF32;
-    return to_memory(dtype, rounds && form_ != kColumns && !is_held(static_cast<size_t>(store.node)) && (form_ == kPoints || (is_full_store(store) && in_loop(static_cast<size_t>(node.a)))) ? value(node.a) : value(store.node));
+    return to_memory(dtype, value(rounds && !is_held(static_cast<size_t>(store.node)) ? node.a : store.node));
   }
 
   string accumulator_type(size_t n) const {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cmath>
 #include <cstdlib>
 
 namespace dynvm::ir {
@@ -151,22 +150,47 @@ int32_t Kernel::add(KOp op, int32_t a, int32_t b, int32_t c) {
   return add_node(node);
 }
 
-std::vector<uint32_t> node_dims(const Kernel& kernel) {
-  std::vector<uint32_t> dims(kernel.nodes.size(), 0);
-  for (size_t n = 0; n < kernel.nodes.size(); ++n) {
+void Kernel::drop_unused_nodes() {
+  std::vector<int32_t> position(nodes.size(), -1);
+  for (const KernelStore& store : stores) position[store.node] = 0;
+  for (size_t n = nodes.size(); n-- > 0;)
+    for (int32_t a : {nodes[n].a, nodes[n].b, nodes[n].c})
+      if (a >= 0 && position[n] == 0) position[a] = 0;
+  size_t kept = 0;
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    if (position[n] < 0) continue;
+    KernelNode node = nodes[n];
+    for (int32_t* a : {&node.a, &node.b, &node.c})
+      if (*a >= 0) *a = position[*a];
+    position[n] = static_cast<int32_t>(kept);
+    nodes[kept++] = node;
+  }
+  nodes.resize(kept);
+  for (KernelStore& store : stores) store.node = position[store.node];
+}
+
+void add_node_dims(const Kernel& kernel, std::vector<uint32_t>* all) {
+  for (size_t n = all->size(); n < kernel.nodes.size(); ++n) {
     const KernelNode& node = kernel.nodes[n];
+    uint32_t dims = 0;
     if (node.op == KOp::k_load) {
       const KernelOperand& operand = kernel.operands[node.operand];
       for (size_t k = 0; k < kernel.sizes.size(); ++k)
-        if (operand.strides[k] != 0 && kernel.sizes[k] != 1) dims[n] |= 1u << k;
+        if (operand.strides[k] != 0 && kernel.sizes[k] != 1) dims |= 1u << k;
     } else if (node.op == KOp::k_index) {
-      if (kernel.sizes[node.i] != 1) dims[n] |= 1u << node.i;
+      if (kernel.sizes[node.i] != 1) dims |= 1u << node.i;
     } else {
       for (int32_t a : {node.a, node.b, node.c})
-        if (a >= 0) dims[n] |= dims[a];
-      if (is_reduce(node.op)) dims[n] &= ~kernel.reduce_dims;
+        if (a >= 0) dims |= (*all)[a];
+      if (is_reduce(node.op)) dims &= ~kernel.reduce_dims;
     }
+    all->push_back(dims);
   }
+}
+
+std::vector<uint32_t> node_dims(const Kernel& kernel) {
+  std::vector<uint32_t> dims;
+  add_node_dims(kernel, &dims);
   return dims;
 }
 

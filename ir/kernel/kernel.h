@@ -113,6 +113,7 @@ struct Kernel {
   // Any other op: dtype by its typing rule (bool for comparisons, i64 for argmax, the dtype of b for where, else of a).
   int32_t add(KOp op, int32_t a, int32_t b = -1, int32_t c = -1);
   void add_store(int32_t operand, int32_t node) { stores.push_back({operand, node}); }
+  void drop_unused_nodes();                                // those that no store needs; the others keep their order
 
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
@@ -120,6 +121,8 @@ struct Kernel {
 // The dims that the node's value depends on, one bit per dim, for all nodes: a reduction depends on the kept dims that its operand
 // depends on.
 std::vector<uint32_t> node_dims(const Kernel& kernel);
+// The same for the nodes behind those that *dims has, of a kernel that grows.
+void add_node_dims(const Kernel& kernel, std::vector<uint32_t>* dims);
 
 // Whether a store through one operand could change an element that the other one reads elsewhere in the space: false where the two
 // are disjoint or of identical geometry. Conservative.

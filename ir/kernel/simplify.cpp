@@ -17,32 +17,16 @@ class Simplify {
       for (int32_t* operand : {&copy.a, &copy.b, &copy.c})
         if (*operand >= 0) *operand = to_[static_cast<size_t>(*operand)];
       to_.push_back(simplified(copy));
-      know();
+      add_node_dims(kernel_, &dims_);
     }
     for (KernelStore& store : kernel_.stores) store.node = to_[static_cast<size_t>(store.node)];
-    drop_unused();
+    kernel_.drop_unused_nodes();
   }
 
  private:
   const KernelNode& at(int32_t n) const { return kernel_.nodes[static_cast<size_t>(n)]; }
   // Has it a value of its own at each point of the reduced dims?
-  bool full(int32_t n) const { return full_[static_cast<size_t>(n)]; }
-
-  void know() {
-    for (size_t n = full_.size(); n < kernel_.nodes.size(); ++n) {
-      const KernelNode& node = kernel_.nodes[n];
-      bool full = false;
-      if (node.op == KOp::k_load) {
-        const KernelOperand& operand = kernel_.operands[static_cast<size_t>(node.operand)];
-        for (size_t d = 0; d < kernel_.sizes.size(); ++d) full = full || ((kernel_.reduce_dims >> d & 1) != 0 && operand.strides[d] != 0 && kernel_.sizes[d] != 1);
-      } else if (node.op == KOp::k_index) {
-        full = (kernel_.reduce_dims >> node.i & 1) != 0 && kernel_.sizes[static_cast<size_t>(node.i)] != 1;
-      } else if (!is_reduce(node.op)) {
-        for (int32_t operand : {node.a, node.b, node.c}) full = full || (operand >= 0 && full_[static_cast<size_t>(operand)]);
-      }
-      full_.push_back(full);
-    }
-  }
+  bool full(int32_t n) const { return (dims_[static_cast<size_t>(n)] & kernel_.reduce_dims) != 0; }
 
   int32_t simplified(const KernelNode& node) {
     if (node.a < 0) return kernel_.add_node(node);
@@ -86,30 +70,10 @@ class Simplify {
     return kernel_.add(KOp::k_where, holds, where.b, where.c);
   }
 
-  void drop_unused() {
-    std::vector<KernelNode>& nodes = kernel_.nodes;
-    std::vector<int32_t> number(nodes.size(), -1);
-    for (const KernelStore& store : kernel_.stores) number[static_cast<size_t>(store.node)] = 0;
-    for (size_t n = nodes.size(); n-- > 0;)
-      for (int32_t operand : {nodes[n].a, nodes[n].b, nodes[n].c})
-        if (operand >= 0 && number[n] == 0) number[static_cast<size_t>(operand)] = 0;
-    size_t kept = 0;
-    for (size_t n = 0; n < nodes.size(); ++n) {
-      if (number[n] < 0) continue;
-      KernelNode node = nodes[n];
-      for (int32_t* operand : {&node.a, &node.b, &node.c})
-        if (*operand >= 0) *operand = number[static_cast<size_t>(*operand)];
-      number[n] = static_cast<int32_t>(kept);
-      nodes[kept++] = node;
-    }
-    nodes.resize(kept);
-    for (KernelStore& store : kernel_.stores) store.node = number[static_cast<size_t>(store.node)];
-  }
-
   Kernel& kernel_;
   std::vector<KernelNode> nodes_;
-  std::vector<int32_t> to_;   // by node as it was
-  std::vector<bool> full_;    // by node as it is
+  std::vector<int32_t> to_;     // by node as it was
+  std::vector<uint32_t> dims_;  // by node as it is
 };
 
 }  // namespace

@@ -81,29 +81,8 @@ Value Builder::minus(Value a, Value b) {
   return op(KOp::k_fma, negative(product.a), make(product.b), a);
 }
 
-// Products that went into a contraction.
-void Builder::drop_unused() {
-  std::vector<KernelNode>& nodes = kernel_.nodes;
-  std::vector<int32_t> position(nodes.size(), -1);
-  for (const KernelStore& store : kernel_.stores) position[store.node] = 0;
-  for (size_t n = nodes.size(); n-- > 0;)
-    for (int32_t a : {nodes[n].a, nodes[n].b, nodes[n].c})
-      if (a >= 0 && position[n] == 0) position[a] = 0;
-  size_t kept = 0;
-  for (size_t n = 0; n < nodes.size(); ++n) {
-    if (position[n] < 0) continue;
-    KernelNode node = nodes[n];
-    for (int32_t* a : {&node.a, &node.b, &node.c})
-      if (*a >= 0) *a = position[*a];
-    position[n] = static_cast<int32_t>(kept);
-    nodes[kept++] = node;
-  }
-  nodes.resize(kept);
-  for (KernelStore& store : kernel_.stores) store.node = position[store.node];
-}
-
 Lowered Builder::finish(std::string_view name) {
-  drop_unused();
+  kernel_.drop_unused_nodes();  // products that went into a contraction
   std::vector<size_t> kept;
   for (size_t k = 0; k < sizes_.size(); ++k)
     if (sizes_[k] != 1 || (kernel_.reduce_dims >> k & 1)) kept.push_back(k);

@@ -67,7 +67,6 @@ class Builder {
   int32_t operand(Ref tensor, std::vector<int64_t> strides, int64_t extra_offset);
   bool is_product(Value a) const;
   Value negative(int32_t node);
-  void drop_unused();
   const CallView& call_;
   std::vector<int64_t> sizes_;
   DType type_ = DType::kF32;

@@ -312,7 +312,7 @@ bool lower_call(const Trace& trace, Ref aten, const std::vector<Ref>& results, s
     if (in_place ? call.mutates != std::vector<int32_t>{0} : !call.mutates.empty()) return give_up("writes other arguments");
     for (size_t k = 0; k < elements; ++k) {
       CallView view(trace, aten, k);
-      Request request{view, results, out, why, temporary};
+      Request request{view, results, out, why};
       Ref target = in_place ? view.tensor(0) : request.result(k);
       if (target == kNoRef) {
         if (in_place) return give_up("undefined tensor");

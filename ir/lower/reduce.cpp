@@ -319,7 +319,14 @@ bool lower_mse_loss_backward(const Request& request) {
   return true;
 }
 
-// (grad_output, self, target, weight, reduction, ignore_index, total_weight). As every element's expression, so that what reads the gradient joins in.
+namespace {
+
+Value integer(Builder& b, int64_t value) { return b.make(b.kernel().add_const_int(DType::kI64, value)); }
+Value class_of_row(Builder& b, Ref target, std::vector<int64_t> strides) { return b.cast(b.load_strided(target, std::move(strides)), DType::kI64); }
+Value counts(Builder& b, Value row, int64_t ignored) { return b.op(KOp::k_ne, row, integer(b, ignored)); }
+
+}  // namespace
+
 std::optional<TensorMeta> nll_loss_temporary(const CallView& call) {
   const Ref self = call.tensor(0), target = call.tensor(1);
   if (self == kNoRef || target == kNoRef || call.has(2) || !call.is_constant(3) || !call.is_constant(4)) return std::nullopt;
@@ -341,13 +348,11 @@ std::optional<TensorMeta> nll_loss_temporary(const CallView& call) {
 bool lower_nll_loss(const Request& request) {
   const CallView& call = request.call;
   const Ref self = call.tensor(0), target = call.tensor(1), losses = request.temporary;
-  if (losses == kNoRef || !nll_loss_temporary(call)) return request.refuse("on the CPU, weights, one sample or no reduction");
+  if (losses == kNoRef) return request.refuse("on the CPU, weights, one sample or no reduction");
   const std::vector<int64_t>& sizes = call.meta(self).sizes;
   const DType type = call.meta(losses).dtype;
-  const auto wanted = [&](Builder& b, std::vector<int64_t> strides) { return b.cast(b.load_strided(target, std::move(strides)), DType::kI64); };
-  const auto integer = [](Builder& b, int64_t value) { return b.make(b.kernel().add_const_int(DType::kI64, value)); };
-  const auto counts = [&](Builder& b, Value row) { return b.op(KOp::k_ne, row, integer(b, call.integer(4))); };
-  const auto count = [&](Builder& b) { return sum(b.cast(counts(b, wanted(b, {call.meta(target).strides[0]})), type)); };
+  const int64_t stride = call.meta(target).strides[0], ignored = call.integer(4);
+  const auto count = [&](Builder& b) { return sum(b.cast(counts(b, class_of_row(b, target, {stride}), ignored), type)); };
   if (request.result(1) != kNoRef) {
     Builder b(call, {sizes[0]});
     b.set_type(type);
@@ -359,8 +364,8 @@ bool lower_nll_loss(const Request& request) {
   Builder rows(call, sizes);
   rows.set_type(type);
   rows.reduce(2);
-  const Value row = wanted(rows, {call.meta(target).strides[0], 0});
-  const Value counted = counts(rows, row);
+  const Value row = class_of_row(rows, target, {stride, 0});
+  const Value counted = counts(rows, row, ignored);
   const Value picked = sum(select(rows.op(KOp::k_eq, rows.index(1), row), -rows.load(self), rows.constant(0)));
   const Value exists = rows.op(KOp::k_and, row >= integer(rows, 0), row < integer(rows, sizes[1]));
   const Value loss = select(exists, picked, rows.constant(std::numeric_limits<double>::quiet_NaN()));
@@ -375,6 +380,7 @@ bool lower_nll_loss(const Request& request) {
   return true;
 }
 
+// (grad_output, self, target, weight, reduction, ignore_index, total_weight). As every element's expression, so that what reads the gradient joins in.
 bool lower_nll_loss_backward(const Request& request) {
   const CallView& call = request.call;
   const Ref grad = call.tensor(0), self = call.tensor(1), target = call.tensor(2), total = call.tensor(6), result = request.result(0);
@@ -384,14 +390,13 @@ bool lower_nll_loss_backward(const Request& request) {
   if (call.has(3) || meta.sizes.size() != 2 || call.meta(target).sizes.size() != 1 || !call.is_constant(4) || !call.is_constant(5)) return request.refuse("weights, or one sample");
   Builder b(call, meta.sizes);
   b.set_type(meta.dtype);
-  const Value wanted = b.cast(b.load_strided(target, {call.meta(target).strides[0], 0}), DType::kI64);
+  const Value wanted = class_of_row(b, target, {call.meta(target).strides[0], 0});
   const int64_t reduction = call.integer(4);
   const auto of_rows = [&](Ref tensor) { return b.load_strided(tensor, {call.meta(tensor).sizes.empty() ? 0 : call.meta(tensor).strides[0], 0}); };
   Value each = b.cast(of_rows(grad), b.type());
   if (reduction == kMean) each = b.op(KOp::k_div, each, b.cast(of_rows(total), b.type()));
   const Value here = b.op(KOp::k_eq, b.index(1), wanted);
-  const Value counts = b.op(KOp::k_ne, wanted, b.make(b.kernel().add_const_int(DType::kI64, call.integer(5))));
-  b.store(result, select(b.op(KOp::k_and, here, counts), -each, b.constant(0)));
+  b.store(result, select(b.op(KOp::k_and, here, counts(b, wanted, call.integer(5))), -each, b.constant(0)));
   request.out->push_back(b.finish("nll_loss_backward"));
   return true;
 }

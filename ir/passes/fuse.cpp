@@ -136,6 +136,7 @@ class Fuse {
         case Op::k_unbox_tensor: visible_[storage_of(trace_, ref)] = true; break;
         case Op::k_wrap:
           wrap_storages_[ref] = wrap_storages(trace_, ref);
+          shown_storages_[ref] = wrap_storages(trace_, ref, false);
           for (int32_t storage : wrap_storages_[ref]) shared_[storage] = true;
           break;
         case Op::k_result: {
@@ -161,12 +162,9 @@ class Fuse {
       const Inst& inst = trace_.insts[value];
       if (inst.op != Op::k_wrap && !inst.sunk) continue;
       if (!seen.insert(value).second) continue;
-      if (inst.op == Op::k_wrap) {
-        const std::vector<int32_t> needed = wrap_storages(trace_, value, false);
-        shown->insert(needed.begin(), needed.end());
-        continue;
-      }
-      for (uint32_t k = 0; k < inst.count; ++k) objects.push_back(trace_.arg(inst, k));
+      if (inst.op == Op::k_wrap) shown->insert(shown_storages_[value].begin(), shown_storages_[value].end());
+      else
+        for (uint32_t k = 0; k < inst.count; ++k) objects.push_back(trace_.arg(inst, k));
     }
   }
 
@@ -541,7 +539,7 @@ class Fuse {
   int parts_ = 0;
   Ref at_ = 0;                             // the instruction of the walk
   std::vector<std::vector<int>> open_writers_, open_readers_;  // by storage: groups, perhaps joined or emitted since
-  std::unordered_map<Ref, std::vector<int32_t>> wrap_storages_;
+  std::unordered_map<Ref, std::vector<int32_t>> wrap_storages_, shown_storages_;  // by wrap: with its value, and what an exit has to find
   std::vector<std::set<int32_t>> frame_shows_;  // by frame of snapshots
   std::vector<bool> frame_known_;
   std::vector<std::unique_ptr<Open>> open_;

@@ -45,6 +45,7 @@ const void* address(Function* function) {
 }
 
 bridge::Session* session_of(Activation* activation) { return static_cast<bridge::Session*>(activation->session); }
+bool has_arenas(Activation* activation) { return activation->session != nullptr && session_of(activation)->has_arenas; }
 
 // What an object is called by in the trace: a constant's name, or "?.name" for an attribute of something that is known only when it runs.
 std::string name_of(const ir::Trace& trace, Ref ref) {
@@ -273,7 +274,6 @@ Activation* CompiledTrace::acquire() {
     bridge::Session* session = program_->acquire();
     activation->session = session;
     activation->storage_data = session->storage_data;
-    has_arenas_ = session->has_arenas;
   }
   all_.push_back(activation);
   return activation;
@@ -283,13 +283,13 @@ void CompiledTrace::release(Activation* activation) {
   iterations_ += activation->iterations;
   activation->iterations = 0;
   activation->root_slots = nullptr;
-  if (has_arenas_) bridge_->functions().end_run(session_of(activation));
+  if (has_arenas(activation)) bridge_->functions().end_run(session_of(activation));
   free_.push_back(activation);
 }
 
 RunResult CompiledTrace::run(PyObject** root_slots, const volatile int* eval_breaker) {
   Activation* activation = acquire();
-  if (has_arenas_ && bridge_->functions().begin_run(session_of(activation)) < 0) {
+  if (has_arenas(activation) && bridge_->functions().begin_run(session_of(activation)) < 0) {
     free_.push_back(activation);
     return {RunResult::kNoMemory, ir::kNoSnapshot, 0, nullptr};
   }

@@ -124,7 +124,6 @@ class CompiledTrace {
   std::vector<std::unique_ptr<codegen::CompiledKernel>> kernels_;
   std::vector<std::unique_ptr<codegen::cuda::CudaKernel>> cuda_kernels_;
   bridge::Bridge* bridge_ = nullptr;
-  bool has_arenas_ = false;  // its sessions have intermediates in memory
   std::unique_ptr<bridge::Program> program_;
   std::unique_ptr<codegen::TraceCode> code_;
   std::vector<codegen::Activation*> all_, free_;

@@ -59,15 +59,9 @@ ArenaRef take_arena(c10::Device device, size_t bytes, const ArenaRef& last) {
       block = allocate(device, bytes);
     }
   }
-  block->taken = true;
   if (device.is_cuda()) order_after_last_run(*block);
+  block->taken = true;
   return block;
-}
-
-int64_t arena_bytes() {
-  int64_t sum = 0;
-  for (const ArenaRef& block : blocks()) sum += static_cast<int64_t>(block->bytes);
-  return sum;
 }
 
 }  // namespace dynvm::torch_bridge

@@ -12,7 +12,6 @@
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -30,8 +29,5 @@ using ArenaRef = std::shared_ptr<ArenaBlock>;
 // Throws c10::Error when there is no memory. last: what the caller had before, may be null.
 ArenaRef take_arena(c10::Device device, size_t bytes, const ArenaRef& last);
 inline void give_back(ArenaBlock& block) { block.taken = false; }
-
-// Bytes of all blocks, taken or free.
-int64_t arena_bytes();
 
 }  // namespace dynvm::torch_bridge

@@ -10,7 +10,6 @@
 
 #include <cstring>
 #include <mutex>
-#include <utility>
 
 #include "runtime/torch/block_pool.h"
 #include "runtime/torch/convert.h"
@@ -43,10 +42,10 @@ int run_plain(const auto& body) {
 }  // namespace
 
 int SessionImpl::begin_run() {
-  runs_ = true;
-  return run_plain([&] {
+  const int status = run_plain([&] {
     for (size_t k = 0; k < arenas_.size(); ++k) {
       const ArenaRef block = take_arena(program_.arenas[k].device, static_cast<size_t>(program_.arenas[k].bytes), arenas_[k]);
+      taken_ = k + 1;
       if (block == arenas_[k]) continue;
       arenas_[k] = block;
       for (size_t s = 0; s < program_.storages.size(); ++s) {
@@ -55,12 +54,12 @@ int SessionImpl::begin_run() {
       }
     }
   });
+  if (status < 0) end_run();
+  return status;
 }
 
 void SessionImpl::end_run() {
-  if (!std::exchange(runs_, false)) return;  // the blocks may be another session's by now
-  for (const ArenaRef& block : arenas_)
-    if (block) give_back(*block);
+  while (taken_ > 0) give_back(*arenas_[--taken_]);
 }
 
 SessionImpl::SessionImpl(ProgramImpl& program) : program_(program) {

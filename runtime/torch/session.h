@@ -98,8 +98,8 @@ class SessionImpl {
   std::vector<StorageSlot> storages_;
   std::vector<at::Tensor> shadows_;
   std::vector<CallState> calls_;
-  std::vector<ArenaRef> arenas_;        // what the storages point into: this session's while it runs
-  bool runs_ = false;
+  std::vector<ArenaRef> arenas_;        // what the storages point into
+  size_t taken_ = 0;                    // of these, the first so many are this session's now; the others may be another's
   bool overlaps_input(const c10::StorageImpl& real, bool foreign) const;
   bool foreign_in_use_ = false;          // an input of this iteration lies on memory that is not torch's
   std::vector<int32_t> used_storages_;

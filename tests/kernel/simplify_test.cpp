@@ -15,7 +15,7 @@ std::string difference(const Kernel& kernel, const Kernel& simplified, const std
 }
 
 // The gradient of a row's negative log likelihood, and its sum.
-constexpr const char* kGradient = R"({"gradient" sizes [4, 6] reduce [1] pointers 3 {
+constexpr const char* kGradient = R"("gradient" sizes [4, 6] reduce [1] pointers 3 {
   o0 = i64 p0 + 0 {1, 0}
   o1 = bf16 p1 + 0 {6, 1}
   o2 = f32 p2 + 0 {1, 0}
@@ -37,7 +37,7 @@ constexpr const char* kGradient = R"({"gradient" sizes [4, 6] reduce [1] pointer
 
 Kernel parsed(const std::string& text) {
   Kernel kernel;
-  const base::Status status = ir::parse_kernel(text.substr(text.front() == '{' ? 1 : 0), &kernel);
+  const base::Status status = ir::parse_kernel(text, &kernel);
   EXPECT_TRUE(status.ok()) << status.message();
   return kernel;
 }
