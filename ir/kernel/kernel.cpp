@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "ir/kernel/symbols.h"
+
 namespace dynvm::ir {
 
 namespace {
@@ -194,16 +196,34 @@ std::vector<uint32_t> node_dims(const Kernel& kernel) {
   return dims;
 }
 
+namespace {
+
+// Are they the same from point to point?
+bool same_steps(const Kernel& kernel, const KernelOperand& a, const KernelOperand& b) {
+  for (size_t k = 0; k < kernel.sizes.size(); ++k)
+    if (kernel.sizes[k] != 1 && a.strides[k] != b.strides[k]) return false;
+  return true;
+}
+
+// Does where it looks depend on symbols?
+bool is_symbolic(const Kernel& kernel, const KernelOperand& operand) {
+  const auto symbolic = [&](int64_t number) { return ir::is_symbolic(number, kernel.symbols); };
+  for (size_t k = 0; k < kernel.sizes.size(); ++k)
+    if (operand.strides[k] != 0 && (symbolic(kernel.sizes[k]) || symbolic(operand.strides[k]))) return true;
+  return symbolic(operand.offset);
+}
+
+}  // namespace
+
 bool may_conflict(const Kernel& kernel, const KernelOperand& store, const KernelOperand& load) {
   if (store.pointer != load.pointer) return false;
+  if (!kernel.symbols.empty() && (is_symbolic(kernel, store) || is_symbolic(kernel, load)))
+    return store.dtype != load.dtype || store.offset != load.offset || !same_steps(kernel, store, load);
   int64_t low_a, high_a, low_b, high_b;
   if (!element_interval(kernel, store, &low_a, &high_a) || !element_interval(kernel, load, &low_b, &high_b)) return false;
   int64_t size_a = dtype_size(store.dtype), size_b = dtype_size(load.dtype);
   if ((high_a + 1) * size_a <= low_b * size_b || (high_b + 1) * size_b <= low_a * size_a) return false;
-  bool same_strides = size_a == size_b;
-  for (size_t k = 0; k < kernel.sizes.size(); ++k)
-    if (kernel.sizes[k] != 1 && store.strides[k] != load.strides[k]) same_strides = false;
-  if (!same_strides) return true;
+  if (size_a != size_b || !same_steps(kernel, store, load)) return true;
   if (store.offset == load.offset) return store.dtype != load.dtype;
   std::vector<Step> steps;
   for (size_t k = 0; k < kernel.sizes.size(); ++k)

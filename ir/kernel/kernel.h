@@ -18,11 +18,14 @@
 // A store writes at every point of its operand: once for each kept point if the operand's stride is 0 in each reduced dim (of size
 // other than 1), else at each point of the whole space. A store with stride 0 in reduced dims needs a kept value.
 //
+// Sizes, strides and offsets may have *symbols* in them, whose values each run gives (symbols.h).
+//
 // Invariants (verify_kernel)
 //  - Operands of nodes precede them; dtypes follow kops.def; each operand has one stride per dim.
 //  - Loads see memory as it was before the kernel: an operand that is stored to and one that is loaded from through the same pointer
 //    are the same elements in the same places (identical geometry and dtype, in-place) or do not overlap. Different pointer indexes
-//    never overlap, except that the caller may pass the same address for two operands of identical geometry.
+//    never overlap, except that the caller may pass the same address for two operands of identical geometry. With symbols in them, two
+//    geometries on one pointer are the same, or they are taken to overlap.
 //  - A stored operand has no two points on one element, except the reduced dims (stride 0) and dims of size 1.
 //
 // Tests: tests/kernel/.
@@ -96,6 +99,7 @@ struct Kernel {
   std::vector<KernelNode> nodes;
   std::vector<KernelStore> stores;   // in order
   std::vector<DType> scalar_types;   // one per run-time scalar: kF64 (the bits of a double) or kI64
+  std::vector<int64_t> symbols;      // codes of what sizes, strides and offsets are made of that only a run tells (symbols.h)
   int32_t num_pointers = 0;          // length of the pointer array that operands index (may have unused entries)
 
   int num_scalars() const { return static_cast<int>(scalar_types.size()); }

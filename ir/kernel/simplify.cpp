@@ -4,6 +4,8 @@
 #include <bit>
 #include <utility>
 
+#include "ir/kernel/symbols.h"
+
 namespace dynvm::ir {
 namespace {
 
@@ -63,6 +65,7 @@ class Simplify {
     const KernelNode index = at(index_first ? equal.a : equal.b);
     const int32_t wanted = index_first ? equal.b : equal.a;
     if (index.op != KOp::k_index || full(wanted) || kernel_.reduce_dims != 1u << index.i) return -1;
+    if (is_symbolic(kernel_.sizes[static_cast<size_t>(index.i)], kernel_.symbols)) return -1;  // no constant
     const int32_t from = kernel_.add(KOp::k_ge, wanted, kernel_.add_const_int(DType::kI64, 0));
     const int32_t to = kernel_.add(KOp::k_lt, wanted, kernel_.add_const_int(DType::kI64, kernel_.sizes[static_cast<size_t>(index.i)]));
     int32_t holds = kernel_.add(KOp::k_and, from, to);

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "ir/kernel/symbols.h"
+
 namespace dynvm::ir {
 
 namespace {
@@ -23,8 +25,8 @@ void append_float(std::string* out, double value) {
   }
 }
 
-void append_list(std::string* out, const std::vector<int64_t>& values) {
-  for (size_t i = 0; i < values.size(); ++i) *out += (i ? ", " : "") + std::to_string(values[i]);
+void append_list(std::string* out, const std::vector<int64_t>& values, const std::vector<int64_t>& symbols = {}) {
+  for (size_t i = 0; i < values.size(); ++i) *out += (i ? ", " : "") + symbol_text(values[i], symbols);
 }
 
 class Parser {
@@ -32,7 +34,8 @@ class Parser {
   Parser(std::string_view text, Kernel* kernel) : text_(text), kernel_(*kernel) { kernel_ = Kernel(); }
 
   bool kernel() {
-    if (!name() || !word("sizes") || !list('[', ']', &kernel_.sizes)) return false;
+    if (!name() || (accept_word("symbols") && !list('[', ']', &kernel_.symbols))) return false;
+    if (!word("sizes") || !list('[', ']', &kernel_.sizes)) return false;
     if (accept_word("reduce")) {
       std::vector<int64_t> dims;
       if (!list('[', ']', &dims)) return false;
@@ -119,6 +122,24 @@ class Parser {
     return true;
   }
 
+  // A product of integers and symbols: 768*s0.
+  bool product(int64_t* value) {
+    *value = 1;
+    do {
+      int64_t factor;
+      skip();
+      if (at_ < text_.size() && text_[at_] == 's') {
+        if (!index('s', &factor)) return false;
+        if (factor < 0 || factor >= static_cast<int64_t>(kernel_.symbols.size())) return fail("a symbol");
+        factor = kernel_.symbols[static_cast<size_t>(factor)];
+      } else if (!integer(&factor)) {
+        return false;
+      }
+      *value *= factor;
+    } while (accept('*'));
+    return true;
+  }
+
   bool number(double* value) {
     skip();
     auto result = std::from_chars(text_.data() + at_, text_.data() + text_.size(), *value);  // knows nan and inf
@@ -146,7 +167,7 @@ class Parser {
     if (accept(close)) return true;
     do {
       int64_t value;
-      if (!integer(&value)) return false;
+      if (!product(&value)) return false;
       values->push_back(value);
     } while (accept(','));
     return punct(close);
@@ -182,7 +203,7 @@ class Parser {
 
   bool operand() {
     KernelOperand operand;
-    if (!dtype_word(&operand.dtype) || !index('p', &operand.pointer) || !punct('+') || !integer(&operand.offset) || !list('{', '}', &operand.strides)) return false;
+    if (!dtype_word(&operand.dtype) || !index('p', &operand.pointer) || !punct('+') || !product(&operand.offset) || !list('{', '}', &operand.strides)) return false;
     kernel_.operands.push_back(std::move(operand));
     return true;
   }
@@ -230,8 +251,14 @@ std::string print_kernel(const Kernel& kernel) {
     if (c == '"' || c == '\\') out += '\\';
     out += c;
   }
-  out += "\" sizes [";
-  append_list(&out, kernel.sizes);
+  out += "\"";
+  if (!kernel.symbols.empty()) {
+    out += " symbols [";
+    append_list(&out, kernel.symbols);
+    out += "]";
+  }
+  out += " sizes [";
+  append_list(&out, kernel.sizes, kernel.symbols);
   out += "]";
   if (kernel.reduce_dims) {
     std::vector<int64_t> dims;
@@ -251,8 +278,8 @@ std::string print_kernel(const Kernel& kernel) {
   for (size_t o = 0; o < kernel.operands.size(); ++o) {
     const KernelOperand& operand = kernel.operands[o];
     out += "  o" + std::to_string(o) + " = " + std::string(dtype_name(operand.dtype)) + " p" + std::to_string(operand.pointer) + " + " +
-           std::to_string(operand.offset) + " {";
-    append_list(&out, operand.strides);
+           symbol_text(operand.offset, kernel.symbols) + " {";
+    append_list(&out, operand.strides, kernel.symbols);
     out += "}\n";
   }
   for (size_t n = 0; n < kernel.nodes.size(); ++n) {

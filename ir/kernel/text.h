@@ -10,7 +10,8 @@
 //       store o1, n3
 //     }
 //
-// The name is a double-quoted string; `reduce`, `scalars` are left out where empty. A `#` starts a comment that ends with the line.
+// The name is a double-quoted string; `symbols [1009]` before the sizes, `reduce` and `scalars` are left out where empty. Where there are symbols, a size, stride
+// or offset is a product such as 768*s0. A `#` starts a comment that ends with the line.
 // Floating constants print with all digits, or as `nan`, `inf`, `-inf`; a NaN's payload is not kept.
 // Tests: tests/kernel/text_test.cpp.
 #pragma once

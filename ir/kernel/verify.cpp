@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "ir/kernel/kernel.h"
+#include "ir/kernel/symbols.h"
 
 namespace dynvm::ir {
 
@@ -29,6 +30,7 @@ class Verifier {
   bool check_space() {
     if (kernel_.sizes.size() > kMaxKernelDims) return fail("too many dims");
     if (kernel_.reduce_dims >> kernel_.sizes.size()) return fail("a reduced dim does not exist");
+    if (kernel_.symbols.size() > kMaxSymbols) return fail("too many symbols");
     int64_t points = 1;
     for (int64_t size : kernel_.sizes) {
       if (size < 0) return fail("a negative size");

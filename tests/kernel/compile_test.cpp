@@ -53,11 +53,11 @@ TEST(Compile, EntriesAndDump) {
   std::iota(in.begin(), in.end(), 1.f);
   void* pointers[] = {in.data(), out.data()};
   ASSERT_EQ(compiled->range_size(), 1000);
-  compiled->range_entry()(pointers, nullptr, 100, 203);
+  compiled->range_entry()(pointers, nullptr, 100, 203, nullptr);
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(out[i], i >= 100 && i < 203 ? -in[i] : 0.f);
-  compiled->range_entry()(pointers, nullptr, 50, 50);
+  compiled->range_entry()(pointers, nullptr, 50, 50, nullptr);
   EXPECT_EQ(out[50], 0.f);
-  compiled->entry()(pointers, nullptr);
+  compiled->entry()(pointers, nullptr, nullptr);
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(out[i], -in[i]);
   EXPECT_NE(compiled->dump().find("neg f32"), std::string::npos);
   EXPECT_GT(compiled->code_size(), 50u);

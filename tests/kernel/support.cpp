@@ -139,9 +139,9 @@ std::string compare(const ir::Kernel& kernel, const std::vector<Buffer>& buffers
     if (!compiled->parallel()) return compiled->run(pointers, scalars.data());
     // Uneven pieces, the last one first.
     int64_t size = compiled->range_size(), third = size / 3;
-    compiled->range_entry()(pointers, scalars.data(), 2 * third, size);
-    compiled->range_entry()(pointers, scalars.data(), 0, third);
-    compiled->range_entry()(pointers, scalars.data(), third, 2 * third);
+    compiled->range_entry()(pointers, scalars.data(), 2 * third, size, nullptr);
+    compiled->range_entry()(pointers, scalars.data(), 0, third, nullptr);
+    compiled->range_entry()(pointers, scalars.data(), third, 2 * third, nullptr);
   });
 }
 

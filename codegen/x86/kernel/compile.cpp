@@ -76,7 +76,8 @@ class KernelBuilder {
     status = lower_kernel(kernel, nest, options.unroll, &code);
     if (!status.ok()) return status;
     double cost = estimate_cost(code);
-    bool parallel = options.force_split || (options.parallel && cost >= kParallelNanoseconds);
+    const bool symbolic = !kernel.symbols.empty();  // how many points there are, each run tells
+    bool parallel = options.force_split || (options.parallel && (symbolic || cost >= kParallelNanoseconds));
     if (parallel) {
       // Once more, with run-time bounds for one dim.
       nest = make_nest(kernel, features.avx512 ? 64 : 32, true);
@@ -93,15 +94,16 @@ class KernelBuilder {
     if (!status.ok()) return status.in("kernel \"" + kernel.name + "\"");
     std::unique_ptr<CompiledKernel> result(new CompiledKernel());
     if (!place(emitted, result.get())) return base::Status::failure("kernel \"" + kernel.name + "\": no executable memory");
-    result->cost_ = cost;
+    result->cost_ = symbolic ? cost / static_cast<double>(kernel.num_points()) : cost;
+    result->numbers_ = std::move(emitted.numbers);
+    if (symbolic) result->numbers_.insert(result->numbers_.end(), {kernel.num_points(), parallel ? code.sizes[code.split_dim] : 1});
     result->kernel_ = kernel;
     result->parallel_ = parallel;
     if (parallel) {
       result->range_size_ = code.sizes[code.split_dim];
-      double per_point = cost / static_cast<double>(result->range_size_);
-      result->grain_ = std::max<int64_t>(1, static_cast<int64_t>(kGrainNanoseconds / per_point));
       // Pieces of the vector dim end at whole vectors, and at whole cache lines of bytes.
-      if (code.split_dim == code.vector_dim) result->grain_ = (result->grain_ + 63) / 64 * 64;
+      result->unit_ = code.split_dim == code.vector_dim ? 64 : 1;
+      result->grain_ = result->grain_for(cost, result->range_size_);
     }
     *compiled = std::move(result);
     return base::Status();
@@ -130,19 +132,31 @@ CompiledKernel::~CompiledKernel() {
   if (code_) munmap(code_, mapped_size_);
 }
 
-void CompiledKernel::run_parallel(void* const* pointers, const int64_t* scalars) const {
+int64_t CompiledKernel::grain_for(double cost, int64_t range) const {
+  const auto grain = static_cast<int64_t>(kGrainNanoseconds / (cost / static_cast<double>(range)));
+  return (std::max<int64_t>(1, grain) + unit_ - 1) / unit_ * unit_;
+}
+
+void CompiledKernel::run_parallel(void* const* pointers, const int64_t* scalars, const int64_t* numbers) const {
   int threads = num_threads();
-  if (threads <= 1 || range_size_ < 2 * grain_) return entry_(pointers, scalars);
+  int64_t range_size = range_size_, grain = grain_;
+  if (!numbers_.empty()) {
+    range_size = numbers[numbers_.size() - 1];
+    const double cost = cost_ * static_cast<double>(numbers[numbers_.size() - 2]);
+    if (threads <= 1 || cost < kParallelNanoseconds) return entry_(pointers, scalars, numbers);
+    grain = grain_for(cost, range_size);
+  }
+  if (threads <= 1 || range_size < 2 * grain) return entry_(pointers, scalars, numbers);
   struct Call {
     RangeEntry range;
     void* const* pointers;
-    const int64_t* scalars;
-  } call{range_, pointers, scalars};
+    const int64_t *scalars, *numbers;
+  } call{range_, pointers, scalars, numbers};
   auto body = [](void* context, int64_t begin, int64_t end) {
     const Call& c = *static_cast<const Call*>(context);
-    c.range(c.pointers, c.scalars, begin, end);
+    c.range(c.pointers, c.scalars, begin, end, c.numbers);
   };
-  parallel_for(range_size_, grain_, body, &call);
+  parallel_for(range_size, grain, body, &call);
 }
 
 std::string CompiledKernel::dump() const {

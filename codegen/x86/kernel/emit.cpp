@@ -39,9 +39,12 @@ bool Emitter::run(EmittedCode* emitted) {
   for (const VInst& i : code_.insts) has_fixups_ |= i.op == VOp::k_fixup;
   plan_frame();
   // The short entry passes the whole split dim.
+  if (!code_.symbols.empty()) mov(r8, rdx);
   if (code_.split_dim >= 0) {
+    const int64_t size = code_.sizes[code_.split_dim];
     xor_(edx, edx);
-    mov(rcx, static_cast<size_t>(code_.sizes[code_.split_dim]));
+    if (symbolic(size)) mov(rcx, qword[r8 + number_place(size)]);
+    else mov(rcx, static_cast<size_t>(size));
   }
   emitted->range_offset = getSize();
   prologue();
@@ -54,6 +57,7 @@ bool Emitter::run(EmittedCode* emitted) {
   if (!error_.empty()) return false;
   ready();
   emitted->bytes.assign(getCode(), getCode() + getSize());
+  emitted->numbers = numbers_;
   return true;
 }
 
@@ -70,6 +74,10 @@ void Emitter::plan_frame() {
   end_word_ = word();
   left_word_ = word();
   stack_word_ = word();
+  numbers_word_ = word();
+  size_words_.assign(code_.sizes.size(), 0);
+  for (size_t d = 0; d < size_words_.size(); ++d)
+    if (symbolic(code_.sizes[d]) && !is_split(static_cast<int>(d))) size_words_[d] = word();
   assign_places();
   spills_ = (words_ + 8 * num_words_ + vector - 1) / vector * vector;
   save_ = spills_ + registers_.num_slots * vector;
@@ -144,14 +152,27 @@ Xbyak::Reg64 Emitter::word_register(const Place& place, const Reg64& scratch) {
   return scratch;
 }
 
-void Emitter::add_immediate(const Place& place, int64_t value) {
+// Bytes from the start of the numbers that each run gives.
+int Emitter::number_place(int64_t value) {
+  const auto place = static_cast<int>(std::find(numbers_.begin(), numbers_.end(), value) - numbers_.begin());
+  if (place == static_cast<int>(numbers_.size())) numbers_.push_back(value);
+  return 8 * place;
+}
+
+void Emitter::load_number(const Reg64& to, int64_t value) {
+  if (!symbolic(value)) return mov(to, static_cast<uint64_t>(value));
+  mov(to, word(numbers_word_));
+  mov(to, qword[to + number_place(value)]);
+}
+
+void Emitter::add_number(const Place& place, int64_t value) {
   if (value == 0) return;
-  if (fits32(value)) {
+  if (fits32(value) && !symbolic(value)) {
     if (place.reg >= 0) add(Reg64(place.reg), static_cast<uint32_t>(value));
     else add(word(place.offset), static_cast<uint32_t>(value));
     return;
   }
-  mov(rax, static_cast<uint64_t>(value));
+  load_number(rax, value);
   if (place.reg >= 0) add(Reg64(place.reg), rax);
   else add(word(place.offset), rax);
 }
@@ -164,24 +185,30 @@ void Emitter::prologue() {
   mov(word(stack_word_), rax);
   mov(word(pointers_word_), rdi);
   mov(word(scalars_word_), rsi);
+  if (!code_.symbols.empty()) mov(word(numbers_word_), r8);
   if (code_.split_dim >= 0) {
     mov(word(begin_word_), rdx);
     mov(word(end_word_), rcx);
+  }
+  for (size_t d = 0; d < size_words_.size(); ++d) {
+    if (size_words_[d] == 0) continue;
+    load_number(rax, code_.sizes[d]);
+    mov(word(size_words_[d]), rax);
   }
   for (size_t a = 0; a < code_.addresses.size(); ++a) {
     const VAddress& address = code_.addresses[a];
     mov(rcx, word(pointers_word_));
     mov(rax, qword[rcx + address.pointer * 8]);
     if (address.offset != 0) {
-      if (fits32(address.offset)) {
+      if (fits32(address.offset) && !symbolic(address.offset)) {
         add(rax, static_cast<uint32_t>(address.offset));
       } else {
-        mov(rdx, static_cast<uint64_t>(address.offset));
+        load_number(rdx, address.offset);
         add(rax, rdx);
       }
     }
     if (code_.split_dim >= 0 && address.strides[code_.split_dim] != 0) {
-      mov(rdx, static_cast<uint64_t>(address.strides[code_.split_dim]));
+      load_number(rdx, address.strides[code_.split_dim]);
       imul(rdx, word(begin_word_));
       add(rax, rdx);
     }
@@ -199,7 +226,7 @@ void Emitter::epilogue() {
 void Emitter::vector_begin() {
   const Place& place = counters_[code_.vector_dim];
   position_ = 0;
-  if (is_dynamic(code_.vector_dim)) {
+  if (is_split(code_.vector_dim)) {
     mov(rax, word(begin_word_));
     store_place(place, rax);
   } else if (place.reg >= 0) {
@@ -210,7 +237,7 @@ void Emitter::vector_begin() {
 }
 
 void Emitter::move_addresses(int loop, int64_t factor) {
-  for (int32_t a : moved_[loop]) add_immediate(bases_[a], code_.addresses[a].strides[code_.loops[loop].dim] * factor);
+  for (int32_t a : moved_[loop]) add_number(bases_[a], code_.addresses[a].strides[code_.loops[loop].dim] * factor);
 }
 
 void Emitter::begin_loop(int id) {
@@ -220,9 +247,10 @@ void Emitter::begin_loop(int id) {
   switch (loop.kind) {
     case VLoop::kScalar:
       if (dynamic) {
-        mov(rax, word(begin_word_));
+        if (is_split(loop.dim)) mov(rax, word(begin_word_));
+        else xor_(eax, eax);
         store_place(place, rax);
-        cmp(rax, word(end_word_));
+        cmp(rax, end_word(loop.dim));
         jge(exits_[id]);
       } else if (place.reg >= 0) {
         xor_(Xbyak::Reg32(place.reg), Xbyak::Reg32(place.reg));
@@ -235,13 +263,13 @@ void Emitter::begin_loop(int id) {
       if (dynamic) {
         load_place(rax, place);
         add(rax, static_cast<uint32_t>(loop.step));
-        cmp(rax, word(end_word_));
+        cmp(rax, end_word(loop.dim));
         jg(exits_[id]);
       }
       break;
     case VLoop::kTail:
       if (dynamic) {
-        mov(rax, word(end_word_));
+        mov(rax, end_word(loop.dim));
         load_place(rcx, place);
         sub(rax, rcx);
         jle(exits_[id]);
@@ -264,18 +292,18 @@ void Emitter::end_loop(int id) {
   }
   if (loop.kind == VLoop::kScalar) move_addresses(id, 1);
   bool once = !dynamic && (loop.kind == VLoop::kScalar ? loop.end == 1 : loop.end - position_ == loop.step);
-  add_immediate(place, loop.step);
+  add_number(place, loop.step);
   if (!once) {
     if (dynamic && loop.kind != VLoop::kScalar) {
       // Another whole step must fit.
       load_place(rax, place);
       add(rax, static_cast<uint32_t>(loop.step));
-      cmp(rax, word(end_word_));
+      cmp(rax, end_word(loop.dim));
       jle(labels_[id]);
     } else {
       Reg64 counter = word_register(place, rax);
       if (dynamic) {
-        cmp(counter, word(end_word_));
+        cmp(counter, end_word(loop.dim));
       } else if (fits32(loop.end)) {
         cmp(counter, static_cast<uint32_t>(loop.end));
       } else {
@@ -286,7 +314,7 @@ void Emitter::end_loop(int id) {
     }
   }
   // The split loop, when scalar, is the outermost: nothing uses its pointers afterwards.
-  if (loop.kind == VLoop::kScalar && !dynamic) move_addresses(id, -loop.end);
+  if (loop.kind == VLoop::kScalar && !is_split(loop.dim)) move_addresses(id, -loop.end);
   if (dynamic) L(exits_[id]);
   else if (loop.kind != VLoop::kScalar) position_ = loop.end;
 }

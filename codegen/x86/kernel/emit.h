@@ -21,6 +21,7 @@ namespace dynvm::codegen {
 struct EmittedCode {
   std::vector<uint8_t> bytes;
   size_t range_offset = 0;
+  std::vector<int64_t> numbers;  // with symbols in them, which the code expects as its last argument, evaluated
 };
 
 // How many vector registers the emitter leaves to the allocator.

@@ -10,10 +10,24 @@ using ir::DType;
 
 Xbyak::RegExp Emitter::address(const VAccess& access) {
   Reg64 base = word_register(bases_[access.address], rax);
-  RegExp at = base + static_cast<int>(access.displacement);
+  RegExp at = base;
+  if (symbolic(access.displacement)) {
+    load_number(rcx, access.displacement);
+    add(rcx, base);
+    mov(rax, rcx);
+    at = RegExp(rax);
+  } else {
+    at = at + static_cast<int>(access.displacement);
+  }
   if (!access.indexed) return at;
   const Place& counter = counters_[code_.vector_dim];
   if (access.kind == VAccess::kContiguous) return at + word_register(counter, rcx) * static_cast<int>(access.stride);
+  if (symbolic(access.stride)) {
+    load_number(rcx, access.stride);
+    if (counter.reg >= 0) imul(rcx, Reg64(counter.reg));
+    else imul(rcx, word(counter.offset));
+    return at + rcx;
+  }
   if (counter.reg >= 0) imul(rcx, Reg64(counter.reg), static_cast<int>(access.stride));
   else imul(rcx, word(counter.offset), static_cast<int>(access.stride));
   return at + rcx;
@@ -96,6 +110,16 @@ void Emitter::copy_element(int bytes, const RegExp& to, const RegExp& from) {
   }
 }
 
+// rax to the next lane's element.
+void Emitter::next_lane(const VAccess& access) {
+  if (!symbolic(access.stride)) {
+    add(rax, static_cast<uint32_t>(access.stride));
+    return;
+  }
+  load_number(rdx, access.stride);
+  add(rax, rdx);
+}
+
 // The elements that are left (or, of a whole vector, all lanes) to the buffer.
 void Emitter::copy_in(const VAccess& access, RegExp at) {
   int bytes = ir::dtype_size(access.dtype);
@@ -104,7 +128,7 @@ void Emitter::copy_in(const VAccess& access, RegExp at) {
   Xbyak::Label again;
   L(again);
   copy_element(bytes, rsp + rcx * bytes + buffer_, RegExp(rax));
-  add(rax, static_cast<uint32_t>(access.stride));
+  next_lane(access);
   inc(rcx);
   if (access.partial) cmp(rcx, word(left_word_));
   else cmp(rcx, static_cast<uint32_t>(code_.lanes));
@@ -113,7 +137,7 @@ void Emitter::copy_in(const VAccess& access, RegExp at) {
 
 void Emitter::copy_out(const VAccess& access, RegExp at) {
   int bytes = ir::dtype_size(access.dtype);
-  if (!access.partial) {
+  if (!access.partial && !symbolic(access.stride)) {
     for (int lane = 0; lane < code_.lanes; ++lane) copy_element(bytes, at + static_cast<int>(access.stride * lane), rsp + (buffer_ + lane * bytes));
     return;
   }
@@ -122,9 +146,10 @@ void Emitter::copy_out(const VAccess& access, RegExp at) {
   Xbyak::Label again;
   L(again);
   copy_element(bytes, RegExp(rax), rsp + rcx * bytes + buffer_);
-  add(rax, static_cast<uint32_t>(access.stride));
+  next_lane(access);
   inc(rcx);
-  cmp(rcx, word(left_word_));
+  if (access.partial) cmp(rcx, word(left_word_));
+  else cmp(rcx, static_cast<uint32_t>(code_.lanes));
   jl(again);
 }
 
@@ -179,7 +204,7 @@ void Emitter::load(const VInst& i) {
     } else {
       four ? vmaskmovps(d, mask, ptr[at]) : vmaskmovpd(d, mask, ptr[at]);
     }
-  } else if (!access.partial && !avx512_) {
+  } else if (!access.partial && !avx512_ && !symbolic(access.stride)) {
     load_lanes(d, access, at);
   } else {
     copy_in(access, at);

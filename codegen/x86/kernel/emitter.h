@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "codegen/x86/kernel/emit.h"
+#include "ir/kernel/symbols.h"
 
 namespace dynvm::codegen {
 
@@ -53,10 +54,15 @@ class Emitter : private Xbyak::CodeGenerator {
   void out_of_line();
   void constants();
   void move_addresses(int loop, int64_t factor);
-  void add_immediate(const Place& place, int64_t value);
+  void add_number(const Place& place, int64_t value);
+  void load_number(const Reg64& to, int64_t value);
+  int number_place(int64_t value);
+  bool symbolic(int64_t value) const { return ir::is_symbolic(value, code_.symbols); }
   void load_place(const Reg64& to, const Place& place);
   void store_place(const Place& place, const Reg64& from);
-  bool is_dynamic(int dim) const { return dim == code_.split_dim; }
+  bool is_split(int dim) const { return dim == code_.split_dim; }
+  bool is_dynamic(int dim) const { return is_split(dim) || symbolic(code_.sizes[static_cast<size_t>(dim)]); }
+  Address end_word(int dim) { return word(is_split(dim) ? end_word_ : size_words_[static_cast<size_t>(dim)]); }
   Reg64 word_register(const Place& place, const Reg64& scratch);  // the place's register, or scratch after a load
   Address word(int offset) { return qword[rsp + offset]; }
 
@@ -83,6 +89,7 @@ class Emitter : private Xbyak::CodeGenerator {
   void load_broadcast(const Xmm& to, const VAccess& access);
   void load_lanes(const Xmm& to, const VAccess& access, RegExp at);
   void load_from(const Xmm& to, ir::DType dtype, const Operand& from);
+  void next_lane(const VAccess& access);
   void copy_in(const VAccess& access, RegExp at);
   void copy_out(const VAccess& access, RegExp at);
   void copy_element(int bytes, const RegExp& to, const RegExp& from);
@@ -121,7 +128,9 @@ class Emitter : private Xbyak::CodeGenerator {
 
   int buffer_ = 0, argument_b_ = 0, result_ = 0;           // frame offsets
   int words_ = 0, num_words_ = 0, spills_ = 0, save_ = 0, frame_bytes_ = 0;
-  int pointers_word_ = 0, scalars_word_ = 0, begin_word_ = 0, end_word_ = 0, left_word_ = 0, stack_word_ = 0;
+  int pointers_word_ = 0, scalars_word_ = 0, begin_word_ = 0, end_word_ = 0, left_word_ = 0, stack_word_ = 0, numbers_word_ = 0;
+  std::vector<int> size_words_;                            // per dim: of a dynamic one that is not split, its size
+  std::vector<int64_t> numbers_;                           // with symbols in them, in the order of the argument
   std::vector<Place> counters_;                            // per dim; the vector dim's is the index
   std::vector<Place> bases_;                               // per address
   std::vector<std::vector<int32_t>> moved_;                // per loop: addresses that it moves

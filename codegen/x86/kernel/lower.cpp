@@ -20,6 +20,7 @@
 #include "codegen/x86/kernel/expressions.h"
 #include "codegen/x86/kernel/helpers.h"
 #include "codegen/x86/kernel/math.h"
+#include "ir/kernel/symbols.h"
 
 namespace dynvm::codegen {
 
@@ -47,6 +48,7 @@ class Lowerer {
     code_.vector_bytes = nest_.vector_bytes;
     code_.vector_dim = nest_.vector_dim;
     code_.split_dim = nest_.split_dim;
+    code_.symbols = kernel_.symbols;
     for (const NestDim& dim : nest_.dims) code_.sizes.push_back(dim.size);
     if (nest_.no_kept_points) return base::Status();
     values_.resize(kernel_.nodes.size());
@@ -66,6 +68,7 @@ class Lowerer {
   };
 
   const KernelNode& node(int32_t n) const { return kernel_.nodes[n]; }
+  bool symbolic(int64_t number) const { return ir::is_symbolic(number, kernel_.symbols); }
   uint32_t reduced_mask() const {
     uint32_t mask = 0;
     for (size_t i = static_cast<size_t>(nest_.num_kept); i < nest_.dims.size(); ++i) mask |= 1u << i;
@@ -151,7 +154,7 @@ class Lowerer {
   void vector_loops(const std::function<void(int, bool)>& body) {
     int64_t size = nest_.dims[nest_.vector_dim].size, lanes = nest_.lanes, step = unroll_ * lanes;
     int32_t dim = nest_.vector_dim;
-    bool dynamic = nest_.split_dim == dim;
+    bool dynamic = nest_.split_dim == dim || symbolic(size);
     builder_.emit_to(kNoValue, VOp::k_vbegin, Lane::kF32);
     int64_t unrolled_end = size / step * step, single_end = size / lanes * lanes;
     if (unroll_ > 1 && size >= step) loop(VLoop::kUnrolled, dim, step, unrolled_end, [&] { body(unroll_, false); });
@@ -188,7 +191,8 @@ class Lowerer {
       result.displacement = result.stride * nest_.lanes * copy;
       result.indexed = true;
       result.partial = partial;
-      if (std::abs(result.displacement) + std::abs(result.stride) * nest_.lanes >= INT32_MAX) fail("a stride is too large");
+      const bool constant = !symbolic(result.stride);
+      if (constant && std::abs(result.displacement) + std::abs(result.stride) * nest_.lanes >= INT32_MAX) fail("a stride is too large");
     }
     code_.accesses.push_back(result);
     return static_cast<int64_t>(code_.accesses.size()) - 1;
@@ -443,6 +447,7 @@ class Lowerer {
     for (int32_t i = static_cast<int32_t>(nest_.dims.size()) - 1; i >= nest_.num_kept; --i) {
       expression.terms.push_back({i, factor});
       if (i == nest_.vector_dim) expression.lane_factor = factor, expression.constant = factor * copy * nest_.lanes;
+      if (symbolic(factor)) fail("a position that depends on symbols");
       factor *= nest_.dims[i].size;
     }
     return index_value(std::move(expression));

@@ -113,6 +113,7 @@ struct VCode {
   std::vector<VLoop> loops;
   std::vector<VIndex> indexes;
   std::vector<int64_t> sizes;           // of the nest's dims
+  std::vector<int64_t> symbols;         // the kernel's: codes that sizes, strides, offsets and displacements may be made of
   int32_t vector_dim = -1;              // -1: none
   int32_t split_dim = -1;               // its bounds are run-time arguments; -1: none
   bool has_calls = false;
