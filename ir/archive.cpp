@@ -9,7 +9,7 @@ void fields(A& a, Inst& x) { a(x.op, x.type, x.sunk, x.snapshot, x.first, x.coun
 template <class A>
 void fields(A& a, TensorMeta& x) {
   a(x.dtype, x.device_type, x.device_index, x.requires_grad, x.is_leaf, x.wrapped_number, x.is_parameter, x.has_hooks, x.inference, x.storage, x.offset, x.sizes, x.strides,
-    x.open);
+    x.open, x.symbolic);
 }
 
 template <class A>
@@ -21,7 +21,7 @@ void fields(A& a, AtenArg& x) {
 
 template <class A>
 void fields(A& a, AtenCall& x) {
-  a(x.name, x.overload, x.args, x.results, x.result_alias, x.mutates, x.defines_sizes, x.is_random, x.grad_mode, x.inference_mode, x.in_backward, x.count);
+  a(x.name, x.overload, x.args, x.results, x.result_alias, x.mutates, x.defines_sizes, x.follows, x.is_random, x.grad_mode, x.inference_mode, x.in_backward, x.count);
 }
 
 template <class A>
@@ -61,18 +61,18 @@ template <class A>
 void fields(A& a, KernelStore& x) { a(x.operand, x.node); }
 
 template <class A>
-void fields(A& a, Kernel& x) { a(x.name, x.sizes, x.reduce_dims, x.operands, x.nodes, x.stores, x.scalar_types, x.num_pointers); }
+void fields(A& a, Kernel& x) { a(x.name, x.sizes, x.reduce_dims, x.operands, x.nodes, x.stores, x.scalar_types, x.symbols, x.num_pointers); }
 
 template <class A>
 void fields(A& a, Trace& x) {
-  a(x.id, x.name, x.insts, x.operands, x.snapshots, x.frames, x.objects, x.metas, x.calls, x.wraps, x.torch_states, x.kernels, x.kernel_op_counts, x.num_storages);
+  a(x.id, x.name, x.insts, x.operands, x.snapshots, x.frames, x.objects, x.metas, x.calls, x.wraps, x.torch_states, x.kernels, x.kernel_op_counts, x.num_storages, x.symbols);
 }
 
 template <class A>
-void fields(A& a, StoragePlan& x) { a(x.kind, x.bytes, x.offset, x.first, x.last); }
+void fields(A& a, StoragePlan& x) { a(x.kind, x.bytes, x.offset, x.first, x.last, x.symbolic); }
 
 template <class A>
-void fields(A& a, Plan& x) { a(x.storages, x.arena_bytes); }
+void fields(A& a, Plan& x) { a(x.storages, x.arena_bytes, x.arranged_at); }
 
 void write_trace(ArchiveWriter& archive, const Trace& trace, const Plan& plan) { archive(trace, plan); }
 

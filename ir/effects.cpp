@@ -75,6 +75,37 @@ std::vector<int32_t> wrap_storages(const Trace& trace, Ref wrap, bool value) {
   return out;
 }
 
+Ref written_operand(const Trace& trace, Ref ref) {
+  const Inst& inst = trace.insts[ref];
+  if (inst.op != Op::k_result) return kNoRef;
+  const Ref made = trace.arg(ref, 0);
+  const AtenCall& call = trace.calls[trace.insts[made].imm];
+  const int32_t alias = call.result_alias[inst.imm];
+  if (std::find(call.mutates.begin(), call.mutates.end(), alias) == call.mutates.end() || call.args[alias].kind != AtenArg::kTensor) return kNoRef;
+  const Ref operand = trace.arg(made, call.args[alias].operands[0]);
+  const TensorMeta &before = trace.metas[trace.insts[operand].meta], &after = trace.metas[inst.meta];
+  const bool same = before.storage == after.storage && before.dtype == after.dtype && before.offset == after.offset && before.sizes == after.sizes &&
+                    before.strides == after.strides && before.open == after.open;
+  return same ? operand : kNoRef;
+}
+
+std::vector<Ref> views_behind(const Trace& trace, Ref tensor) {
+  std::vector<Ref> views;
+  while (trace.insts[tensor].op == Op::k_result) {
+    if (const Ref same = written_operand(trace, tensor); same != kNoRef) {
+      tensor = same;
+      continue;
+    }
+    const Ref made = trace.arg(tensor, 0);
+    const AtenCall& view = trace.calls[trace.insts[made].imm];
+    const int32_t alias = view.result_alias[trace.insts[tensor].imm];
+    if (alias < 0 || !view.mutates.empty() || view.args[alias].operands.empty()) break;
+    views.push_back(made);
+    tensor = trace.arg(made, view.args[alias].operands[0]);
+  }
+  return views;
+}
+
 bool is_view_call(const Trace& trace, const Inst& inst) {
   const AtenCall& call = trace.calls[inst.imm];
   if (!call.mutates.empty() || call.is_random || call.results.empty()) return false;
@@ -99,7 +130,7 @@ TensorEffects tensor_effects(const Trace& trace, Ref ref) {
       const AtenCall& call = trace.calls[inst.imm];
       if (is_view_call(trace, inst)) {
         // A view whose place is a run-time number leaves the trace when it is another one than the recorded.
-        out.may_raise = may_leave(trace, call) || has_run_time_numbers(call);
+        out.may_raise = !call.follows && (may_leave(trace, call) || has_run_time_numbers(call));
         return out;
       }
       for (uint32_t k = 0; k < inst.count; ++k)

@@ -22,6 +22,11 @@ struct TensorEffects {
 // Of aten (a sunk one does nothing), kernel, read_scalar. Other ops touch no tensor memory themselves: wrap only shares it.
 TensorEffects tensor_effects(const Trace& trace, Ref ref);
 
+// What an operation in place gives is the tensor that it was given: that, or kNoRef.
+Ref written_operand(const Trace& trace, Ref ref);
+// The calls of views by which a tensor's object is made from its base's, the last one first.
+std::vector<Ref> views_behind(const Trace& trace, Ref tensor);
+
 // The call computes nothing: each result looks at the memory of an argument (view, detach, _unsafe_view).
 bool is_view_call(const Trace& trace, const Inst& inst);
 

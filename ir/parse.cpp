@@ -27,6 +27,7 @@ class Parser {
     if (!word("trace") || !integer(&id) || !string(&trace_.name) || !word("storages") || !integer(&storages)) return false;
     trace_.id = static_cast<int32_t>(id);
     trace_.num_storages = static_cast<int32_t>(storages);
+    if (accept_word("symbols") && !integers("[", "]", &trace_.symbols)) return false;
     while (!failed()) {
       blank_lines();
       if (token().kind == Token::kEnd) break;
@@ -182,6 +183,8 @@ class Parser {
         int64_t open = 0;
         if (!integer(&open)) return false;
         meta.open = static_cast<uint64_t>(open);
+      } else if (accept_word("symbolic")) {
+        meta.symbolic = true;
       } else {
         break;
       }
@@ -352,6 +355,8 @@ class Parser {
         if (!punct("[") || !list("]", [&] { return small(&call.mutates.emplace_back()); })) return false;
       } else if (accept_word("sized")) {
         call.defines_sizes = true;
+      } else if (accept_word("follows")) {
+        call.follows = true;
       } else if (accept_word("random")) {
         call.is_random = true;
       } else if (accept_word("grad")) {

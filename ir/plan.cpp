@@ -6,13 +6,12 @@
 #include <numeric>
 #include <set>
 
+#include "ir/arrange.h"
 #include "ir/effects.h"
 #include "ir/passes/rewrite.h"
 
 namespace dynvm::ir {
 namespace {
-
-constexpr int64_t kAlignment = 64;
 
 int64_t bytes_of(const TensorMeta& meta) {
   int64_t last = meta.offset;
@@ -34,8 +33,12 @@ class Planner {
       plan_.storages[meta.storage].bytes = std::max(plan_.storages[meta.storage].bytes, bytes_of(meta));
     same_memory_.resize(trace_.num_storages);
     std::iota(same_memory_.begin(), same_memory_.end(), 0);
+    late_.assign(trace_.num_storages, false);
+    if (!trace_.symbols.empty()) find_symbolic();
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref) visit(ref);
     join_lifetimes();
+    for (size_t storage = 0; storage < late_.size(); ++storage)
+      if (late_[storage] && plan_.storages[storage].kind == StoragePlan::kArena) plan_.storages[storage].kind = StoragePlan::kFresh;
     place();
     return std::move(plan_);
   }
@@ -132,68 +135,50 @@ class Planner {
   }
 
   void place() {
-    std::vector<int32_t> order;
-    for (int32_t storage = 0; storage < trace_.num_storages; ++storage) {
+    std::vector<Piece> pieces(plan_.storages.size());
+    for (size_t storage = 0; storage < pieces.size(); ++storage) {
       StoragePlan& plan = plan_.storages[storage];
       if (plan.kind != StoragePlan::kArena) continue;
       if (plan.first == kNoRef) plan.bytes = 0;
-      if (plan.bytes > 0) order.push_back(storage);
+      if (plan.bytes == 0) continue;
+      pieces[storage] = {plan.first, plan.last, plan.bytes, 0};
+      if (plan.symbolic) plan_.arranged_at = std::min(plan_.arranged_at, first_work_);
     }
-    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return plan_.storages[a].first < plan_.storages[b].first; });
-    std::multimap<Ref, int32_t> ends;        // of the storages placed, by their last instruction
-    std::map<int64_t, int64_t> free;         // offset -> bytes, no two adjacent
-    int64_t top = 0;
-    auto release = [&](int64_t offset, int64_t bytes) {
-      auto next = free.lower_bound(offset);
-      if (next != free.end() && offset + bytes == next->first) {
-        bytes += next->second;
-        next = free.erase(next);
-      }
-      if (next != free.begin()) {
-        auto previous = std::prev(next);
-        if (previous->first + previous->second == offset) {
-          previous->second += bytes;
-          return;
-        }
-      }
-      free.emplace(offset, bytes);
-    };
-    for (int32_t storage : order) {
-      StoragePlan& plan = plan_.storages[storage];
-      while (!ends.empty() && ends.begin()->first < plan.first) {
-        const StoragePlan& ended = plan_.storages[ends.begin()->second];
-        release(ended.offset, rounded(ended.bytes));
-        ends.erase(ends.begin());
-      }
-      int64_t bytes = rounded(plan.bytes);
-      auto best = free.end();
-      for (auto gap = free.begin(); gap != free.end(); ++gap)
-        if (gap->second >= bytes && (best == free.end() || gap->second < best->second)) best = gap;
-      if (best != free.end()) {
-        plan.offset = best->first;
-        int64_t left = best->second - bytes;
-        free.erase(best);
-        if (left > 0) free.emplace(plan.offset + bytes, left);
-      } else if (!free.empty() && std::prev(free.end())->first + std::prev(free.end())->second == top) {
-        // The last gap touches the top: grow it.
-        auto last = std::prev(free.end());
-        plan.offset = last->first;
-        top = plan.offset + bytes;
-        free.erase(last);
-      } else {
-        plan.offset = top;
-        top += bytes;
-      }
-      ends.emplace(plan.last, storage);
-    }
-    plan_.arena_bytes = top;
+    plan_.arena_bytes = arrange(&pieces);
+    for (size_t storage = 0; storage < pieces.size(); ++storage) plan_.storages[storage].offset = pieces[storage].offset;
   }
 
-  static int64_t rounded(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+  // --- symbols
+
+  // Symbols whose values inputs tell before anything is computed, and what is of others: these storages are allocated when they are first needed.
+  void find_symbolic() {
+    std::vector<bool> known(trace_.symbols.size(), false);
+    const auto for_each_symbol = [&](const TensorMeta& meta, const auto& body) {
+      for (int64_t size : meta.sizes)
+        for (size_t k = 0; k < trace_.symbols.size(); ++k)
+          if (size != 0 && size % trace_.symbols[k] == 0) body(k);
+    };
+    for (Ref ref = 0; ref < trace_.insts.size() && first_work_ == kNoRef; ++ref) {
+      const Inst& inst = trace_.insts[ref];
+      if (inst.op == Op::k_unbox_tensor && trace_.metas[inst.meta].symbolic) for_each_symbol(trace_.metas[inst.meta], [&](size_t k) { known[k] = true; });
+      const bool works = inst.op == Op::k_kernel || inst.op == Op::k_wrap || (inst.op == Op::k_aten && !is_view_call(trace_, inst));
+      if (works && !inst.sunk) first_work_ = ref;
+    }
+    for (const TensorMeta& meta : trace_.metas) {
+      if (!meta.symbolic) continue;
+      StoragePlan& plan = plan_.storages[meta.storage];
+      plan.symbolic = true;
+      for_each_symbol(meta, [&](size_t k) {
+        if (!known[k]) late_[meta.storage] = true;
+      });
+    }
+  }
 
   const Trace& trace_;
   const std::function<bool(const AtenCall&)>& has_planned_form_;
   Plan plan_;
+  Ref first_work_ = kNoRef;           // where symbols are: the first instruction that computes
+  std::vector<bool> late_;            // by storage: its size has a symbol that is not known there
   std::vector<int32_t> same_memory_;  // by storage: one of the same memory, itself at the end of the chain
   std::map<Ref, std::vector<int32_t>> wrap_storages_;
   std::map<uint32_t, std::set<int32_t>> frame_storages_;  // what the sunk objects of a snapshot's frame are made of

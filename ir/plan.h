@@ -8,9 +8,11 @@
 //   kArena   at an offset in the session's arena. Storages whose lifetimes do not touch share addresses. A tensor object that only exits
 //            make (a sunk wrap) keeps its storage alive until the last instruction whose snapshot shows it; the exit copies the memory out.
 //
-// Invariants: two arena storages that are both alive at some instruction do not overlap; offsets are multiples of 64 bytes (a cache line,
-// and the widest vector). A lifetime runs from the first to the last instruction that touches the storage, both included.
-// Method: linear scan over lifetimes with best fit into the free gaps.
+// Where sizes are symbols (TensorMeta::symbolic), bytes and offsets here are those of the codes: each run arranges the arena anew from the lifetimes, when inputs
+// have told the symbols' values. What depends on symbols that are known later is kFresh.
+//
+// Invariants: two arena storages that are both alive at some instruction do not overlap (arrange.h). A lifetime runs from the first to the last instruction that
+// touches the storage, both included.
 // Tests: tests/ir/plan.cpp.
 #pragma once
 
@@ -27,11 +29,13 @@ struct StoragePlan {
   int64_t bytes = 0;   // 0 for an arena storage that nothing touches
   int64_t offset = 0;  // kArena
   Ref first = kNoRef, last = kNoRef;  // instructions that touch it
+  bool symbolic = false;              // its size is made of symbols
 };
 
 struct Plan {
   std::vector<StoragePlan> storages;
   int64_t arena_bytes = 0;
+  Ref arranged_at = kNoRef;           // the instruction before which a run arranges the arena; kNoRef: it lies as planned
 };
 
 Plan make_plan(const Trace& trace, const std::function<bool(const AtenCall&)>& has_planned_form);

@@ -28,7 +28,9 @@ class Printer {
         if (call < named_.size()) named_[call] = true;
     out_ += "trace " + std::to_string(trace_.id) + " ";
     text::append_string(&out_, trace_.name);
-    out_ += " storages " + std::to_string(trace_.num_storages) + "\n";
+    out_ += " storages " + std::to_string(trace_.num_storages);
+    for (size_t k = 0; k < trace_.symbols.size(); ++k) out_ += (k ? ", " : " symbols [") + std::to_string(trace_.symbols[k]);
+    out_ += trace_.symbols.empty() ? "\n" : "]\n";
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
       inst(ref);
       out_ += "\n";
@@ -167,6 +169,7 @@ class Printer {
       out_ += "]";
     }
     if (call.defines_sizes) out_ += " sized";
+    if (call.follows) out_ += " follows";
     if (call.is_random) out_ += " random";
     if (call.grad_mode) out_ += " grad";
     if (call.inference_mode) out_ += " inference";
@@ -325,6 +328,7 @@ std::string print_meta(const TensorMeta& meta) {
   if (meta.has_hooks) out += " hooks";
   if (meta.inference) out += " inference";
   if (meta.open != 0) out += " open " + std::to_string(static_cast<int64_t>(meta.open));
+  if (meta.symbolic) out += " symbolic";
   return out;
 }
 

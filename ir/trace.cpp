@@ -34,15 +34,22 @@ static_assert(std::size(kOps) == static_cast<size_t>(Op::kCount));
 const OpInfo& op_info(Op op) { return table::kOps[static_cast<size_t>(op)]; }
 
 bool opens(const Trace& trace, const AtenCall& call) {
-  for (int32_t result : call.results)
-    if (result >= 0 && trace.metas[result].open != 0) return true;
+  if (call.follows) return false;
+  for (size_t i = 0; i < call.results.size(); i++) {
+    const bool written = !call.mutates.empty() && call.result_alias[i] >= 0;  // it looks as it did
+    if (call.results[i] >= 0 && !written && trace.metas[call.results[i]].open != 0) return true;
+  }
   return false;
 }
 
 bool may_leave(const Trace& trace, const AtenCall& call) {
   if (call.defines_sizes) return true;
-  for (size_t i = 0; i < call.results.size(); i++)
-    if (call.results[i] >= 0 && call.result_alias[i] >= 0 && call.mutates.empty() && trace.metas[call.results[i]].open != 0) return true;
+  if (call.follows || !call.mutates.empty()) return false;
+  for (size_t i = 0; i < call.results.size(); i++) {
+    if (call.results[i] < 0) continue;
+    const TensorMeta& result = trace.metas[call.results[i]];
+    if (result.open != 0 && (call.result_alias[i] >= 0 || result.symbolic)) return true;
+  }
   return false;
 }
 

@@ -89,6 +89,8 @@ struct TensorMeta {
   // What only a run tells, as an operation whose data decides makes it so (AtenCall::defines_sizes) or something computed from what that one gives:
   // bit d for size d, kOpenLayout for the strides and the offset. What stands here is then an example: no kernel and no plan may rely on it.
   uint64_t open = 0;
+  // But what is open is made of symbols: sizes, strides and offset are products of the codes in Trace::symbols and constants (kernel/symbols.h).
+  bool symbolic = false;
   friend bool operator==(const TensorMeta&, const TensorMeta&) = default;
 };
 
@@ -137,6 +139,7 @@ struct AtenCall {
   std::vector<int32_t> result_alias;  // for each result: the argument it aliases by the schema (view or in-place), or -1
   std::vector<int32_t> mutates;       // arguments written in place, by the schema
   bool defines_sizes = false;         // its data decides sizes of its results (nonzero, an index by a mask); with others than recorded the trace is left
+  bool follows = false;               // geometries of results are made of symbols that its operands have, whatever these are: it need not be run to know them
   bool is_random = false;             // draws from the generator: never removed, repeated or reordered with other random ones
   bool grad_mode = false;             // recorded while autograd would record it
   bool inference_mode = false;        // recorded under inference mode: what it makes are inference tensors, but views of others
@@ -151,7 +154,7 @@ inline bool has_run_time_numbers(const AtenCall& call) {
   return false;
 }
 
-// Does a run decide the geometry of some of its results? Then it makes them itself: they have no planned memory, and are not views of known places.
+// Does only running it tell the geometry of some of its results? Then it makes them itself: they have no planned memory, and are not views of known places.
 bool opens(const Trace& trace, const AtenCall& call);
 // Is the trace left at the call where its results have other sizes than it was recorded with?
 bool may_leave(const Trace& trace, const AtenCall& call);
@@ -221,6 +224,7 @@ struct Trace {
   std::vector<Kernel> kernels;
   std::vector<int32_t> kernel_op_counts;  // eager operations each kernel stands for (for the report)
   int32_t num_storages = 0;
+  std::vector<int64_t> symbols;       // codes of the sizes that symbolic metas are made of
 
   Ref add(Op op, Type type, std::initializer_list<Ref> args, int64_t imm = 0, int32_t snapshot = kNoSnapshot);
   Ref add(Op op, Type type, const std::vector<Ref>& args, int64_t imm = 0, int32_t snapshot = kNoSnapshot);

@@ -1,8 +1,10 @@
 // The verifier (verify.h): one walk over the instructions; tables by index first, then meaning.
 #include "ir/verify.h"
 
+#include <algorithm>
 #include <string>
 
+#include "ir/kernel/symbols.h"
 #include "ir/text.h"
 
 namespace dynvm::ir {
@@ -258,7 +260,10 @@ class Verifier {
       if (size < 0) return false;
     for (int64_t stride : meta.strides)
       if (stride < 0) return false;
-    return true;
+    Product product;
+    const auto is_product = [&](int64_t number) { return Product::of(number, trace_.symbols, &product); };
+    return !meta.symbolic || (std::all_of(meta.sizes.begin(), meta.sizes.end(), is_product) && std::all_of(meta.strides.begin(), meta.strides.end(), is_product) &&
+                              is_product(meta.offset));
   }
 
   void call(const Inst& inst) {

@@ -30,11 +30,12 @@ GenericTrace::Opening::Opening(const GenericTrace& generic, const Walk& a, const
 
 std::string GenericTrace::Opening::run() {
   trace_ = old_;
-  trace_.insts.clear();
-  trace_.operands.clear();
   trace_.metas = a_.metas;
   mark();
+  give_symbols(b_.metas, call_facts(), &trace_);
   if (std::string why = check(); !why.empty()) return why;
+  trace_.insts.clear();
+  trace_.operands.clear();
   size_t number = 0, input = 0;
   for (Ref old = 0; old < old_.insts.size(); old++) {
     const ir::Inst& inst = old_.insts[old];
@@ -135,6 +136,17 @@ void GenericTrace::Opening::mark() {
   find_dependences();
 }
 
+std::vector<CallFacts> GenericTrace::Opening::call_facts() const {
+  std::vector<CallFacts> facts(old_.calls.size());
+  for (size_t k = 0; k < generic_.calls_.size(); k++) {
+    const size_t call = static_cast<size_t>(old_.insts[generic_.calls_[k]].imm);
+    const std::vector<Fit>& fits = generic_.fits_[k];
+    facts[call] = {generic_.recording_.sizes.after_effect[call], std::any_of(fits.begin(), fits.end(), [&](const Fit& fit) { return depends(fit.value) == kBySteps; }),
+                   ir::is_index(old_.calls[call]) && (ir::has_run_time_numbers(old_.calls[call]) || !fits.empty())};
+  }
+  return facts;
+}
+
 // Empty, or why the trace cannot be run with what is open.
 std::string GenericTrace::Opening::check() const {
   for (size_t k = 0; k < generic_.calls_.size(); k++)
@@ -164,7 +176,7 @@ uint64_t GenericTrace::Opening::opened(int32_t meta) const { return trace_.metas
 // Empty, or why this call cannot be run where sizes are open.
 std::string GenericTrace::Opening::allowed(size_t number) const {
   const ir::Inst& inst = old_.insts[generic_.calls_[number]];
-  const ir::AtenCall& call = old_.calls[inst.imm];
+  const ir::AtenCall& call = trace_.calls[inst.imm];
   const std::vector<Steady>& steady = generic_.steady_[number];
   const std::vector<Fit>& fits = generic_.fits_[number];
   const bool guarded = !given_first_[number].empty() ||
@@ -190,6 +202,7 @@ std::string GenericTrace::Opening::allowed(size_t number) const {
 std::string GenericTrace::Opening::call(Ref old, size_t number) {
   const ir::Inst& inst = old_.insts[old];
   ir::AtenCall now = a_.calls[number];
+  now.follows = trace_.calls[static_cast<size_t>(inst.imm)].follows;
   std::vector<Ref> operands;
   for (uint32_t k = 0; k < inst.count; k++) operands.push_back(renamed_[old_.arg(inst, k)]);
   for (Ref free : given_first_[number]) {

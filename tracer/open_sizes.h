@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tracer/size_symbols.h"
 #include "tracer/size_walk.h"
 
 namespace dynvm::tracer {
@@ -24,6 +25,7 @@ class GenericTrace::Opening {
   Dependence depends(const Source& source) const;
   Dependence depends(const Expression& e) const;
   void mark();
+  std::vector<CallFacts> call_facts() const;
   std::string check() const;
   std::string allowed(size_t number) const;
   std::string call(ir::Ref old, size_t number);

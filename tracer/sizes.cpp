@@ -473,13 +473,16 @@ void GenericTrace::note_defined(const std::vector<SizeSample>& samples) {
   }
 }
 
-// How far other sizes are from those of a walk, the next one twice as far and so on: as divisible, by 1 to 8 or most of these. The shorter steps are for
-// programs that can do no more than so much, such as a table of positions has rows.
-static constexpr int64_t kOtherSteps[] = {840, 120, 24, -24};
+// How far other sizes are from those of a walk: an odd prime times the step, so that what they differ by is no sum of two others, and no multiple of another. Each is
+// as divisible as before, by 1 to 8 or most of these. The shorter steps are for programs that can do no more than so much, such as a table of positions has rows.
+static constexpr int64_t kOtherSteps[] = {280, 40, 8, -8};
+static constexpr int64_t kOddPrimes[] = {3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73};
 
 // In the place of a size, for the whole class.
 int64_t GenericTrace::other_size(const std::vector<int64_t>& seen, OtherSizes* others) {
-  return others->sizes.emplace(seen, seen.back() + others->step * (static_cast<int64_t>(others->sizes.size()) + 1)).first->second;
+  const size_t number = others->sizes.size(), primes = std::size(kOddPrimes);
+  const int64_t times = kOddPrimes[number % primes] + 72 * static_cast<int64_t>(number / primes);
+  return others->sizes.emplace(seen, seen.back() + others->step * times).first->second;
 }
 
 // What operations that define sizes give in this walk: what they gave here, or what an input's size is now that they were always equal to. others: in

@@ -16,6 +16,7 @@ struct Activation {
   void** root_slots = nullptr;            // localsplus of the root frame, then its value stack
   void* session = nullptr;                // bridge::Session*, null without tensors
   void** storage_data = nullptr;
+  const int64_t* symbols = nullptr;       // values of the trace's symbols
   const volatile int* eval_breaker = nullptr;
   uint64_t iterations = 0;                // complete ones of this run
   int64_t exit_inst = -1;                 // the instruction that left

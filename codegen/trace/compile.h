@@ -31,9 +31,10 @@ struct TensorPlan {
   std::vector<int32_t> call;                // by Ref of an aten: call index, -1 when nothing runs (views, sunk calls)
   std::vector<int32_t> wrap;                // by Ref of a wrap: wrap index
   std::vector<std::vector<int32_t>> allocate;  // by Ref: fresh storages to allocate before it
+  ir::Ref arranged_at = ir::kNoRef;         // before which the session arranges its arena
 };
 
-// A compiled kernel: entry(storage_data, scalars), or entry(context, storage_data, scalars) when there is a context.
+// A compiled kernel: entry(storage_data, scalars), or entry(context, storage_data, scalars, symbols) when there is a context.
 struct KernelEntry {
   const void* entry = nullptr;
   const void* context = nullptr;

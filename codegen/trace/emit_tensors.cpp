@@ -27,10 +27,7 @@ bool TraceEmitter::emit_tensor() {
       break;
     default: return false;
   }
-  for (int32_t storage : tensors.allocate[ref_]) {
-    a_.mov(rdi, r13);
-    a_.mov(esi, storage);
-    call(helpers_.allocate);
+  const auto need_memory = [&] {
     a_.test(eax, eax);
     if (inst.snapshot >= 0) {
       a_.jnz(error_exit());
@@ -42,6 +39,17 @@ bool TraceEmitter::emit_tensor() {
       a_.jmp(out_of_memory_);
       a_.bind(fine);
     }
+  };
+  if (ref_ == tensors.arranged_at) {
+    a_.mov(rdi, r13);
+    call(helpers_.arrange);
+    need_memory();
+  }
+  for (int32_t storage : tensors.allocate[ref_]) {
+    a_.mov(rdi, r13);
+    a_.mov(esi, storage);
+    call(helpers_.allocate);
+    need_memory();
   }
   switch (inst.op) {
     case Op::k_aten: {
@@ -72,6 +80,7 @@ bool TraceEmitter::emit_tensor() {
       } else {
         a_.xor_(integer_arg(next).r32(), integer_arg(next).r32());
       }
+      if (kernel.context != nullptr) a_.mov(integer_arg(next + 1), ptr(rbx, offsetof(Activation, symbols)));
       call(kernel.entry);
       return true;
     }

@@ -41,6 +41,7 @@ struct HelperTable {
   const void* bind_input = nullptr;
   const void* check_state = nullptr;
   const void* allocate = nullptr;
+  const void* arrange = nullptr;
   const void* call = nullptr;
   const void* read_scalar = nullptr;
   const void* tensor_size = nullptr;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ir/effects.h"
+
 namespace dynvm::codegen {
 
 using ir::Inst;
@@ -84,12 +86,15 @@ class Planner {
     plan_.values[value].last_use = std::max(plan_.values[value].last_use, at);
   }
 
-  // Calls that a wrap runs again read their scalars again.
+  // Calls that a wrap runs again read their scalars again, and so do views by which its object is made.
   void use_forward(const Inst& wrap, Ref at) {
-    for (Ref call : trace_.wraps[wrap.imm].forward) {
+    const auto use_operands = [&](Ref call) {
       const Inst& inst = trace_.insts[call];
       for (uint32_t k = 0; k < inst.count; ++k) use(trace_.arg(inst, k), at);
-    }
+    };
+    for (Ref call : trace_.wraps[wrap.imm].forward) use_operands(call);
+    for (Ref view : ir::views_behind(trace_, trace_.arg(wrap, 0)))
+      if (trace_.calls[trace_.insts[view].imm].follows) use_operands(view);
   }
 
   void last_uses() {

@@ -59,6 +59,14 @@ Kernel with_values(const Kernel& kernel, const std::vector<int64_t>& values) {
   return out;
 }
 
+bool has_symbols(const Kernel& kernel) {
+  const auto symbolic = [&](int64_t number) { return is_symbolic(number, kernel.symbols); };
+  if (std::any_of(kernel.sizes.begin(), kernel.sizes.end(), symbolic)) return true;
+  return std::any_of(kernel.operands.begin(), kernel.operands.end(), [&](const KernelOperand& operand) {
+    return symbolic(operand.offset) || std::any_of(operand.strides.begin(), operand.strides.end(), symbolic);
+  });
+}
+
 bool same_but_codes(const Kernel& a, const Kernel& b) {
   if (a.symbols.size() != b.symbols.size()) return false;
   Kernel recoded = a;

@@ -26,6 +26,7 @@ class Builder {
  public:
   Builder(const CallView& call, std::vector<int64_t> sizes) : call_(call), sizes_(std::move(sizes)) {
     kernel_.sizes = sizes_;
+    kernel_.symbols = call.trace().symbols;
     kernel_.num_pointers = call.trace().num_storages;
   }
 

@@ -1,10 +1,12 @@
 // Lowering of elementwise operations, and the entry that finds each operation's family (lower.h).
 #include "ir/lower/lower.h"
 
+#include <algorithm>
 #include <cmath>
 #include <unordered_map>
 
 #include "ir/effects.h"
+#include "ir/kernel/symbols.h"
 #include "ir/lower/builder.h"
 #include "ir/lower/structured.h"
 
@@ -264,7 +266,25 @@ DType promote(DType a, DType b) {
   return dtype_size(a) > dtype_size(b) ? a : b;
 }
 
-bool lower_call(const Trace& trace, Ref aten, const std::vector<Ref>& results, std::vector<Lowered>* out, std::string* why, Ref temporary) {
+namespace {
+
+// Is each symbol in the sizes of its results one of its operands' sizes? Else other things than these decide what it gives.
+bool sizes_come_from_operands(const Trace& trace, const Inst& inst, const AtenCall& call) {
+  const auto has_symbol = [](const TensorMeta& meta, int64_t code) {
+    return std::any_of(meta.sizes.begin(), meta.sizes.end(), [&](int64_t size) { return size != 0 && size % code == 0; });
+  };
+  const auto comes_from_operand = [&](int64_t code) {
+    for (uint32_t k = 0; k < inst.count; ++k)
+      if (const Inst& operand = trace.insts[trace.arg(inst, k)]; operand.type == Type::kTensor && has_symbol(trace.metas[operand.meta], code)) return true;
+    return false;
+  };
+  for (int32_t result : call.results)
+    for (int64_t code : trace.symbols)
+      if (result >= 0 && has_symbol(trace.metas[result], code) && !comes_from_operand(code)) return false;
+  return true;
+}
+
+bool lower_with_codes(const Trace& trace, Ref aten, const std::vector<Ref>& results, std::vector<Lowered>* out, std::string* why, Ref temporary, bool* symbolic) {
   const Inst& inst = trace.insts[aten];
   const AtenCall& call = trace.calls[inst.imm];
   size_t before = out->size();
@@ -277,19 +297,24 @@ bool lower_call(const Trace& trace, Ref aten, const std::vector<Ref>& results, s
   if (name.substr(0, 6) != "aten::") return give_up("not an ATen operation");
   name.remove_prefix(6);
   if (call.is_random) return give_up("random");
+  const auto known = [&](const TensorMeta& meta) {
+    *symbolic = *symbolic || meta.open != 0;
+    return meta.open == 0 || meta.symbolic;
+  };
   if (call.overload.find("out") != std::string::npos) return give_up("out form");
   for (int32_t result : call.results) {
     if (result < 0) continue;
-    if (trace.metas[result].open != 0) return give_up("sizes that a run decides");
+    if (!known(trace.metas[result])) return give_up("sizes that a run decides");
     if (!is_computable(trace.metas[result].dtype)) return give_up("dtype");
     if (trace.metas[result].sizes.size() > static_cast<size_t>(kMaxKernelDims)) return give_up("rank");
   }
   for (uint32_t k = 0; k < inst.count; ++k) {
     const Inst& operand = trace.insts[trace.arg(inst, k)];
     if (operand.type != Type::kTensor) continue;
-    if (trace.metas[operand.meta].open != 0) return give_up("sizes that a run decides");
+    if (!known(trace.metas[operand.meta])) return give_up("sizes that a run decides");
     if (trace.metas[operand.meta].sizes.size() > static_cast<size_t>(kMaxKernelDims)) return give_up("rank");
   }
+  if (*symbolic && (temporary != kNoRef || !sizes_come_from_operands(trace, inst, call))) return give_up("sizes that a run decides");
   if (is_uninitialised(name)) return true;
 
   bool in_place = name.size() > 1 && name.back() == '_' && name.substr(name.size() - 2) != "__";
@@ -338,6 +363,70 @@ bool lower_call(const Trace& trace, Ref aten, const std::vector<Ref>& results, s
     }
   }
   return true;
+}
+
+}  // namespace
+
+bool lower_call(const Trace& trace, Ref aten, const std::vector<Ref>& results, std::vector<Lowered>* out, std::string* why, Ref temporary, const Trace* recoded) {
+  const size_t before = out->size();
+  bool symbolic = false;
+  if (!lower_with_codes(trace, aten, results, out, why, temporary, &symbolic)) return false;
+  if (!symbolic) return true;
+  std::vector<Lowered> again;
+  bool same = recoded != nullptr && lower_with_codes(*recoded, aten, results, &again, why, temporary, &symbolic) && again.size() == out->size() - before;
+  for (size_t k = 0; same && k < again.size(); ++k) {
+    const Lowered& first = (*out)[before + k];
+    same = first.tensors == again[k].tensors && first.scalars == again[k].scalars && same_but_codes(first.kernel, again[k].kernel);
+  }
+  if (same) return true;
+  *why = "it computes with sizes";
+  out->resize(before);
+  return false;
+}
+
+bool sizes_follow(const Trace& trace, const Inst& aten) {
+  static const std::unordered_map<std::string_view, int> table = {
+#define X(name, dim, sentence) {#name, dim},
+#include "ir/lower/follows.def"
+#undef X
+  };
+  const AtenCall& call = trace.calls[static_cast<size_t>(aten.imm)];
+  std::string_view name = call.name;
+  if (name.substr(0, 6) != "aten::" || call.defines_sizes) return false;
+  name.remove_prefix(6);
+  const auto row = table.find(name);
+  if (row == table.end()) return rows().count(name) != 0;
+  if (row->second < 0) return true;
+  const size_t argument = static_cast<size_t>(row->second);
+  if (argument >= call.args.size() || call.args[argument].kind != AtenArg::kInt || call.args[0].kind != AtenArg::kTensor) return false;
+  const TensorMeta& operand = trace.metas[trace.insts[trace.arg(aten, static_cast<uint32_t>(call.args[0].operands[0]))].meta];
+  const auto rank = static_cast<int64_t>(operand.sizes.size());
+  const int64_t dim = call.args[argument].i + (call.args[argument].i < 0 ? rank : 0);
+  return dim >= 0 && dim < rank && (operand.open >> dim & 1) == 0;
+}
+
+Trace recoded_for_lowering(const Trace& trace) {
+  Trace recoded;
+  recoded.insts = trace.insts;
+  recoded.operands = trace.operands;
+  recoded.metas = trace.metas;
+  recoded.calls = trace.calls;
+  recoded.torch_states = trace.torch_states;
+  recoded.num_storages = trace.num_storages;
+  SymbolCodes codes(trace.symbols.empty() ? 0 : *std::max_element(trace.symbols.begin(), trace.symbols.end()));
+  for (const TensorMeta& meta : trace.metas) {
+    for (const auto& numbers : {meta.sizes, meta.strides, {meta.offset}})
+      for (int64_t number : numbers) codes.avoid(number);
+  }
+  for (size_t k = 0; k < trace.symbols.size(); ++k) recoded.symbols.push_back(codes.next());
+  for (TensorMeta& meta : recoded.metas) {
+    if (!meta.symbolic) continue;
+    const auto recode = [&](int64_t& number) { number = evaluate(number, trace.symbols, recoded.symbols); };
+    std::for_each(meta.sizes.begin(), meta.sizes.end(), recode);
+    std::for_each(meta.strides.begin(), meta.strides.end(), recode);
+    recode(meta.offset);
+  }
+  return recoded;
 }
 
 std::optional<TensorMeta> temporary_of(const Trace& trace, Ref aten) {

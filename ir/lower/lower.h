@@ -7,6 +7,9 @@
 // computed in f32 within one operation and rounded at its end, results have the recorded dtype. Formulas keep the order of ATen's CPU
 // kernels. Kernel pointers are the trace's storages; dims of size 1 are left out of the space, reduced dims excepted.
 //
+// Where sizes are symbols (TensorMeta::symbolic), so are those of the kernels. What a rule makes of sizes by adding or dividing, or takes for a value, holds for no
+// other sizes than the codes: so an operation on such tensors is lowered twice, with two sets of codes, and has to give the same.
+//
 // Invariant: an operation is lowered only if the kernels do what eager does for all data; what may raise depending on data (integer
 // division by a tensor) is not.
 // Tests: tests/ir/lower_run.cpp (against eval.h), tests/ir/test_against_torch.py (against PyTorch).
@@ -28,9 +31,16 @@ struct Lowered {
 };
 
 // `results`: the value that reads each result, kNoRef where nothing does. False: not lowered, and *why says so in a few words. True with
-// no kernels: nothing is to be computed (empty tensors, uninitialised memory).
+// no kernels: nothing is to be computed (empty tensors, uninitialised memory). recoded: recoded_for_lowering(trace); without it, and with a temporary, tensors
+// of symbolic sizes are not lowered.
 bool lower_call(const Trace& trace, Ref aten, const std::vector<Ref>& results, std::vector<Lowered>* out, std::string* why,
-                Ref temporary = kNoRef);
+                Ref temporary = kNoRef, const Trace* recoded = nullptr);
+
+// Do the sizes of its results follow from those of its operands alone, whatever these are? Of an elementwise operation, or one of follows.def.
+bool sizes_follow(const Trace& trace, const Inst& aten);
+
+// What lowering reads of a trace, with other codes for its symbols.
+Trace recoded_for_lowering(const Trace& trace);
 
 // What memory of its own the kernels of an operation hand from one to the next, storage aside; nothing for most. Where there is something lower_call
 // wants a value that looks like it.

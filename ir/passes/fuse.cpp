@@ -38,6 +38,7 @@
 
 #include "ir/effects.h"
 #include "ir/kernel/simplify.h"
+#include "ir/kernel/symbols.h"
 #include "ir/lower/lower.h"
 #include "ir/passes/fusion_group.h"
 #include "ir/passes/pass.h"
@@ -83,7 +84,9 @@ class Fuse {
         open_writers_(trace.num_storages),
         open_readers_(trace.num_storages),
         frame_shows_(trace.frames.size()),
-        frame_known_(trace.frames.size(), false) {}
+        frame_known_(trace.frames.size(), false) {
+    if (!trace.symbols.empty()) recoded_ = recoded_for_lowering(trace);
+  }
 
   // A call that becomes a kernel leaves the trace no more, so its snapshot is dropped. True when one was.
   bool drop_snapshots() {
@@ -93,8 +96,7 @@ class Fuse {
       Inst& inst = trace_.insts[ref];
       if (inst.op != Op::k_aten || inst.sunk || inst.snapshot == kNoSnapshot || is_view_call(trace_, inst) || !wanted(inst)) continue;
       std::vector<Lowered> lowered;
-      std::string why;
-      if (!temporary_of(trace_, ref) && !lower_call(trace_, ref, results_[ref], &lowered, &why)) continue;
+      if (!temporary_of(trace_, ref) && !lower(ref, &lowered, kNoRef)) continue;
       inst.snapshot = kNoSnapshot;
       dropped = true;
     }
@@ -257,8 +259,7 @@ class Fuse {
       return;
     }
     std::vector<Lowered> lowered;
-    std::string why;
-    if (wanted(inst) && lower_call(trace_, ref, results_[ref], &lowered, &why, temporary(ref))) {
+    if (wanted(inst) && lower(ref, &lowered, temporary(ref))) {
       trace_.insts[ref].sunk = true;
       trace_.insts[ref].snapshot = kNoSnapshot;
       int count = trace_.calls[inst.imm].count;
@@ -274,11 +275,17 @@ class Fuse {
     if (effects.may_raise) close_for_exit(inst);
   }
 
+  bool lower(Ref ref, std::vector<Lowered>* lowered, Ref temporary) {
+    std::string why;
+    return lower_call(trace_, ref, results_[ref], lowered, &why, temporary, recoded_ ? &*recoded_ : nullptr);
+  }
+
   // Memory that the operation's kernels hand from one to the next: a value of the trace, of empty memory, which nothing runs for.
   Ref temporary(Ref ref) {
     std::optional<TensorMeta> meta = temporary_of(trace_, ref);
     if (!meta) return kNoRef;
     meta->storage = trace_.num_storages++;
+    if (recoded_) recoded_->num_storages = trace_.num_storages;
     const auto storages = static_cast<size_t>(trace_.num_storages);
     visible_.resize(storages);
     shared_.resize(storages);
@@ -315,8 +322,10 @@ class Fuse {
         if (result >= 0 && shared_[trace_.metas[result].storage] && writers_[trace_.metas[result].storage] < 2) return false;
     // All on one device, which kernels can be made for.
     int device = kNoDevice;
+    bool symbolic = false;
     auto fits = [&](int32_t meta) {
       if (meta < 0) return true;
+      symbolic = symbolic || trace_.metas[meta].symbolic;
       const int here = device_of(trace_.metas[meta]);
       if (device == kNoDevice) device = here;
       return here == device;
@@ -325,7 +334,7 @@ class Fuse {
       if (!fits(result)) return false;
     for (uint32_t k = 0; k < inst.count; ++k)
       if (!fits(trace_.insts[trace_.arg(inst, k)].meta)) return false;
-    return device >= 0 ? options_.fuse_cuda : device != kOtherDevice;
+    return device >= 0 ? options_.fuse_cuda && !symbolic : device != kOtherDevice;
   }
 
   // --- groups
@@ -514,6 +523,7 @@ class Fuse {
     const Lowered& body = open.group.body();
     Kernel kernel = body.kernel;
     simplify_kernel(&kernel);
+    if (!has_symbols(kernel)) kernel.symbols.clear();
     base::Status status = verify_kernel(kernel);
     DYNVM_CHECK(status.ok(), "fuse made a kernel that does not verify: {}", status.message());
     auto number = static_cast<int64_t>(trace_.kernels.size());
@@ -526,6 +536,7 @@ class Fuse {
   }
 
   Trace& trace_;
+  std::optional<Trace> recoded_;           // with other codes, where there are symbols
   const PassOptions& options_;
   GroupLimits limits_;
   std::vector<std::vector<Ref>> results_;  // by aten instruction: the value of each result

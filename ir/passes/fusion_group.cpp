@@ -167,6 +167,7 @@ void FusionGroup::compact() {
   Kernel out;
   out.name = kernel.name;
   out.sizes = kernel.sizes;
+  out.symbols = kernel.symbols;
   out.num_pointers = kernel.num_pointers;
   std::vector<Ref> tensors, scalars;
   std::vector<int32_t> operand_map(kernel.operands.size(), -1), scalar_map(kernel.scalar_types.size(), -1), node_map(kernel.nodes.size(), -1);

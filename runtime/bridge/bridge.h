@@ -27,7 +27,7 @@
 
 namespace dynvm::bridge {
 
-inline constexpr int kBridgeVersion = 6;
+inline constexpr int kBridgeVersion = 7;
 
 // Conventions of AtenCall here and in CallSpec, beyond those of ir/trace.h:
 //  - results of a list type stand one by one; a result that is no tensor stands as -1.
@@ -93,6 +93,8 @@ struct StorageSpec {
   } kind = kInput;
   int64_t bytes = 0;   // kArena: 0 when nothing touches it, so that it needs no memory
   int64_t arena_offset = 0;
+  bool symbolic = false;        // its size is made of symbols: bytes is an example
+  uint32_t first = 0, last = 0; // its lifetime, for arrange
 };
 
 struct CallSpec {
@@ -121,10 +123,13 @@ struct ProgramSpec {
   std::vector<CallSpec> calls;
   std::vector<WrapSpec> wraps;
   std::vector<ir::TorchState> states;
+  std::vector<int64_t> symbols;         // codes that symbolic tensors are made of. What is bound or made by calls tells their values in each iteration
+  bool arranges = false;                // where arena storages lie is decided by arrange()
 };
 
 struct Session {
   void** storage_data = nullptr;      // [storages]
+  const int64_t* symbols = nullptr;   // values, as of the last tensor that told them
   void* impl = nullptr;
   bool has_arenas = false;            // its runs stand between begin_run and end_run
 };
@@ -136,7 +141,7 @@ struct SessionFunctions {
   int (*bind_input)(Session*, int32_t tensor, PyObject* object);
   int (*check_state)(Session*, int32_t state);                       // 1: torch's modes differ from states[state]
   int (*allocate)(Session*, int32_t storage);                        // kFresh; -1: out of memory
-  int (*call)(Session*, int32_t call, const int64_t* scalars);       // -1: raised. 1: a view with run-time numbers, or what a call that defines sizes gives, has another geometry than recorded (closed sizes, or an open one below 2): nothing has happened. Scalars are bit patterns (int64, double, bool 0/1).
+  int (*call)(Session*, int32_t call, const int64_t* scalars);       // -1: raised. 1: a view with run-time numbers, or what a call that defines sizes gives, has another geometry than recorded (closed sizes, an open one below 2, or not what the symbols say): nothing has happened. Scalars are bit patterns (int64, double, bool 0/1).
   int (*read_scalar)(Session*, int32_t tensor, int64_t* value);      // value: bits of int64, double or 0/1
   int (*bump_version)(Session*, int32_t tensor, int32_t by);         // on the real tensor behind an input or fresh storage
   int (*set_numbers)(Session*, int32_t call, const int64_t* scalars);  // of a call that a wrap runs again but that did not run by itself; -1: raised
@@ -145,6 +150,7 @@ struct SessionFunctions {
   int64_t (*tensor_size)(Session*, int32_t tensor, int32_t dim);     // as it is now; dim -1: the number of elements
   int (*begin_run)(Session*);                                        // memory for intermediates, for this run; -1: raised
   void (*end_run)(Session*);
+  int (*arrange)(Session*);                                          // the arena for the symbols' values, which inputs have told; -1: raised
 };
 
 // What operations would give for tensors of other sizes, without running them on data. Tensors and storages have the caller's numbers.

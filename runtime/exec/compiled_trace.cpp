@@ -1,6 +1,7 @@
 // Compiling, running and leaving traces (compiled_trace.h).
 #include "runtime/exec/compiled_trace.h"
 
+#include <alloca.h>
 #include <x86intrin.h>
 
 #include <algorithm>
@@ -33,8 +34,13 @@ namespace {
   Py_FatalError("dynvm: no memory in an operation of a compiled trace that cannot raise");
 }
 
-void launch_kernel(const codegen::cuda::CudaKernel* kernel, void* const* pointers, const int64_t* scalars) { kernel->launch(pointers, scalars); }
-void run_kernel(const codegen::CompiledKernel* kernel, void* const* pointers, const int64_t* scalars) { kernel->run(pointers, scalars); }
+void launch_kernel(const codegen::cuda::CudaKernel* kernel, void* const* pointers, const int64_t* scalars, const int64_t*) { kernel->launch(pointers, scalars); }
+void run_kernel(const codegen::CompiledKernel* kernel, void* const* pointers, const int64_t* scalars, const int64_t*) { kernel->run(pointers, scalars); }
+void run_symbolic(const SymbolicKernel* kernel, void* const* pointers, const int64_t* scalars, const int64_t* symbols) {
+  auto* numbers = static_cast<int64_t*>(alloca(kernel->numbers.size() * sizeof(int64_t)));
+  for (size_t k = 0; k < kernel->numbers.size(); ++k) numbers[k] = kernel->numbers[k](symbols);
+  kernel->code->run(pointers, scalars, numbers);
+}
 
 PyObject* get_grad(bridge::Bridge* bridge, PyObject* tensor) { return bridge->get_grad(tensor); }
 int set_grad(bridge::Bridge* bridge, PyObject* tensor, PyObject* grad) { return bridge->set_grad(tensor, grad); }
@@ -153,6 +159,7 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
     helpers_.bind_input = address(functions.bind_input);
     helpers_.check_state = address(functions.check_state);
     helpers_.allocate = address(functions.allocate);
+    helpers_.arrange = address(functions.arrange);
     helpers_.call = address(functions.call);
     helpers_.read_scalar = address(functions.read_scalar);
     helpers_.tensor_size = address(functions.tensor_size);
@@ -210,7 +217,14 @@ base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* e
     std::unique_ptr<codegen::CompiledKernel> compiled;
     base::Status status = codegen::compile_kernel(kernel, codegen::cpu_features(), {}, &compiled);
     if (!status.ok()) return status.in("kernel " + kernel.name);
-    if (compiled->parallel()) {
+    if (!kernel.symbols.empty()) {
+      auto symbolic = std::make_unique<SymbolicKernel>();
+      symbolic->code = compiled.get();
+      for (int64_t number : compiled->numbers())
+        if (!ir::Product::of(number, kernel.symbols, &symbolic->numbers.emplace_back())) return base::Status::failure("kernel " + kernel.name + ": a product of too many symbols");
+      entry = {address(&run_symbolic), symbolic.get()};
+      symbolic_kernels_.push_back(std::move(symbolic));
+    } else if (compiled->parallel()) {
       entry.entry = address(&run_kernel);
       entry.context = compiled.get();
     } else {
@@ -274,6 +288,7 @@ Activation* CompiledTrace::acquire() {
     bridge::Session* session = program_->acquire();
     activation->session = session;
     activation->storage_data = session->storage_data;
+    activation->symbols = session->symbols;
   }
   all_.push_back(activation);
   return activation;

@@ -22,6 +22,7 @@
 #include "codegen/cuda/kernel.h"
 #include "codegen/trace/compile.h"
 #include "codegen/x86/kernel/compile.h"
+#include "ir/kernel/symbols.h"
 #include "ir/trace.h"
 #include "runtime/base/report.h"
 #include "runtime/base/status.h"
@@ -73,6 +74,12 @@ struct FrameState {
   std::vector<PyObject*> slots;
 };
 
+// A kernel with symbols, and what its code wants to know of their values.
+struct SymbolicKernel {
+  const codegen::CompiledKernel* code = nullptr;
+  std::vector<ir::Product> numbers;
+};
+
 class CompiledTrace {
  public:
   // On error the message says what cannot be compiled. bridge: null when the trace has no tensors.
@@ -122,6 +129,7 @@ class CompiledTrace {
   codegen::HelperTable helpers_;
   TracePrograms programs_;
   std::vector<std::unique_ptr<codegen::CompiledKernel>> kernels_;
+  std::vector<std::unique_ptr<SymbolicKernel>> symbolic_kernels_;
   std::vector<std::unique_ptr<codegen::cuda::CudaKernel>> cuda_kernels_;
   bridge::Bridge* bridge_ = nullptr;
   std::unique_ptr<bridge::Program> program_;

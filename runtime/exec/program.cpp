@@ -34,8 +34,12 @@ class Builder {
     out_.plan.call.assign(n, -1);
     out_.plan.wrap.assign(n, -1);
     out_.plan.allocate.assign(n, {});
-    for (const ir::StoragePlan& storage : plan_.storages) out_.spec.storages.push_back({kind_of(storage.kind), storage.bytes, storage.offset});
+    for (const ir::StoragePlan& storage : plan_.storages)
+      out_.spec.storages.push_back({kind_of(storage.kind), storage.bytes, storage.offset, storage.symbolic, storage.first, storage.last});
     out_.spec.arena_bytes = plan_.arena_bytes;
+    out_.spec.symbols = trace_.symbols;
+    out_.spec.arranges = plan_.arranged_at != ir::kNoRef;
+    out_.plan.arranged_at = plan_.arranged_at;
     out_.spec.states = trace_.torch_states;
     if (plan_.storages.size() != static_cast<size_t>(trace_.num_storages))
       return base::Status::failure("the memory plan has " + std::to_string(plan_.storages.size()) + " storages, the trace " +
@@ -58,7 +62,7 @@ class Builder {
       if (ir::op_info(inst.op).effects & ir::kTensorMemory || inst.op == Op::k_guard_torch_state) out_.has_tensors = true;
       if (inst.type != Type::kTensor) continue;
       out_.has_tensors = true;
-      const Ref same = written_operand(ref);
+      const Ref same = ir::written_operand(trace_, ref);
       out_.plan.tensor[ref] = same != ir::kNoRef ? out_.plan.tensor[same] : static_cast<int32_t>(out_.spec.tensors.size());
       if (same == ir::kNoRef) out_.spec.tensors.push_back(trace_.metas[inst.meta]);
       if (inst.op != Op::k_result) continue;
@@ -66,20 +70,6 @@ class Builder {
       if (results.size() <= static_cast<size_t>(inst.imm)) results.resize(inst.imm + 1, -1);
       if (results[inst.imm] < 0) results[inst.imm] = out_.plan.tensor[ref];
     }
-  }
-
-  // What an operation in place gives is the tensor that it was given: that, or kNoRef.
-  Ref written_operand(Ref ref) const {
-    const Inst& inst = trace_.insts[ref];
-    if (inst.op != Op::k_result) return ir::kNoRef;
-    const Ref made = trace_.arg(ref, 0);
-    const ir::AtenCall& call = trace_.calls[trace_.insts[made].imm];
-    const int32_t alias = call.result_alias[inst.imm];
-    if (std::find(call.mutates.begin(), call.mutates.end(), alias) == call.mutates.end() || call.args[alias].kind != ir::AtenArg::kTensor) return ir::kNoRef;
-    const Ref operand = trace_.arg(made, call.args[alias].operands[0]);
-    const ir::TensorMeta &before = trace_.metas[trace_.insts[operand].meta], &after = trace_.metas[inst.meta];
-    const bool same = before.storage == after.storage && before.dtype == after.dtype && before.offset == after.offset && before.sizes == after.sizes && before.strides == after.strides && before.open == after.open;
-    return same ? operand : ir::kNoRef;
   }
 
   // In the order in which the call is given them.
@@ -94,7 +84,8 @@ class Builder {
   // Views are in place already, unless a run-time number says where they look, or what they look at is known only then.
   bool runs(Ref ref) const {
     const Inst& inst = trace_.insts[ref];
-    return !inst.sunk && (has_numbers(inst) || !ir::is_view_call(trace_, inst) || ir::opens(trace_, trace_.calls[inst.imm]));
+    const ir::AtenCall& call = trace_.calls[inst.imm];
+    return !inst.sunk && (!ir::is_view_call(trace_, inst) || (has_numbers(inst) && !call.follows) || ir::opens(trace_, call));
   }
 
   // The call's index, made on first use.
@@ -121,31 +112,19 @@ class Builder {
     std::vector<FusedNumbers> numbers;
     spec.wrap = trace_.wraps[inst.imm];
     spec.tensor = out_.plan.tensor[trace_.arg(inst, 0)];
-    name_views(trace_.arg(inst, 0));
+    const auto note_numbers = [&](Ref made, int32_t number) {
+      if (!runs(made) && has_numbers(trace_.insts[made])) numbers.push_back({number, numbers_of(trace_.insts[made])});
+    };
+    // The bridge makes a view for Python by the calls that made it, so that it has the same base as in eager: they are named, not run.
+    for (Ref view : ir::views_behind(trace_, trace_.arg(inst, 0))) note_numbers(view, call(view));
     for (Ref forward : spec.wrap.forward) {
       spec.forward.push_back(call(forward));
-      if (!runs(forward) && has_numbers(trace_.insts[forward])) numbers.push_back({spec.forward.back(), numbers_of(trace_.insts[forward])});
+      note_numbers(forward, spec.forward.back());
     }
     out_.wrap_numbers.push_back(std::move(numbers));
     spec.wrap.forward.clear();
     out_.plan.wrap[ref] = static_cast<int32_t>(out_.spec.wraps.size());
     out_.spec.wraps.push_back(std::move(spec));
-  }
-
-  // The bridge makes a view for Python by the calls that made it, so that it has the same base as in eager: they are named, not run.
-  void name_views(Ref tensor) {
-    while (trace_.insts[tensor].op == Op::k_result) {
-      Ref made = trace_.arg(tensor, 0);
-      const ir::AtenCall& view = trace_.calls[trace_.insts[made].imm];
-      if (const Ref same = written_operand(tensor); same != ir::kNoRef) {
-        tensor = same;
-        continue;
-      }
-      int32_t alias = view.result_alias[trace_.insts[tensor].imm];
-      if (alias < 0 || !view.mutates.empty() || view.args[alias].operands.empty()) return;
-      call(made);
-      tensor = trace_.arg(made, view.args[alias].operands[0]);
-    }
   }
 
   // A fresh storage is allocated before the first instruction that works on it, or hands it out uninitialised (an empty tensor).

@@ -206,6 +206,7 @@ std::unique_ptr<ProgramImpl> ProgramImpl::build(const bridge::ProgramSpec& spec,
   try {
     std::unique_ptr<ProgramImpl> program(new ProgramImpl);
     program->states = spec.states;
+    program->arranges = spec.arranges;
     program->plan_storages(spec);
     program->plan_tensors(spec);
     for (const bridge::CallSpec& call : spec.calls) program->plan_call(call);
@@ -221,7 +222,7 @@ void ProgramImpl::plan_storages(const bridge::ProgramSpec& spec) {
   for (const bridge::StorageSpec& storage : spec.storages) storages.push_back({storage, c10::Device(c10::kCPU), 0, 0, 0, -1});
   for (const ir::TensorMeta& meta : spec.tensors) {
     StoragePlan& plan = storages.at(static_cast<size_t>(meta.storage));
-    const ByteExtent extent = byte_extent(meta);
+    const ByteExtent extent = meta.symbolic ? ByteExtent{} : byte_extent(meta);
     plan.device = c10::Device(static_cast<c10::DeviceType>(meta.device_type), meta.device_index);
     if (extent.last > extent.first) {
       plan.first_byte = plan.last_byte == 0 ? extent.first : std::min(plan.first_byte, extent.first);
@@ -229,13 +230,13 @@ void ProgramImpl::plan_storages(const bridge::ProgramSpec& spec) {
     }
   }
   for (StoragePlan& plan : storages) {
-    plan.bytes = std::max(plan.spec.bytes, plan.last_byte);
+    plan.bytes = plan.spec.symbolic ? plan.last_byte : std::max(plan.spec.bytes, plan.last_byte);
     if (plan.spec.kind != bridge::StorageSpec::kArena) continue;
-    if (plan.spec.bytes == 0 && plan.bytes > 0) continue;  // nothing touches it: its values stay inside a fused kernel
+    if (plan.spec.bytes == 0 && (plan.bytes > 0 || plan.spec.symbolic)) continue;  // nothing touches it: its values stay inside a fused kernel
     if (plan.spec.arena_offset < 0 || plan.spec.arena_offset + plan.bytes > spec.arena_bytes) fail("a storage lies outside the arena");
     auto arena = std::find_if(arenas.begin(), arenas.end(), [&](const Arena& a) { return a.device == plan.device; });
     if (arena == arenas.end()) arena = arenas.insert(arena, Arena{plan.device, 0});
-    arena->bytes = std::max(arena->bytes, plan.spec.arena_offset + plan.bytes);
+    if (!arranges) arena->bytes = std::max(arena->bytes, plan.spec.arena_offset + plan.bytes);
     plan.arena = static_cast<int32_t>(arena - arenas.begin());
   }
 }
@@ -251,8 +252,26 @@ void ProgramImpl::plan_tensors(const bridge::ProgramSpec& spec) {
     const c10::InferenceMode mode(meta.inference);
     plan.keys = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(c10::Storage::use_byte_size_t(), 0, c10::DataPtr(nullptr, device)), backend,
                                                          caffe2::TypeMeta::fromScalarType(plan.type)).key_set();
+    if (meta.symbolic) {
+      const auto number = static_cast<int32_t>(tensors.size());
+      const auto factor = [&](int64_t n) {
+        ir::Product product;
+        if (!ir::Product::of(n, spec.symbols, &product)) fail("a product of too many symbols");
+        for (uint8_t k = 0; k < product.count; ++k) {
+          std::vector<int32_t>& dependent = tensors_of_symbol[product.symbols[k]];
+          if (dependent.empty() || dependent.back() != number) dependent.push_back(number);
+        }
+        return product;
+      };
+      tensors_of_symbol.resize(spec.symbols.size());
+      for (int64_t size : meta.sizes) plan.sizes.push_back(factor(size));
+      for (int64_t stride : meta.strides) plan.strides.push_back(factor(stride));
+      plan.offset = factor(meta.offset);
+    }
+    if (StoragePlan& storage = storages[static_cast<size_t>(meta.storage)]; storage.spec.symbolic) storage.tensors.push_back(static_cast<int32_t>(tensors.size()));
     tensors.push_back(std::move(plan));
   }
+  tensors_of_symbol.resize(spec.symbols.size());
 }
 
 void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
@@ -280,17 +299,22 @@ void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
     small &= meta.open == 0 && elements(meta) <= kSmallElements;
   };
   for (const TensorPlace& place : plan.tensors) look(place.tensor);
+  bool checked = false;  // what comes is compared with what symbols say
   for (int32_t result : plan.results) {
     look(result);
-    open |= result >= 0 && tensors[static_cast<size_t>(result)].meta.open != 0;
+    if (result < 0 || plan.call.follows) continue;
+    open |= tensors[static_cast<size_t>(result)].meta.open != 0;
+    checked |= tensors[static_cast<size_t>(result)].meta.symbolic;
   }
   // A result that only the recorded call had still decides how the call is run: the unused one gets scratch memory.
   plan.how = classify(plan.call, facts, on_cpu, &plan.out, &plan.direct);
-  plan.leaves = plan.call.defines_sizes || (open && plan.call.mutates.empty() && only_aliases(plan.call));
+  plan.leaves = plan.call.defines_sizes || (open && plan.call.mutates.empty() && (checked || only_aliases(plan.call)));
   if (open && plan.call.mutates.empty()) {  // what is written in place keeps its geometry
     plan.how = CallHow::kOpen;
   } else if (plan.call.defines_sizes) {
     plan.how = CallHow::kFunctional;  // what comes may have other sizes than the planned memory
+  } else if (plan.call.follows && plan.call.mutates.empty() && only_aliases(plan.call)) {
+    plan.how = CallHow::kNothing;     // symbols say where the view looks
   }
   plan.small = on_cpu && small && !plan.direct.product;
   if (plan.how == CallHow::kMovedView && plan.results.size() != 1) fail("view of several results with run-time scalars: " + full_name(spec.call));

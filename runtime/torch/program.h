@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/kernel/symbols.h"
 #include "runtime/bridge/bridge.h"
 #include "runtime/torch/direct.h"
 #include "runtime/torch/operator_facts.h"
@@ -67,6 +68,7 @@ struct StoragePlan {
   int64_t bytes = 0;                      // size of the shadow storage
   int64_t first_byte = 0, last_byte = 0;  // what the tensors on it touch
   int32_t arena = -1;                     // kArena: index into ProgramImpl::arenas, -1 where no memory is needed
+  std::vector<int32_t> tensors;           // spec.symbolic: those that lie on it
 };
 
 struct TensorPlan {
@@ -76,6 +78,8 @@ struct TensorPlan {
   // The view call that makes this tensor from another, for real ones to be made the same way; -1 when none.
   int32_t view_call = -1, view_result = -1, view_base = -1;
   bool stands_alone = false;              // that call is detach() of something computed: the result has no base
+  std::vector<ir::Product> sizes, strides;  // meta.symbolic
+  ir::Product offset;
 };
 
 struct WrapPlan {
@@ -102,6 +106,8 @@ class ProgramImpl final : public bridge::Program {
     int64_t bytes;
   };
   std::vector<Arena> arenas;              // one for each device that arena storages lie on
+  bool arranges = false;                  // each session arranges them for the symbols' values; bytes here are 0
+  std::vector<std::vector<int32_t>> tensors_of_symbol;
 
  private:
   ProgramImpl();

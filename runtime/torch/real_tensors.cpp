@@ -122,16 +122,17 @@ void SessionImpl::own_memory(size_t s) {
   StorageSlot& slot = storages_[s];
   if (slot.real) return;
   const StoragePlan& plan = program_.storages[s];
-  TORCH_CHECK(storage_data_[s] != nullptr || plan.bytes == 0, "dynvm: a tensor escapes before it has a value");
-  at::Tensor bytes = at::empty({plan.bytes}, at::TensorOptions().dtype(at::kByte).device(plan.device));
+  const int64_t size = bytes_now(s);
+  TORCH_CHECK(storage_data_[s] != nullptr || size == 0, "dynvm: a tensor escapes before it has a value");
+  at::Tensor bytes = at::empty({size}, at::TensorOptions().dtype(at::kByte).device(plan.device));
   TensorPlan all;
   all.type = at::kByte;
   all.meta.dtype = ir::DType::kU8;
   all.meta.device_type = static_cast<int8_t>(plan.device.type());
   all.meta.device_index = plan.device.index();
-  all.meta.sizes = {plan.bytes};
+  all.meta.sizes = {size};
   all.meta.strides = {1};
-  if (plan.bytes > 0) bytes.copy_(tensor_over(c10::Storage(slot.shadow), all, 0));
+  if (size > 0) bytes.copy_(tensor_over(c10::Storage(slot.shadow), all, 0));
   use(s);
   slot.real = bytes.storage();
 }

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "ir/arrange.h"
 #include "runtime/torch/block_pool.h"
 #include "runtime/torch/convert.h"
 #include "runtime/torch/python_tensor.h"
@@ -44,14 +45,11 @@ int run_plain(const auto& body) {
 int SessionImpl::begin_run() {
   const int status = run_plain([&] {
     for (size_t k = 0; k < arenas_.size(); ++k) {
-      const ArenaRef block = take_arena(program_.arenas[k].device, static_cast<size_t>(program_.arenas[k].bytes), arenas_[k]);
+      const ArenaRef block = take_arena(program_.arenas[k].device, static_cast<size_t>(arena_bytes_[k]), arenas_[k]);
       taken_ = k + 1;
       if (block == arenas_[k]) continue;
       arenas_[k] = block;
-      for (size_t s = 0; s < program_.storages.size(); ++s) {
-        const StoragePlan& plan = program_.storages[s];
-        if (plan.arena == static_cast<int32_t>(k)) point(s, static_cast<char*>(block->memory.get()) + plan.spec.arena_offset);
-      }
+      point_into_arena(k);
     }
   });
   if (status < 0) end_run();
@@ -62,12 +60,113 @@ void SessionImpl::end_run() {
   while (taken_ > 0) give_back(*arenas_[--taken_]);
 }
 
+void SessionImpl::point_into_arena(size_t k) {
+  char* memory = static_cast<char*>(arenas_[k]->memory.get());
+  for (size_t s = 0; s < program_.storages.size(); ++s)
+    if (program_.storages[s].arena == static_cast<int32_t>(k)) point(s, memory + arena_offsets_[s]);
+}
+
+int SessionImpl::arrange() {
+  if (arranged_) return 0;
+  std::vector<ir::Piece> pieces(storages_.size());
+  for (size_t s = 0; s < pieces.size(); ++s) {
+    const StoragePlan& plan = program_.storages[s];
+    if (plan.arena < 0) continue;
+    pieces[s] = {plan.spec.first, plan.spec.last, bytes_now(s), 0};
+    if (plan.spec.symbolic) storages_[s].shadow->set_nbytes(static_cast<size_t>(pieces[s].bytes));
+  }
+  ir::arrange(&pieces);
+  std::fill(arena_bytes_.begin(), arena_bytes_.end(), 0);
+  for (size_t s = 0; s < pieces.size(); ++s) {
+    if (program_.storages[s].arena < 0) continue;
+    arena_offsets_[s] = pieces[s].offset;
+    int64_t& bytes = arena_bytes_[static_cast<size_t>(program_.storages[s].arena)];
+    bytes = std::max(bytes, pieces[s].offset + pieces[s].bytes);
+  }
+  return run_plain([&] {
+    for (size_t k = 0; k < arenas_.size(); ++k) {
+      if (static_cast<int64_t>(arenas_[k]->bytes) < arena_bytes_[k]) {
+        give_back(*arenas_[k]);
+        arenas_[k] = take_arena(program_.arenas[k].device, static_cast<size_t>(arena_bytes_[k]), nullptr);
+      }
+      point_into_arena(k);
+    }
+    arranged_ = true;
+  });
+}
+
+// The size of a storage as its tensors are now.
+int64_t SessionImpl::bytes_now(size_t s) const {
+  const StoragePlan& plan = program_.storages[s];
+  int64_t bytes = plan.bytes;
+  for (int32_t number : plan.tensors) {
+    const at::Tensor& shadow = shadows_[static_cast<size_t>(number)];
+    if (shadow.numel() == 0) continue;
+    int64_t last = shadow.storage_offset();
+    for (int64_t d = 0; d < shadow.dim(); ++d) last += (shadow.size(d) - 1) * shadow.stride(d);
+    bytes = std::max(bytes, (last + 1) * static_cast<int64_t>(shadow.element_size()));
+  }
+  return bytes;
+}
+
+// What the sizes of a tensor say of symbols. False: they are not what other tensors have said, or 0 or 1, which torch treats in ways of their own.
+bool SessionImpl::learn_symbols(const TensorPlan& plan, c10::IntArrayRef sizes) {
+  if (sizes.size() != plan.sizes.size()) return false;
+  const uint64_t before = changes_;
+  bool fits = true;
+  for (size_t d = 0; d < sizes.size() && fits; ++d) {
+    if (!plan.sizes[d].is_symbol()) continue;
+    const size_t k = plan.sizes[d].symbols[0];
+    if (symbol_told_[k] == iteration_) {
+      fits = symbols_[k] == sizes[d];
+      continue;
+    }
+    if (!(fits = sizes[d] >= 2)) break;
+    symbol_told_[k] = iteration_;
+    if (symbols_[k] == sizes[d]) continue;
+    symbols_[k] = sizes[d];
+    ++changes_;
+  }
+  for (size_t d = 0; d < sizes.size() && fits; ++d) fits = plan.sizes[d](symbols_.data()) == sizes[d];
+  if (changes_ == before) return fits;
+  arranged_ = false;
+  c10::SmallVector<int64_t, 8> new_sizes, new_strides;
+  for (size_t d = 0; d < plan.sizes.size(); ++d) {
+    if (!plan.sizes[d].is_symbol()) continue;
+    for (int32_t number : program_.tensors_of_symbol[plan.sizes[d].symbols[0]]) {
+      uint64_t& laid_out = laid_out_[static_cast<size_t>(number)];
+      if (laid_out == changes_) continue;
+      laid_out = changes_;
+      const TensorPlan& tensor = program_.tensors[static_cast<size_t>(number)];
+      new_sizes.clear();
+      new_strides.clear();
+      for (const ir::Product& size : tensor.sizes) new_sizes.push_back(size(symbols_.data()));
+      for (const ir::Product& stride : tensor.strides) new_strides.push_back(stride(symbols_.data()));
+      shadows_[static_cast<size_t>(number)].unsafeGetTensorImpl()->set_sizes_and_strides(new_sizes, new_strides, tensor.offset(symbols_.data()));
+    }
+  }
+  return fits;
+}
+
+// A dimension of one element may have any stride.
+bool SessionImpl::lies_as_planned(const TensorPlan& plan, c10::IntArrayRef strides) const {
+  for (size_t d = 0; d < strides.size(); ++d)
+    if (plan.sizes[d](symbols_.data()) != 1 && plan.strides[d](symbols_.data()) != strides[d]) return false;
+  return true;
+}
+
 SessionImpl::SessionImpl(ProgramImpl& program) : program_(program) {
   const c10::InferenceMode ordinary(false);  // shadows are ordinary tensors whatever mode is on now
   const size_t tensors = program.tensors.size(), storages = program.storages.size();
   storage_data_.resize(storages);
   storages_.resize(storages);
   arenas_.resize(program.arenas.size());
+  for (const ProgramImpl::Arena& arena : program.arenas) arena_bytes_.push_back(arena.bytes);
+  for (const StoragePlan& plan : program.storages) arena_offsets_.push_back(program.arranges ? 0 : plan.spec.arena_offset);
+  arranged_ = !program.arranges;
+  symbols_.assign(program.tensors_of_symbol.size(), 0);
+  symbol_told_.assign(symbols_.size(), 0);
+  laid_out_.assign(tensors, 0);
   size_t inputs = 0;
   for (size_t s = 0; s < storages; ++s) {
     const StoragePlan& plan = program.storages[s];
@@ -126,6 +225,7 @@ SessionImpl::SessionImpl(ProgramImpl& program) : program_(program) {
   cloned_.resize(storages);
   rerun_.assign(program.calls.size(), false);
   face.storage_data = storage_data_.data();
+  face.symbols = symbols_.data();
   face.impl = this;
   face.has_arenas = !arenas_.empty();
 }
@@ -200,6 +300,10 @@ const char* SessionImpl::refusal_of_input(int32_t number, PyObject* object) {
   const size_t s = static_cast<size_t>(plan.meta.storage);
   const StoragePlan& storage_plan = program_.storages[s];
   StorageSlot& slot = storages_[s];
+  if (plan.meta.symbolic) {
+    if (!learn_symbols(plan, impl->sizes())) return kOtherSizes;
+    if (!lies_as_planned(plan, impl->strides())) return kOtherStrides;
+  }
   const c10::Storage& storage = impl->unsafe_storage();
   c10::StorageImpl* real = storage.unsafeGetStorageImpl();
   if (storage_plan.spec.kind != Kind::kInput && !slot.in_use) return "not an input storage";
@@ -223,7 +327,7 @@ const char* SessionImpl::refusal_of_input(int32_t number, PyObject* object) {
     if (open) slot.shadow->set_nbytes(real->nbytes());
     point(s, data);
   }
-  if (plan.meta.open != 0) shadows_[static_cast<size_t>(number)].unsafeGetTensorImpl()->set_sizes_and_strides(impl->sizes(), impl->strides(), plan.meta.offset);
+  if (plan.meta.open != 0 && !plan.meta.symbolic) shadows_[static_cast<size_t>(number)].unsafeGetTensorImpl()->set_sizes_and_strides(impl->sizes(), impl->strides(), plan.meta.offset);
   at::Tensor& input = inputs_[static_cast<size_t>(number)];
   if (!input.defined()) bound_.push_back(number);
   input = tensor;
@@ -255,18 +359,19 @@ int SessionImpl::allocate(int32_t number) {
   const size_t s = static_cast<size_t>(number);
   StorageSlot& slot = storages_[s];
   const StoragePlan& plan = program_.storages[s];
-  const bool reusable = slot.real && slot.real.use_count() == 1 && slot.real.getWeakStorageImpl().weak_use_count() == 2;
+  const size_t bytes = static_cast<size_t>(bytes_now(s));
+  const bool reusable = slot.real && slot.real.use_count() == 1 && slot.real.getWeakStorageImpl().weak_use_count() == 2 && slot.real.nbytes() == bytes;
   if (!reusable) {
     const int failed = guarded_call([&] {
       const c10::OptionalDeviceGuard device(plan.device.is_cpu() ? std::nullopt : std::optional(plan.device));
       c10::Allocator* allocator = c10::GetAllocator(plan.device.type());
-      const size_t bytes = static_cast<size_t>(plan.bytes);
       c10::DataPtr memory = plan.device.is_cpu() && bytes >= kPooledBytes ? allocate_pooled(bytes) : allocator->allocate(bytes);
       slot.real = c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, std::move(memory), allocator, /*resizable=*/true));
       return 0;
     });
     if (failed) return -1;
     point(s, slot.real.mutable_data());
+    if (plan.spec.symbolic) slot.shadow->set_nbytes(bytes);
   }
   use(s);
   return 0;
@@ -372,7 +477,9 @@ int SessionImpl::run_boxed(const CallPlan& plan, CallState& state) {
       const bool view = plan.call.result_alias[at] >= 0;
       ++at;
       if (number < 0 || !as_planned) return;
-      if (program_.tensors[static_cast<size_t>(number)].meta.open != 0) as_planned = adopt_open(number, result, plan, view);
+      const ir::TensorMeta& meta = program_.tensors[static_cast<size_t>(number)].meta;
+      if (meta.symbolic) as_planned = adopt_symbolic(number, result, plan, view);
+      else if (meta.open != 0) as_planned = adopt_open(number, result, plan, view);
       else if (!view) as_planned = adopt(number, result, plan);
     };
     for (const IValue& value : stack) {
@@ -410,6 +517,13 @@ bool SessionImpl::adopt(int32_t number, const at::Tensor& result, const CallPlan
   return true;
 }
 
+// Is it an argument's memory? One that was not given back when it was recorded.
+bool SessionImpl::is_of_argument(const c10::Storage& storage, const CallPlan& plan) const {
+  return std::any_of(plan.tensors.begin(), plan.tensors.end(), [&](const TensorPlace& place) {
+    return shadows_[static_cast<size_t>(place.tensor)].storage().unsafeGetStorageImpl() == storage.unsafeGetStorageImpl();
+  });
+}
+
 // The shadow becomes what a call has given, whose sizes only this run knows. False: it is not even of the planned kind.
 bool SessionImpl::adopt_open(int32_t number, const at::Tensor& result, const CallPlan& plan, bool view) {
   const TensorPlan& tensor = program_.tensors[static_cast<size_t>(number)];
@@ -421,8 +535,7 @@ bool SessionImpl::adopt_open(int32_t number, const at::Tensor& result, const Cal
   if (view) {
     if (storage.unsafeGetStorageImpl() != shadow) return false;
   } else {
-    for (const TensorPlace& place : plan.tensors)  // an argument given back, where it was not recorded so
-      if (shadows_[static_cast<size_t>(place.tensor)].storage().unsafeGetStorageImpl() == storage.unsafeGetStorageImpl()) return false;
+    if (is_of_argument(storage, plan)) return false;
     TORCH_CHECK(program_.storages[s].spec.kind == Kind::kResult, "open sizes need a result storage");
     use(s);
     storages_[s].real = storage;
@@ -431,6 +544,29 @@ bool SessionImpl::adopt_open(int32_t number, const at::Tensor& result, const Cal
     point(s, const_cast<void*>(storage.data()));
   }
   shadows_[static_cast<size_t>(number)].unsafeGetTensorImpl()->set_sizes_and_strides(result.sizes(), result.strides(), result.storage_offset());
+  return true;
+}
+
+// The same for one that is made of symbols, some of which may be told by it.
+bool SessionImpl::adopt_symbolic(int32_t number, const at::Tensor& result, const CallPlan& plan, bool view) {
+  const TensorPlan& tensor = program_.tensors[static_cast<size_t>(number)];
+  const size_t s = static_cast<size_t>(tensor.meta.storage);
+  if (!result.defined() || result.scalar_type() != tensor.type || !learn_symbols(tensor, result.sizes())) return false;
+  const bool as_planned = lies_as_planned(tensor, result.strides());
+  const int64_t offset = tensor.offset(symbols_.data());
+  if (view) return as_planned && result.storage().unsafeGetStorageImpl() == storages_[s].shadow.get() && result.storage_offset() == offset;
+  if (program_.storages[s].spec.kind != Kind::kResult || !as_planned || result.storage_offset() < offset) {
+    if (program_.storages[s].spec.kind == Kind::kResult && allocate(tensor.meta.storage) < 0) TORCH_CHECK(false, "out of memory");
+    shadows_[static_cast<size_t>(number)].copy_(result);
+    return true;
+  }
+  const c10::Storage& storage = result.storage();
+  if (is_of_argument(storage, plan)) return false;
+  use(s);
+  storages_[s].real = storage;
+  storages_[s].shift = (result.storage_offset() - offset) * ir::dtype_size(tensor.meta.dtype);
+  storages_[s].shadow->set_nbytes(storage.nbytes() - static_cast<size_t>(storages_[s].shift));
+  point(s, static_cast<char*>(const_cast<void*>(storage.data())) + storages_[s].shift);
   return true;
 }
 
@@ -584,6 +720,7 @@ const bridge::SessionFunctions& session_functions() {
       [](bridge::Session* s, int32_t tensor, int32_t dim) { return of(s)->tensor_size(tensor, dim); },
       [](bridge::Session* s) { return of(s)->begin_run(); },
       [](bridge::Session* s) { of(s)->end_run(); },
+      [](bridge::Session* s) { return of(s)->arrange(); },
   };
   return functions;
 }

@@ -4,11 +4,13 @@
 // allocating an escaping result or adopting a call's result only points the storage elsewhere.
 //
 //   input storage    -> memory of the bound tensor's storage, shifted when that tensor lies at another offset than the recorded one
-//   arena storage    -> arena + offset, for good
+//   arena storage    -> arena + offset, for good, or as arrange() says for the symbols' values
 //   fresh storage    -> an owning storage made by allocate(), which escaping tensors share
 //   result storage   -> the storage that the defining call returned, or a buffer of the recorded geometry
 //
-// Where a run decides the geometry (TensorMeta::open), the call is run for views too, and the shadow takes the geometry of what it gives.
+// Where a run decides the geometry (TensorMeta::open), the call is run for views too, and the shadow takes the geometry of what it gives. Where that is made of
+// symbols (TensorMeta::symbolic), the first tensor of an iteration that has a symbol as a size says what it is, all others have to agree, and all shadows made of it
+// change with it.
 //
 // Inputs: tensor objects, scalars. Outputs: storage_data, real tensors.
 // Invariants: the GIL is held. Between end_iteration and the next bind or allocate no tensor of the script is held.
@@ -49,6 +51,7 @@ class SessionImpl {
   int bind_input(int32_t tensor, PyObject* object);
   int check_state(int32_t state);
   int allocate(int32_t storage);
+  int arrange();
   int call(int32_t number, const int64_t* scalars);
   int set_numbers(int32_t number, const int64_t* scalars);
   int read_scalar(int32_t tensor, int64_t* value);
@@ -74,12 +77,18 @@ class SessionImpl {
   // --- session.cpp
   const char* refusal_of_input(int32_t number, PyObject* object);
   void point(size_t storage, void* data);
+  void point_into_arena(size_t arena);
   void use(size_t storage);
   bool claims_storage(const c10::StorageImpl* real, int32_t storage);
   void put_scalars(const CallPlan& plan, CallState& state, const int64_t* scalars);
   int run_boxed(const CallPlan& plan, CallState& state);
   bool adopt(int32_t tensor, const at::Tensor& result, const CallPlan& plan);
   bool adopt_open(int32_t tensor, const at::Tensor& result, const CallPlan& plan, bool view);
+  bool adopt_symbolic(int32_t tensor, const at::Tensor& result, const CallPlan& plan, bool view);
+  bool is_of_argument(const c10::Storage& storage, const CallPlan& plan) const;
+  bool learn_symbols(const TensorPlan& plan, c10::IntArrayRef sizes);
+  bool lies_as_planned(const TensorPlan& plan, c10::IntArrayRef strides) const;
+  int64_t bytes_now(size_t storage) const;
   bool move_view(const CallPlan& plan, CallState& state);
 
   // --- real_tensors.cpp
@@ -103,6 +112,13 @@ class SessionImpl {
   bool overlaps_input(const c10::StorageImpl& real, bool foreign) const;
   bool foreign_in_use_ = false;          // an input of this iteration lies on memory that is not torch's
   std::vector<int32_t> used_storages_;
+  std::vector<int64_t> symbols_;         // values
+  std::vector<uint64_t> symbol_told_;    // the iteration in which it was last
+  std::vector<uint64_t> laid_out_;       // by tensor: the change of symbols that its shadow was last laid out for
+  uint64_t changes_ = 0;                 // of symbols
+  bool arranged_ = true;                 // for the symbols' values as they are
+  std::vector<int64_t> arena_offsets_;   // by storage
+  std::vector<int64_t> arena_bytes_;     // by arena
 
   std::vector<at::Tensor> inputs_;      // per tensor: the bound tensor
   std::vector<int32_t> bound_;

@@ -21,7 +21,15 @@ TEST(Symbols, ProductsAreReadBack) {
   EXPECT_TRUE(ir::is_symbolic(-1013, codes));
   EXPECT_EQ(ir::evaluate(0, codes, {5, 7}), 0);
   EXPECT_EQ(ir::evaluate(int64_t{-3} * 1009 * 1009 * 1013, codes, {5, 7}), -3 * 5 * 5 * 7);
-  EXPECT_EQ(ir::recode(12 * 1013, codes, {11, 13}), 12 * 13);
+  EXPECT_EQ(ir::evaluate(12 * 1013, codes, {11, 13}), 12 * 13);  // the same product of other codes
+  const int64_t values[] = {5, 7};
+  ir::Product product;
+  ASSERT_TRUE(ir::Product::of(int64_t{-3} * 1009 * 1009 * 1013, codes, &product));
+  EXPECT_EQ(product(values), -3 * 5 * 5 * 7);
+  ASSERT_TRUE(ir::Product::of(1013, codes, &product));
+  EXPECT_TRUE(product.is_symbol());
+  ASSERT_TRUE(ir::Product::of(0, codes, &product));
+  EXPECT_TRUE(product.is_constant());
   EXPECT_EQ(ir::symbol_text(12 * 1009 * 1013, codes), "12*s0*s1");
   EXPECT_EQ(ir::symbol_text(1013, codes), "s1");
   EXPECT_EQ(ir::symbol_text(1010, codes), "1010");
