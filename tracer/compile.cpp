@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "codegen/cuda/kernel.h"
+#include "ir/effects.h"
 #include "ir/passes/pass.h"
 #include "ir/plan.h"
 #include "ir/text.h"
@@ -35,6 +36,8 @@ base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std:
     if (inst.op == ir::Op::k_aten && !inst.sunk) ops += final.calls[inst.imm].count;
     if (inst.op == ir::Op::k_kernel) ops += final.kernel_op_counts[inst.imm];
     if (inst.op == ir::Op::k_read_scalar) ops++;
+    const bool works = inst.op == ir::Op::k_aten && !inst.sunk && (!ir::is_view_call(final, inst) || ir::opens(final, final.calls[inst.imm]));
+    if (works || inst.op == ir::Op::k_kernel) trace.steps++;
   }
   base::TraceReport& entry = base::report().add_trace();
   entry.file = PyUnicode_AsUTF8(code->co_filename);

@@ -481,7 +481,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
   for (size_t i = 0; i < group.traces().size();) {
     const std::shared_ptr<LoopTrace> trace = group.traces()[i++];
     if (refused && trace->for_certain_sizes() && trace->answers.input == refused->input && trace->answers != *refused) continue;
-    if (refused && trace->for_all_sizes && make(*refused) == TraceGroup::Made::kYes) return enter(view, loop, root, side, by_sizes);
+    if (refused && trace->for_all_sizes && !trace->complete && make(*refused) == TraceGroup::Made::kYes) return enter(view, loop, root, side, by_sizes);
     const LeaveResult left = run_and_leave(view, root, *trace);
     if (left.kind != LeaveResult::kNotEntered) group.used(trace);
     switch (left.kind) {

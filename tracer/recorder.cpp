@@ -77,6 +77,8 @@ Recorder::Recorder(const std::vector<LiveFrame>& live, int header_unit, bridge::
       V v = object(trace_.add(IrOp::k_slot, Type::kObject, {}, input++), base[i], false);
       // What lies on the stack in the middle of an expression is a result, unless it is going to be called.
       bool lasting = !side_ || i < frame.nlocals || (base[i] != nullptr && PyCallable_Check(base[i]) && !is_tensor(base[i]));
+      // A tensor that comes in other sizes is another one each time.
+      lasting = lasting && !(sizes_are_numbers_ && base[i] != nullptr && is_tensor(base[i]) && strcmp(Py_TYPE(base[i])->tp_name, "Parameter") != 0);
       if (base[i] != nullptr && lasting && !lessons_.changing_slots.count({frame.code, i})) {
         sites_.push_back({Site::kSlot, reinterpret_cast<PyObject*>(frame.code), nullptr, i});
         became_stable(v, static_cast<int32_t>(sites_.size()) - 1);

@@ -78,6 +78,8 @@ class GenericTrace {
   std::string specialise(const RefusedInput& refused, Recording* out);
   SizeSample sample() const { return sample_of(recording_); }
 
+  bool opened = false;                                 // a trace for all sizes has been made, or could not be
+
  private:
   struct Source {
     enum Kind : uint8_t { kNumber, kSize, kStride, kElements, kOffset } kind;

@@ -2,6 +2,7 @@
 #include "tracer/trace_group.h"
 
 #include <algorithm>
+#include <climits>
 #include <ctime>
 #include <utility>
 
@@ -75,7 +76,7 @@ TraceGroup::Trace TraceGroup::evict() {
 void TraceGroup::used(const Trace& trace) {
   trace->used = ++uses;
   const auto place = std::find(traces_.begin(), traces_.end(), trace);
-  if (!trace->for_all_sizes && place != traces_.end() && place != traces_.begin()) std::rotate(traces_.begin(), place, place + 1);
+  if ((!trace->for_all_sizes || trace->complete) && place != traces_.end() && place != traces_.begin()) std::rotate(traces_.begin(), place, place + 1);
 }
 
 void TraceGroup::drop(const Trace& trace) {
@@ -83,7 +84,6 @@ void TraceGroup::drop(const Trace& trace) {
   if (all_made) {
     generics_.clear();
     answered_.clear();
-    all_sizes_tried_ = false;
   }
   const auto goes = [&](const Trace& other) { return other == trace || (all_made && other->made_for_sizes); };
   traces_.erase(std::remove_if(traces_.begin(), traces_.end(), goes), traces_.end());
@@ -124,7 +124,6 @@ bool TraceGroup::prepare(Recording* recording, bridge::Bridge* bridge, std::stri
   if (refused.empty()) {
     keep(generics_, kMaxGenerics, std::move(generic));
     failures_ = 0;
-    all_sizes_tried_ = std::any_of(traces_.begin(), traces_.end(), [](const Trace& trace) { return trace->for_all_sizes; });
     base::report().sizes.generic++;
   } else {
     sizes_failed(refused);
@@ -164,28 +163,47 @@ TraceGroup::Trace TraceGroup::finish(Recording recording, std::string why, bridg
   return trace;
 }
 
+// For all sizes, from the newest recording that there is none of yet.
+TraceGroup::Trace TraceGroup::open(bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, double interpreted_ms) {
+  const auto generics = generics_;  // another thread may drop them in between
+  for (size_t i = generics.size(); i-- > 0;) {
+    if (generics[i]->opened) continue;
+    generics[i]->opened = true;
+    Recording recording;
+    const Clock::time_point start = Clock::now();
+    const OwnWork work;
+    const std::string why = generics[i]->open(&recording);
+    recording.ms = ms_since(start);
+    Trace trace = finish(std::move(recording), why, bridge, code, unit, kind, interpreted_ms);
+    if (trace == nullptr) continue;
+    trace->for_all_sizes = true;
+    int fewest = INT_MAX;
+    for (const Trace& other : traces_)
+      if (other->of_generic && !other->for_all_sizes) fewest = std::min(fewest, other->steps);
+    trace->complete = fewest < INT_MAX && trace->steps <= fewest + fewest / 16 + 1;
+    DYNVM_LOG(kTrace, "trace {} for all sizes: {} steps, {} for certain ones", trace->id, trace->steps, fewest);
+    traces_.insert(trace->complete ? traces_.begin() : traces_.end(), trace);
+    return trace;
+  }
+  return nullptr;
+}
+
 TraceGroup::Made TraceGroup::make(const RefusedInput& input, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, double interpreted_ms) {
   if (generics_.empty() || answered_.count(input) != 0) return Made::kNo;
-  const bool certain = pays(input);
-  if (!certain && (all_sizes_tried_ || (interpreted_ms_ == 0 && base::options().hot == 0))) return Made::kLater;
-  if (certain) answered_.insert(input);
-  else all_sizes_tried_ = true;
+  const Trace opened = open(bridge, code, unit, kind, interpreted_ms);
+  if (opened != nullptr && opened->complete) return Made::kYes;
+  if (!pays(input)) return opened != nullptr ? Made::kYes : Made::kLater;
+  answered_.insert(input);
   Recording recording;
   std::string why = "none";
   const Clock::time_point start = Clock::now();
   const double worked = worked_ms();
   const OwnWork work;
-  const auto generics = generics_;  // another thread may drop them in between
-  for (size_t i = generics.size(); i-- > 0 && !why.empty();) why = certain ? generics[i]->specialise(input, &recording) : generics[i]->open(&recording);
+  const auto generics = generics_;
+  for (size_t i = generics.size(); i-- > 0 && !why.empty();) why = generics[i]->specialise(input, &recording);
   recording.ms = ms_since(start);
   Trace trace = finish(std::move(recording), why, bridge, code, unit, kind, interpreted_ms);
-  if (!certain) {
-    if (trace == nullptr) return Made::kLater;
-    trace->for_all_sizes = true;
-    traces_.push_back(std::move(trace));
-    return Made::kYes;
-  }
-  if (trace == nullptr) return Made::kNo;
+  if (trace == nullptr) return opened != nullptr ? Made::kYes : Made::kNo;
   trace->answers = input;
   cost_ms_ = worked_ms() - worked;
   seen_.erase(input);

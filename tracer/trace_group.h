@@ -56,8 +56,8 @@ class TraceGroup {
   bool prepare(Recording* recording, bridge::Bridge* bridge, std::string* why);
   // These sizes came where a trace wants others. The trace that has been made for them is next after that one, if there is one.
   void refused(const Trace& trace, const RefusedInput& input);
-  // Makes a trace for sizes that all of them refused, the first of them then, where a recording with sizes as numbers allows it and it is
-  // worth its costs by now; else, once, the one for all sizes, which is tried last (kLater: neither).
+  // Makes a trace for sizes that all of them refused, where a recording with sizes as numbers allows it: first, once for each such recording, the one for all sizes.
+  // Where that leaves much to the library, it is tried last, and there are traces for certain sizes too, when they are worth their costs (kLater: not yet).
   enum class Made { kNo, kLater, kYes };
   Made make(const RefusedInput& input, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, double interpreted_ms);
   // What the interpreter took after kLater for what a trace would have done.
@@ -67,6 +67,7 @@ class TraceGroup {
   size_t place_of(const Trace& trace) const;
   std::vector<Trace>::const_iterator oldest() const;
   bool pays(const RefusedInput& input);
+  Trace open(bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, double interpreted_ms);
   // From the recording; null where it cannot be, which is logged.
   Trace finish(Recording recording, std::string why, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, double interpreted_ms);
 
@@ -80,7 +81,6 @@ class TraceGroup {
   int refusals_left_ = 0;                                // after many: refusals of sizes until that is tried again
   // A trace is made for sizes once what the interpreter has lost on them, about half of its time, is what making the trace costs.
   std::map<RefusedInput, int> seen_;                     // times that sizes came which there is no trace for
-  bool all_sizes_tried_ = false;                         // a trace for all sizes has been made, or could not be
   int made_ = 0;                                         // traces for certain sizes
   double cost_ms_ = 0, interpreted_ms_ = 0;              // of the last trace that was made; of the rest of an iteration in the interpreter
 };
