@@ -9,6 +9,7 @@
 
 #include "codegen/cuda/expressions.h"
 #include "codegen/cuda/space.h"
+#include "ir/kernel/symbols.h"
 
 namespace dynvm::codegen::cuda {
 namespace {
@@ -38,7 +39,9 @@ class Renderer {
     out_.name = name;
     if (space_.kept_points == 0 || kernel_.stores.empty()) return {};
     find_passes();
-    index_type_ = is_wide() ? "i64" : "int";
+    const bool symbolic = ir::has_symbols(kernel_);
+    index_type_ = options_.wide || (!symbolic && is_wide()) ? "i64" : "int";
+    out_.narrow = symbolic && !options_.wide;
     for (size_t o = 0; o < kernel_.operands.size(); ++o) {
       const int32_t pointer = kernel_.operands[o].pointer;
       if (space_.used[o] && std::find(out_.pointers.begin(), out_.pointers.end(), pointer) == out_.pointers.end()) out_.pointers.push_back(pointer);
@@ -49,8 +52,9 @@ class Renderer {
     else rows();
     if (out_.grid_x == 0) return {};
     out_.text = "struct P_" + name + " {\n" + (out_.pointers.empty() ? "" : fmt::format("  void* pointer[{}];\n", out_.pointers.size())) +
-                (out_.num_scalars == 0 ? "" : fmt::format("  i64 scalar[{}];\n", out_.num_scalars)) + (out_.workspace_bytes == 0 ? "" : "  void* workspace;\n") +
-                fmt::format("}};\nextern \"C\" __global__ void __launch_bounds__({}) {}(const P_{} p) {{\n", out_.block, name, name) + text_ + "}\n";
+                (out_.num_scalars == 0 ? "" : fmt::format("  i64 scalar[{}];\n", out_.num_scalars)) +
+                (out_.numbers.empty() ? "" : fmt::format("  i64 number[{}];\n", out_.numbers.size())) + (out_.workspace_bytes == 0 ? "" : "  void* workspace;\n") +
+                fmt::format("}};\nextern \"C\" __global__ void __launch_bounds__({}) {}(const P_{} p) {{\n", out_.block, name, name) + numbers_text() + text_ + "}\n";
     return {};
   }
 
@@ -71,6 +75,27 @@ class Renderer {
     --indent_;
     line("}}");
   }
+
+  // --- numbers
+  bool symbolic(int64_t n) const { return ir::is_symbolic(n, kernel_.symbols); }
+
+  // A constant, or the name of one that the launch gives.
+  string number(int64_t n) const {
+    if (!symbolic(n)) return std::to_string(n);
+    std::vector<int64_t>& numbers = out_.numbers;
+    const auto at = std::find(numbers.begin(), numbers.end(), n) - numbers.begin();
+    if (at == static_cast<ptrdiff_t>(numbers.size())) numbers.push_back(n);
+    return fmt::format("N{}", at);
+  }
+
+  string numbers_text() const {
+    string text;
+    for (size_t k = 0; k < out_.numbers.size(); ++k) text += fmt::format("  const {0} N{1} = ({0})p.number[{1}];\n", index_type_, k);
+    return text;
+  }
+
+  // How often `each` go into n, rounded up.
+  string rounded_up(int64_t n, int64_t each) const { return symbolic(n) ? fmt::format("({} + {}) / {}", number(n), each - 1, each) : std::to_string(blocks_for(n, each)); }
 
   // --- facts
   // Elements may lie further than an int reaches.
@@ -177,7 +202,7 @@ class Renderer {
   void decompose(const std::vector<Dim>& dims, const string& flat, const string& tag, int v) {
     string rest = flat;
     for (size_t k = dims.size(); k-- > 0;) {
-      const int64_t size = k + 1 == dims.size() ? dims[k].size / v : dims[k].size;
+      const string size = number(k + 1 == dims.size() ? dims[k].size / v : dims[k].size);
       const string index = k == 0 ? rest : fmt::format("{} % {}", rest, size);
       line("const {} {}{} = {};", index_type_, tag, k, k + 1 == dims.size() && v > 1 ? fmt::format("({}) * {}", index, v) : index);
       if (k > 0) rest = fmt::format("({} / {})", rest, size);
@@ -188,7 +213,7 @@ class Renderer {
     string text;
     for (size_t k = 0; k < dims.size(); ++k) {
       const int64_t s = stride(dims[k], o);
-      if (s != 0) text += s == 1 ? fmt::format(" + {}{}", tag, k) : fmt::format(" + {}{} * ({}){}", tag, k, index_type_, s);
+      if (s != 0) text += s == 1 ? fmt::format(" + {}{}", tag, k) : fmt::format(" + {}{} * ({}){}", tag, k, index_type_, number(s));
     }
     return text;
   }
@@ -202,7 +227,7 @@ class Renderer {
   // Where an operand's element is: the indexes of the dims that it moves along are declared.
   string place(size_t o) const {
     const int64_t offset = kernel_.operands[o].offset;
-    return base_pointer(o) + (offset != 0 ? fmt::format(" + {}", offset) : "") + walk(o, space_.kept, "k") + walk(o, space_.reduced, "r");
+    return base_pointer(o) + (offset != 0 ? fmt::format(" + {}", number(offset)) : "") + walk(o, space_.kept, "k") + walk(o, space_.reduced, "r");
   }
 
   // The index along a dim of the kernel, of the index type.
@@ -216,8 +241,8 @@ class Renderer {
         if (&merged == inner && !lane.empty()) at = "(" + at + " + " + lane + ")";
         int64_t below = 1;
         for (auto after = source + 1; after != merged.sources.end(); ++after) below *= kernel_.sizes[static_cast<size_t>(*after)];
-        if (below != 1) at = fmt::format("({} / {})", at, below);
-        if (source != merged.sources.begin()) at = fmt::format("({} % {})", at, kernel_.sizes[static_cast<size_t>(*source)]);
+        if (below != 1) at = fmt::format("({} / {})", at, number(below));
+        if (source != merged.sources.begin()) at = fmt::format("({} % {})", at, number(kernel_.sizes[static_cast<size_t>(*source)]));
         return at;
       }
     return "0";
@@ -235,7 +260,7 @@ class Renderer {
     } else if (v == 1 || step == 0) {
       line("{}.v[0] = *({});", to, at);
     } else {
-      line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) {}.v[e] = ({})[e * ({}){}];", v, to, at, index_type_, step);
+      line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) {}.v[e] = ({})[e * ({}){}];", v, to, at, index_type_, number(step));
     }
   }
 
@@ -249,7 +274,7 @@ class Renderer {
     const string at = place(o);
     if (v > 1 && is_vector(o, *inner, v)) line("*({}*)({}) = {};", raw(o, v), at, from);
     else if (v == 1) line("*({}) = {}.v[0];", at, from);
-    else line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) ({})[e * ({}){}] = {}.v[e];", v, at, index_type_, stride(*inner, o), from);
+    else line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) ({})[e * ({}){}] = {}.v[e];", v, at, index_type_, number(stride(*inner, o)), from);
   }
 
   // --- nodes
@@ -304,7 +329,7 @@ class Renderer {
     int64_t below = 1;
     for (size_t d = kernel_.sizes.size(); d-- > 0;) {
       if (!(kernel_.reduce_dims >> d & 1) || kernel_.sizes[d] == 1) continue;
-      position += fmt::format("{}{} * {}LL", position.empty() ? "" : " + ", index_of(static_cast<int64_t>(d), inner, lane), below);
+      position += fmt::format("{}{} * (i64){}", position.empty() ? "" : " + ", index_of(static_cast<int64_t>(d), inner, lane), number(below));
       below *= kernel_.sizes[d];
     }
     return fmt::format("{}{{{}, {}}}", accumulator_type(n), value(node.a), position.empty() ? "0LL" : position);
@@ -406,8 +431,11 @@ class Renderer {
 
   int64_t blocks_for(int64_t items, int64_t each) const { return (items + each - 1) / each; }
 
-  void launch(int64_t blocks, int64_t parts, int threads) {
-    out_.grid_x = static_cast<uint32_t>(blocks);
+  // points: kept ones, or vectors of them.
+  void launch(int64_t points, int64_t per_block, int64_t parts, int threads) {
+    out_.grid_x = symbolic(points) ? 1 : static_cast<uint32_t>(blocks_for(points, per_block));
+    out_.points = symbolic(points) ? points : 0;
+    out_.per_block = per_block;
     out_.grid_y = static_cast<uint32_t>(parts);
     out_.block = static_cast<uint32_t>(threads);
   }
@@ -455,7 +483,7 @@ void Renderer::points() {
   const int unroll = total / v >= fill * 8 ? 2 : 1;
   note_alignment(inner, v);
   const int64_t vectors = total / v;
-  launch(blocks_for(vectors, static_cast<int64_t>(kPointThreads) * unroll), 1, kPointThreads);
+  launch(vectors, static_cast<int64_t>(kPointThreads) * unroll, 1, kPointThreads);
   const std::vector<bool>& wanted = space_.needed;
   const std::vector<size_t> operands = loads(wanted);
   std::vector<string> loaded(kernel_.operands.size());
@@ -467,7 +495,7 @@ void Renderer::points() {
   const auto each = [&](auto&& body) {
     open("_Pragma(\"unroll\") for (int u = 0; u < {}; ++u) {{", unroll);
     line("const {} i = first + u * {};", index_type_, kPointThreads);
-    open("if (i < {}) {{", vectors);
+    open("if (i < {}) {{", number(vectors));
     decompose(space_.kept, "i", "k", v);
     body();
     close();
@@ -521,7 +549,7 @@ void Renderer::kept_stores(const string& condition) {
     if (is_full_store(each)) continue;
     const size_t o = static_cast<size_t>(each.operand);
     const int64_t step = inner == nullptr ? 0 : stride(*inner, o);
-    line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) ({})[e * ({}){}] = {};", vector_, place(o), index_type_, step, to_memory(kernel_.operands[o].dtype, value(each.node)));
+    line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) ({})[e * ({}){}] = {};", vector_, place(o), index_type_, number(step), to_memory(kernel_.operands[o].dtype, value(each.node)));
   }
   close();
 }
@@ -575,28 +603,32 @@ void Renderer::rows() {
   const int64_t per_block = threads / group;
 
   // Few rows of many elements: over several blocks.
+  const bool open_rows = symbolic(vectors);  // as long as each run says
   int64_t parts = 1;
-  if (can_split() && group == threads) {
-    parts = std::min<int64_t>({vectors / (group * 2), 2 * options_.multiprocessors / std::max<int64_t>(1, space_.kept_points), 256});
+  if (can_split() && group == threads && !symbolic(space_.kept_points)) {
+    parts = std::min<int64_t>({open_rows ? 256 : vectors / (group * 2), 2 * options_.multiprocessors / std::max<int64_t>(1, space_.kept_points), 256});
     parts = std::max<int64_t>(parts, 1);
   }
-  const int64_t of_part = blocks_for(vectors, parts);
-  const int64_t rounds = blocks_for(of_part, group);
-  launch(blocks_for(space_.kept_points, per_block), parts, threads);
+  const int64_t of_part = open_rows ? 0 : blocks_for(vectors, parts);
+  const int64_t rounds = open_rows ? 0 : blocks_for(of_part, group);
+  const string of_part_text = open_rows && parts > 1 ? "of_part" : open_rows ? number(vectors) : std::to_string(of_part);
+  const string rounds_text = open_rows ? fmt::format("({} + {}) / {}", of_part_text, group - 1, group) : std::to_string(rounds);
+  launch(space_.kept_points, per_block, parts, threads);
+  if (open_rows && parts > 1) line("const {} of_part = {};", index_type_, rounded_up(vectors, parts));
 
   line("const int lane = threadIdx.x % {};", group);
   if (per_block == 1) {
     line("const {} row = blockIdx.x;", index_type_);
   } else {
-    line("const {0} at = ({0})blockIdx.x * {1} + threadIdx.x / {2}, row = at < {3} ? at : {3} - 1;", index_type_, per_block, group, space_.kept_points);
-    line("const bool live = at < {};", space_.kept_points);
+    line("const {0} at = ({0})blockIdx.x * {1} + threadIdx.x / {2}, row = at < {3} ? at : {3} - 1;", index_type_, per_block, group, number(space_.kept_points));
+    line("const bool live = at < {};", number(space_.kept_points));
   }
   if (threads == group) line("__shared__ i64 scratch[64];");
   else line("void* const scratch = nullptr;");
   decompose(space_.kept, "row", "k", 1);
   kept_nodes(0);
 
-  const bool held_values = hold(rounds * v);
+  const bool held_values = !open_rows && hold(rounds * v);
   for (size_t n = 0; n < kernel_.nodes.size(); ++n)
     if (is_held(n)) line("{} h{}[{}][{}];", value_type(kernel_.nodes[n].dtype), n, rounds, v);
   const auto nodes_of = [&](int pass) { return held_values ? first_computed(pass) : full_nodes(pass); };
@@ -608,8 +640,8 @@ void Renderer::rows() {
   int64_t bytes = 0;
   for (size_t o = 0; o < times.size(); ++o)
     if (times[o] > 1) bytes += rounds * v * ir::dtype_size(kernel_.operands[o].dtype);
-  const bool in_registers = bytes > 0 && bytes <= kRegisterBytes;
-  const bool in_shared = !in_registers && bytes > 0 && bytes * threads <= kSharedBytes;
+  const bool in_registers = !open_rows && bytes > 0 && bytes <= kRegisterBytes;
+  const bool in_shared = !open_rows && !in_registers && bytes > 0 && bytes * threads <= kSharedBytes;
   std::vector<string> loaded(kernel_.operands.size());
   if (in_shared) line("DYNVM_DYNAMIC_SHARED(rows);");
   int64_t shared = 0;
@@ -636,11 +668,11 @@ void Renderer::rows() {
     declare_accumulators(found, v);
     if (!found.empty() || (pass == last_pass_ && has_full_store_)) {
       if (in_registers || held_values) open("_Pragma(\"unroll\") for (int it = 0; it < {}; ++it) {{", rounds);
-      else open("_Pragma(\"unroll 4\") for (int it = 0; it < {}; ++it) {{", rounds);
-      const string part = parts > 1 ? fmt::format("(int)blockIdx.y * {} + ", of_part) : "";
+      else open("_Pragma(\"unroll 4\") for (int it = 0; it < {}; ++it) {{", rounds_text);
+      const string part = parts > 1 ? fmt::format("({})blockIdx.y * {} + ", index_type_, of_part_text) : "";
       line("const {} i = {}it * {} + lane;", index_type_, part, group);
-      string condition = of_part % group != 0 || parts > 1 ? fmt::format("i < {}", vectors) : "";
-      if (parts > 1) condition += fmt::format(" && it * {} + lane < {}", group, of_part);
+      string condition = open_rows || of_part % group != 0 || parts > 1 ? fmt::format("i < {}", number(vectors)) : "";
+      if (parts > 1) condition += fmt::format(" && it * {} + lane < {}", group, of_part_text);
       const bool writes = pass == last_pass_ && has_full_store_;
       if (per_block > 1 && writes) condition += condition.empty() ? "live" : " && live";
       if (condition.empty()) open("{{");
@@ -696,16 +728,18 @@ void Renderer::columns() {
   note_alignment(inner, v);
   const int64_t groups = space_.kept_points / v;  // of columns, one of a thread
   const int across = 32, down = kColumnThreads / across;
-  const int64_t blocks = blocks_for(groups, across);
+  const bool open_columns = symbolic(space_.reduced_points);
   int64_t parts = 1;
-  if (can_split())
-    parts = std::max<int64_t>(1, std::min<int64_t>({space_.reduced_points / (down * 4), 4 * options_.multiprocessors / blocks, 128}));
-  const int64_t of_part = blocks_for(space_.reduced_points, parts);
-  launch(blocks, parts, kColumnThreads);
+  if (can_split() && !symbolic(groups))
+    parts = std::max<int64_t>(1, std::min<int64_t>({open_columns ? 128 : space_.reduced_points / (down * 4), 4 * options_.multiprocessors / blocks_for(groups, across), 128}));
+  const string of_part = open_columns && parts > 1 ? "of_part" : open_columns ? number(space_.reduced_points) : std::to_string(blocks_for(space_.reduced_points, parts));
+  const string rounds = open_columns ? fmt::format("({} + {}) / {}", of_part, down - 1, down) : std::to_string(blocks_for(blocks_for(space_.reduced_points, parts), down));
+  launch(groups, across, parts, kColumnThreads);
+  if (open_columns && parts > 1) line("const {} of_part = {};", index_type_, rounded_up(space_.reduced_points, parts));
 
   line("const int across = threadIdx.x % {0}, lane = threadIdx.x / {0};", across);
-  line("const {0} at = ({0})blockIdx.x * {1} + across, column = at < {2} ? at : {2} - 1;", index_type_, across, groups);
-  line("const bool live = at < {};", groups);
+  line("const {0} at = ({0})blockIdx.x * {1} + across, column = at < {2} ? at : {2} - 1;", index_type_, across, number(groups));
+  line("const bool live = at < {};", number(groups));
   decompose(space_.kept, "column", "k", v);
   kept_nodes(0);
   bool shared = false;
@@ -713,10 +747,9 @@ void Renderer::columns() {
     const std::vector<bool> wanted = full_nodes(pass);
     const std::vector<size_t> found = reductions(pass);
     declare_accumulators(found, v);
-    const int64_t rounds = blocks_for(of_part, down);
     open("_Pragma(\"unroll 4\") for (int it = 0; it < {}; ++it) {{", rounds);
-    line("const {} i = {}it * {} + lane;", index_type_, parts > 1 ? fmt::format("(int)blockIdx.y * {} + ", of_part) : "", down);
-    open("if (i < {}{}{}) {{", space_.reduced_points, parts > 1 ? fmt::format(" && it * {} + lane < {}", down, of_part) : "",
+    line("const {} i = {}it * {} + lane;", index_type_, parts > 1 ? fmt::format("({})blockIdx.y * {} + ", index_type_, of_part) : "", down);
+    open("if (i < {}{}{}) {{", number(space_.reduced_points), parts > 1 ? fmt::format(" && it * {} + lane < {}", down, of_part) : "",
          pass == last_pass_ && has_full_store_ ? " && live" : "");
     decompose(space_.reduced, "i", "r", 1);
     std::vector<string> loaded(kernel_.operands.size());

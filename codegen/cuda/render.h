@@ -1,7 +1,7 @@
 // CUDA C++ for a fused kernel.
 //
 // Input: a verified ir::Kernel, the device's number of multiprocessors. Output: the source of one __global__ function (to stand behind prelude()) and how
-// it is launched. Sizes and strides are compiled in; memory and run-time scalars come in one parameter.
+// it is launched. Sizes and strides are compiled in, but for those with symbols in them; these, memory and run-time scalars come in one parameter.
 //
 // Three forms, by where the kernel reduces:
 //
@@ -29,6 +29,7 @@ namespace dynvm::codegen::cuda {
 
 struct RenderOptions {
   int multiprocessors = 132;
+  bool wide = false;      // positions have 64 bits also where no size is known to need them
   int vector_bytes = 16;  // of one load or store: a power of 2
 };
 
@@ -37,13 +38,17 @@ struct Source {
   std::string text;
   uint32_t grid_x = 0, grid_y = 1, block = 0;  // grid_x 0: nothing is to be done
   uint32_t shared_bytes = 0;       // dynamic
+  int64_t points = 0;              // not 0: has symbols in it, and grid_x is as many blocks as these many points need, of per_block each
+  int64_t per_block = 1;
   std::vector<int32_t> pointers;   // the parameter's pointers: indexes of the kernel's
   int num_scalars = 0;
+  std::vector<int64_t> numbers;    // with symbols in them: what these are is the parameter's too
+  bool narrow = false;             // with symbols: positions have 32 bits, which a launch must be sure of
   int64_t workspace_bytes = 0;     // zeroed before the first launch; launches on one stream only
   int alignment = 1;
 };
 
-// Parameter layout: pointers, then scalars (8 bytes each), then the workspace's address where there is one.
+// Parameter layout: pointers, then scalars and numbers (8 bytes each), then the workspace's address where there is one.
 base::Status render_kernel(const ir::Kernel& kernel, const std::string& name, const RenderOptions& options, Source* out);
 
 }  // namespace dynvm::codegen::cuda

@@ -14,6 +14,7 @@
 #include "codegen/cuda/nvrtc.h"
 #include "codegen/cuda/prelude.h"
 #include "codegen/cuda/render.h"
+#include "ir/kernel/symbols.h"
 #include "ir/kernel/text.h"
 
 namespace dynvm::test {
@@ -28,6 +29,9 @@ struct Rendered {
   Tolerance tolerance;
   std::string what;
   Source source;
+  std::vector<int64_t> values;  // of the kernel's symbols
+  int64_t value(int64_t number) const { return ir::evaluate(number, kernel.symbols, values); }
+  uint32_t grid_x() const { return source.points == 0 ? source.grid_x : static_cast<uint32_t>((value(source.points) + source.per_block - 1) / source.per_block); }
 };
 
 // All of them in one library, since starting a compiler takes as long as many kernels.
@@ -50,7 +54,7 @@ class HostLibrary {
         const Source& s = each.source;
         if (s.grid_x == 0) continue;
         file << s.text << "extern \"C\" void run_" << s.name << "(const void* p) { shim::run_grid([](const void* q) { " << s.name << "(*(const P_" << s.name << "*)q); }, p, "
-             << s.grid_x << ", " << s.grid_y << ", " << s.block << "); }\n";
+             << each.grid_x() << ", " << s.grid_y << ", " << s.block << "); }\n";
       }
     }
     const std::string command = "c++ -std=c++20 -O1 -ffp-contract=off -w -shared -fPIC -fno-gnu-unique -o " + library + " " + source + " 2>" + (folder_ / "log").string();
@@ -72,6 +76,7 @@ class HostLibrary {
     std::vector<int64_t> parameter;
     for (int32_t pointer : s.pointers) parameter.push_back(reinterpret_cast<int64_t>(pointers[pointer]));
     parameter.insert(parameter.end(), each.scalars.begin(), each.scalars.end());
+    for (int64_t number : s.numbers) parameter.push_back(each.value(number));
     std::vector<int64_t> workspace(static_cast<size_t>(s.workspace_bytes + 7) / 8, 0);
     if (s.workspace_bytes > 0) parameter.push_back(reinterpret_cast<int64_t>(workspace.data()));
     const auto function = reinterpret_cast<void (*)(const void*)>(dlsym(handle_, ("run_" + s.name).c_str()));
@@ -91,12 +96,13 @@ class HostLibrary {
   void* handle_ = nullptr;
 };
 
-void check(std::vector<Rendered> kernels, int multiprocessors, int vector_bytes) {
+void check(std::vector<Rendered> kernels, int multiprocessors, int vector_bytes, bool wide = false) {
   int number = 0;
   for (Rendered& each : kernels) {
     codegen::cuda::RenderOptions options;
     options.multiprocessors = multiprocessors;
     options.vector_bytes = vector_bytes;
+    options.wide = wide;
     const base::Status status = render_kernel(each.kernel, "k" + std::to_string(number++), options, &each.source);
     ASSERT_TRUE(status.ok()) << status.message();
   }
@@ -104,7 +110,7 @@ void check(std::vector<Rendered> kernels, int multiprocessors, int vector_bytes)
   ASSERT_EQ(library.error, "");
   int failures = 0;
   for (const Rendered& each : kernels) {
-    const std::string difference = compare_with(each.kernel, each.buffers, each.scalars, each.tolerance, [&](void* const* pointers) { library.run(each, pointers); });
+    const std::string difference = compare_with(each.values.empty() ? each.kernel : ir::with_values(each.kernel, each.values), each.buffers, each.scalars, each.tolerance, [&](void* const* pointers) { library.run(each, pointers); });
     EXPECT_EQ(difference, "") << each.what << "\n" << each.source.text;
     if (!difference.empty() && ++failures >= 3) return;
   }
@@ -197,6 +203,23 @@ std::vector<Rendered> forms() {
   return kernels;
 }
 
+// Sizes, strides and offsets as numbers of the launch, for the values that they were made of and for smaller ones.
+TEST(CudaSource, KernelsWithSymbolsAgreeWithTheEvaluator) {
+  std::vector<Rendered> with[2];
+  for (uint64_t seed = 20000; seed < 20600; ++seed) {
+    Rendered made = random_kernel(seed);
+    Symbolic symbolic(made.kernel, seed);
+    made.kernel = symbolic.kernel;
+    made.values = seed % 3 == 0 ? symbolic.smaller_values() : symbolic.values;
+    if (made.kernel.symbols.empty() || made.kernel.num_points() == 0 || !ir::verify_kernel(made.kernel).ok()) continue;
+    const Kernel now = ir::with_values(made.kernel, made.values);
+    if (ir::verify_kernel(now).ok() && lies_inside(now, made.buffers)) with[seed % 2].push_back(std::move(made));
+  }
+  ASSERT_GT(with[0].size() + with[1].size(), 150u);
+  check(std::move(with[0]), 1, 16);
+  check(std::move(with[1]), 132, 8, true);
+}
+
 TEST(CudaSource, Forms) {
   const std::vector<Rendered> kernels = forms();
   for (const int multiprocessors : {1, 132}) check(kernels, multiprocessors, 16);
@@ -213,7 +236,10 @@ TEST(CudaSource, Forms) {
 TEST(CudaSource, Compiles) {
   if (const std::string missing = codegen::cuda::nvrtc_missing(); !missing.empty()) GTEST_SKIP() << missing;
   std::vector<Rendered> kernels = forms();
-  for (uint64_t seed = 5000; seed < 5060; ++seed) kernels.push_back(random_kernel(seed));
+  for (uint64_t seed = 5000; seed < 5060; ++seed) {
+    kernels.push_back(random_kernel(seed));
+    if (seed % 2 == 0) kernels.back().kernel = Symbolic(kernels.back().kernel, seed).kernel;
+  }
   std::string text(codegen::cuda::prelude()), cubin;
   int number = 0;
   for (Rendered& each : kernels) {

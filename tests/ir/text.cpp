@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/verify.h"
 #include "tests/ir/sample.h"
 
 namespace dynvm::ir {
@@ -50,7 +51,8 @@ TEST(Text, KeepsEveryField) {
   EXPECT_EQ(call.results[1], -1);
   EXPECT_EQ(call.result_alias, (std::vector<int32_t>{-1, -1, 0}));
   EXPECT_EQ(call.mutates, (std::vector<int32_t>{0, 16}));
-  EXPECT_TRUE(call.defines_sizes && may_leave(trace, call) && opens(trace, call));
+  EXPECT_TRUE(call.defines_sizes && may_leave(trace, call));
+  EXPECT_FALSE(opens(trace, call));  // what is written in place looks as it did
   EXPECT_EQ(trace.metas[call.results[2]].open, kOpenLayout | 1u);
   EXPECT_TRUE(call.is_random && call.grad_mode && call.inference_mode && call.in_backward);
   EXPECT_EQ(call.count, 3);
@@ -93,6 +95,29 @@ TEST(Text, SurvivesEveryPrefix) {
     Trace trace;
     (void)parse_trace(std::string_view(sample).substr(0, length), &trace).ok();
   }
+}
+
+TEST(Text, KeepsSymbols) {
+  Trace trace;
+  const base::Status status = parse_trace(R"ir(trace 1 "t" storages 2 symbols [1009, 1013]
+%0:o = slot #0
+%x:t = unbox_tensor %0 !snap0 -> f32[1009,3]{3,1} s0 offset 2026 open -9223372036854775807 symbolic
+%c = aten "aten::relu" (%x) -> (f32[1009,3]{3,1} s1 open -9223372036854775807 symbolic) follows !snap0
+%y:t = result %c #0 -> f32[1009,3]{3,1} s1 open -9223372036854775807 symbolic
+leave !snap0
+snap0: root unit 0 [=]
+)ir", &trace);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(trace.symbols, (std::vector<int64_t>{1009, 1013}));
+  EXPECT_TRUE(trace.metas[0].symbolic && trace.calls[0].follows);
+  EXPECT_FALSE(opens(trace, trace.calls[0]) || may_leave(trace, trace.calls[0]));
+  EXPECT_TRUE(verify_trace(trace).ok()) << verify_trace(trace).message();
+  Trace again;
+  ASSERT_TRUE(parse_trace(print_trace(trace), &again).ok());
+  EXPECT_EQ(again.symbols, trace.symbols);
+  EXPECT_EQ(again.metas, trace.metas);
+  trace.calls[0].follows = false;
+  EXPECT_TRUE(opens(trace, trace.calls[0]) && may_leave(trace, trace.calls[0]));  // it is run, and compared
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
 // Random kernels, with memory for them: shapes with sizes 0 and 1 and tails, strides, broadcasts, in-place stores, all dtypes, reductions in several
-// passes. All ops in them are exact, so that results must agree to the bit with the evaluator's.
+// passes; and the same with symbols for some numbers. All ops in them are exact, so that results must agree to the bit with the evaluator's.
 #pragma once
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <random>
 #include <vector>
 
+#include "ir/kernel/symbols.h"
 #include "support.h"
 
 namespace dynvm::test {
@@ -197,5 +199,48 @@ class KernelMaker {
   std::mt19937_64 random_;
   std::vector<DType> dtypes_;
 };
+
+// A kernel of constants with some of its numbers made of symbols, which have these values there.
+class Symbolic {
+ public:
+  Symbolic(const Kernel& kernel, uint64_t seed) : kernel(kernel), random_(seed * 0x9e3779b97f4a7c15u + 5) {
+    for (int64_t& size : this->kernel.sizes) symbolise(&size, 60);
+    for (KernelOperand& operand : this->kernel.operands) {
+      for (int64_t& stride : operand.strides) symbolise(&stride, 90);
+      symbolise(&operand.offset, 40);
+    }
+  }
+  std::vector<int64_t> smaller_values() {
+    std::vector<int64_t> now = values;
+    for (int64_t& value : now) value -= static_cast<int64_t>(random_() % static_cast<uint64_t>(value));
+    return now;
+  }
+  Kernel kernel;
+  std::vector<int64_t> values;
+
+ private:
+  void symbolise(int64_t* number, uint64_t percent) {
+    if (std::abs(*number) < 2 || random_() % 100 >= percent) return;
+    for (size_t k = 0; k < values.size(); ++k) {
+      if (*number % values[k] != 0) continue;
+      *number = *number / values[k] * kernel.symbols[k];
+      return;
+    }
+    if (*number < 0 || kernel.symbols.size() == 6) return;
+    values.push_back(*number);
+    kernel.symbols.push_back(*number = codes_.next());
+  }
+  ir::SymbolCodes codes_;
+  std::mt19937_64 random_;
+};
+
+// Smaller values of symbols may move an operand with a negative stride out of its memory.
+inline bool lies_inside(const Kernel& kernel, const std::vector<Buffer>& buffers) {
+  return std::all_of(kernel.operands.begin(), kernel.operands.end(), [&](const KernelOperand& operand) {
+    int64_t first = operand.offset, last = operand.offset;
+    for (size_t k = 0; k < kernel.sizes.size(); ++k) (operand.strides[k] < 0 ? first : last) += (kernel.sizes[k] - 1) * operand.strides[k];
+    return first >= 0 && last < static_cast<int64_t>(buffers[static_cast<size_t>(operand.pointer)].count());
+  });
+}
 
 }  // namespace dynvm::test

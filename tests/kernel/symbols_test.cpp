@@ -77,49 +77,6 @@ TEST(Symbols, OtherGeometriesOnOnePointerConflict) {
   EXPECT_FALSE(ir::may_conflict(kernel, kernel.operands[0], kernel.operands[0]));
 }
 
-// A kernel of constants with some of its numbers made of symbols, which have these values there.
-class Symbolic {
- public:
-  Symbolic(const Kernel& kernel, uint64_t seed) : kernel(kernel), random_(seed * 0x9e3779b97f4a7c15u + 5) {
-    for (int64_t& size : this->kernel.sizes) symbolise(&size, 60);
-    for (KernelOperand& operand : this->kernel.operands) {
-      for (int64_t& stride : operand.strides) symbolise(&stride, 90);
-      symbolise(&operand.offset, 40);
-    }
-  }
-  std::vector<int64_t> smaller_values() {
-    std::vector<int64_t> now = values;
-    for (int64_t& value : now) value -= static_cast<int64_t>(random_() % static_cast<uint64_t>(value));
-    return now;
-  }
-  Kernel kernel;
-  std::vector<int64_t> values;
-
- private:
-  void symbolise(int64_t* number, uint64_t percent) {
-    if (std::abs(*number) < 2 || random_() % 100 >= percent) return;
-    for (size_t k = 0; k < values.size(); ++k) {
-      if (*number % values[k] != 0) continue;
-      *number = *number / values[k] * kernel.symbols[k];
-      return;
-    }
-    if (*number < 0 || kernel.symbols.size() == 6) return;
-    values.push_back(*number);
-    kernel.symbols.push_back(*number = codes_.next());
-  }
-  ir::SymbolCodes codes_;
-  std::mt19937_64 random_;
-};
-
-// Smaller values of symbols may move an operand with a negative stride out of its memory.
-bool lies_inside(const Kernel& kernel, const std::vector<Buffer>& buffers) {
-  return std::all_of(kernel.operands.begin(), kernel.operands.end(), [&](const KernelOperand& operand) {
-    int64_t first = operand.offset, last = operand.offset;
-    for (size_t k = 0; k < kernel.sizes.size(); ++k) (operand.strides[k] < 0 ? first : last) += (kernel.sizes[k] - 1) * operand.strides[k];
-    return first >= 0 && last < static_cast<int64_t>(buffers[static_cast<size_t>(operand.pointer)].count());
-  });
-}
-
 TEST(Symbols, CompiledKernelsAgreeWithTheEvaluatorForAllValues) {
   const char* one = std::getenv("DYNVM_KERNEL_SEED");
   const char* count = std::getenv("DYNVM_KERNEL_FUZZ");

@@ -1,5 +1,5 @@
 # A convolutional network over images of many sizes: convolution, batch norm, pooling, padding, interpolation.
-# expect: compiled>=0.2, made_for_sizes>=12, open_sizes>=1
+# expect: compiled>=0.2, open_sizes>=1
 import torch
 import torch.nn.functional as F
 from torch import nn

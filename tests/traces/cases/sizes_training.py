@@ -1,5 +1,5 @@
 # Training steps on batches of changing size: backward and optimizer are in the traces.
-# expect: compiled>=0.6, made_for_sizes>=12
+# expect: compiled>=0.6, open_sizes>=1
 import torch
 from torch import nn
 
