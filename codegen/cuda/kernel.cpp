@@ -151,6 +151,25 @@ void CudaKernel::launch(void* const* pointers, const int64_t* scalars) const {
   DYNVM_CHECK(error == 0 || is_sticky(error), "{}: {}", source_.name, error_text(error));
 }
 
+bool CudaKernel::describe(void* const* pointers, const int64_t* scalars, void* stream, Launch* out) const {
+  if (source_.grid_x == 0) return false;
+  out->function = code_->function().function;
+  out->grid_x = source_.grid_x;
+  out->grid_y = source_.grid_y;
+  out->block = source_.block;
+  out->shared_bytes = source_.shared_bytes;
+  out->parameter.clear();
+  for (int32_t pointer : source_.pointers) {
+    out->parameter.push_back(reinterpret_cast<int64_t>(pointers[pointer]));
+    if (out->parameter.back() % source_.alignment != 0) return false;
+  }
+  out->parameter.insert(out->parameter.end(), scalars, scalars + source_.num_scalars);
+  if (source_.workspace_bytes > 0) out->parameter.push_back(reinterpret_cast<int64_t>(workspace(stream)));
+  return true;
+}
+
+void* current_stream_of(int device) { return current_stream(device); }
+
 base::Status compile_kernels(const std::vector<const ir::Kernel*>& kernels, const std::vector<int>& devices, std::vector<std::unique_ptr<CudaKernel>>* out) {
   std::vector<std::unique_ptr<CudaKernel>> made;
   std::vector<const Source*> sources;

@@ -27,6 +27,14 @@ std::string missing();
 
 class FunctionCode;
 
+// What a launch gives the driver.
+struct Launch {
+  void* function = nullptr;
+  uint32_t grid_x = 0, grid_y = 0, block = 0, shared_bytes = 0;
+  std::vector<int64_t> parameter;
+};
+void* current_stream_of(int device);
+
 class CudaKernel {
  public:
   ~CudaKernel();
@@ -35,6 +43,13 @@ class CudaKernel {
 
   // pointers: as the kernel's; scalars: 8 bytes each.
   void launch(void* const* pointers, const int64_t* scalars) const;
+  // The same launch as data; false where there is none to be made in one piece (no work, or memory that needs another variant).
+  bool describe(void* const* pointers, const int64_t* scalars, void* stream, Launch* out) const;
+  int device() const { return device_; }
+  bool idle() const { return source_.grid_x == 0; }  // nothing is to be done
+  bool aligned(int64_t address) const { return address % source_.alignment == 0; }
+  int num_scalars() const { return source_.num_scalars; }
+  const std::vector<int32_t>& storages() const { return source_.pointers; }
 
  private:
   friend base::Status compile_kernels(const std::vector<const ir::Kernel*>&, const std::vector<int>&, std::vector<std::unique_ptr<CudaKernel>>*);

@@ -33,7 +33,8 @@ struct TensorPlan {
   std::vector<std::vector<int32_t>> allocate;  // by Ref: fresh storages to allocate before it
 };
 
-// A compiled kernel: entry(storage_data, scalars), or entry(context, storage_data, scalars) when there is a context.
+// A compiled kernel: entry(storage_data, scalars), or entry(context, storage_data, scalars, activation) when there is a context. The session's call and read_scalar get
+// the activation as a fourth argument too.
 struct KernelEntry {
   const void* entry = nullptr;
   const void* context = nullptr;
