@@ -22,6 +22,7 @@ base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std:
   runtime::CompileOptions options;
   options.stress_exits = base::options().stress == "exit";
   options.listing = base::dump_on(base::DumpStage::kAsm);
+  options.cuda_graphs = base::options().cuda_graphs;
   options.count_residuals = base::report_wanted();
   std::unique_ptr<runtime::CompiledTrace> compiled;
   base::Status status = runtime::CompiledTrace::compile(std::move(ir), plan, bridge, options, &compiled);

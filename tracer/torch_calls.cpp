@@ -492,6 +492,8 @@ std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObj
         if (!explained(PySequence_Fast_GET_ITEM(o, i))) return false;
       return true;
     }
+    // Numbers that nothing has read are copies of data, as those of tolist() on a GPU: other ones each time.
+    if (PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o)) return reads_number;
     return is_immutable(o) || reads_number;
   };
   return explained(result) ? "" : "its result is not made by recorded operations";

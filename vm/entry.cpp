@@ -7,12 +7,14 @@
 //   evaluator runs frames of ours it has that again (slot.cpp), since that evaluator keeps only calls of such functions in its own loop. Where
 //   the evaluation slot is not ours a call is CPython's.
 // Tests: tests/vm/, scripts/calls_from_c.py.
+#include "runtime/base/pending.h"
 #include "vm/eval.h"
 #include "vm/native/native.h"
 
 namespace dynvm::vm {
 
 PyObject* evaluate_frame(PyThreadState* tstate, cpython::Frame* frame, int throwing) {
+  if (base::finish_pending != nullptr) [[unlikely]] base::finish_pending();
   if (cpython::traced(tstate)) [[unlikely]] {
     ++g_stats.handovers;
     return cpython::run_foreign(tstate, frame, throwing);
@@ -35,6 +37,7 @@ PyObject* evaluate_frame(PyThreadState* tstate, cpython::Frame* frame, int throw
 }
 
 PyObject* call_function(PyObject* callable, PyObject* const* arguments, size_t count, PyObject* kwnames) {
+  if (base::finish_pending != nullptr) [[unlikely]] base::finish_pending();
   auto* function = reinterpret_cast<PyFunctionObject*>(callable);
   PyThreadState* tstate = cpython::current_thread();
   Code* target = find_code(reinterpret_cast<PyCodeObject*>(function->func_code));

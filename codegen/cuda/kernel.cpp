@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <cmath>
 #include <map>
 #include <thread>
 
@@ -43,13 +44,6 @@ std::string identifier(const std::string& name) {
   std::string text = "dynvm_";
   for (char c : name.substr(0, 60)) text += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return text;
-}
-
-base::Status render(const ir::Kernel& kernel, int device, int vector_bytes, Source* out) {
-  RenderOptions options;
-  options.multiprocessors = device_facts(device).multiprocessors;
-  options.vector_bytes = vector_bytes;
-  return render_kernel(kernel, identifier(kernel.name), options, out);
 }
 
 // All functions that are not there yet, in as many threads as there are processors.
@@ -121,44 +115,104 @@ void* CudaKernel::workspace(void* stream) const {
   return memory;
 }
 
-void CudaKernel::launch(void* const* pointers, const int64_t* scalars) const {
+base::Status CudaKernel::render(const ir::Kernel& kernel, int device, int vector_bytes, bool wide) {
+  device_ = device;
+  kernel_ = kernel;
+  RenderOptions options;
+  options.multiprocessors = device_facts(device).multiprocessors;
+  options.vector_bytes = vector_bytes;
+  options.wide = wide;
+  if (base::Status status = render_kernel(kernel, identifier(kernel.name), options, &source_); !status.ok()) return status;
+  bool few = true;
+  const auto product = [&](int64_t number) {
+    ir::Product made;
+    few &= ir::Product::of(number, kernel.symbols, &made);
+    return made;
+  };
+  points_ = product(source_.points);
+  for (int64_t number : source_.numbers) numbers_.push_back(product(number));
+  for (const ir::KernelOperand& operand : kernel.operands) {
+    if (!source_.narrow) break;
+    std::vector<std::pair<ir::Product, ir::Product>>& reach = reach_.emplace_back();
+    reach.emplace_back(product(1), product(operand.offset));
+    for (size_t d = 0; d < kernel.sizes.size(); ++d) reach.emplace_back(product(kernel.sizes[d]), product(operand.strides[d]));
+  }
+  return few ? base::Status() : base::Status::failure("kernel " + kernel.name + ": a product of too many symbols");
+}
+
+const CudaKernel& CudaKernel::variant(std::unique_ptr<CudaKernel>* made, int vector_bytes, bool wide) const {
+  std::lock_guard lock(mutex_);
+  if (*made != nullptr) return **made;
+  std::unique_ptr<CudaKernel> other(new CudaKernel);
+  std::vector<std::shared_ptr<FunctionCode>> functions;
+  base::Status status = other->render(kernel_, device_, vector_bytes, wide);
+  if (status.ok()) status = compile_functions({&other->source_}, {device_}, &functions);
+  DYNVM_CHECK(status.ok(), "{}", status.message());
+  other->code_ = functions[0];
+  *made = std::move(other);
+  return **made;
+}
+
+// Are there more points, or elements that lie further, than positions of 32 bits tell?
+bool CudaKernel::reaches_far(const int64_t* symbols) const {
+  double points = 1;
+  for (size_t d = 1; !reach_.empty() && d < reach_[0].size(); ++d) points *= static_cast<double>(reach_[0][d].first(symbols));
+  if (points > INT32_MAX / 2) return true;
+  for (const auto& reach : reach_) {
+    double extent = 0;
+    for (const auto& [size, stride] : reach) extent += std::abs(static_cast<double>(stride(symbols))) * static_cast<double>(size(symbols));
+    if (extent > INT32_MAX / 2) return true;
+  }
+  return false;
+}
+
+void CudaKernel::launch(void* const* pointers, const int64_t* scalars, const int64_t* symbols) const {
   if (source_.grid_x == 0) return;
+  if (source_.narrow && reaches_far(symbols)) return variant(&wide_, 16, true).launch(pointers, scalars, symbols);
   int64_t parameter[512];
   size_t count = 0;
-  DYNVM_CHECK(source_.pointers.size() + static_cast<size_t>(source_.num_scalars) + 1 <= 512, "{} has too many parameters", source_.name);
+  DYNVM_CHECK(source_.pointers.size() + static_cast<size_t>(source_.num_scalars) + numbers_.size() + 1 <= 512, "{} has too many parameters", source_.name);
   for (int32_t pointer : source_.pointers) {
     parameter[count] = reinterpret_cast<int64_t>(pointers[pointer]);
     if (parameter[count++] % source_.alignment == 0) continue;
-    {
-      std::lock_guard lock(mutex_);
-      if (unaligned_ == nullptr) {
-        std::unique_ptr<CudaKernel> made(new CudaKernel);
-        std::vector<std::shared_ptr<FunctionCode>> functions;
-        base::Status status = render(kernel_, device_, 1, &made->source_);
-        if (status.ok()) status = compile_functions({&made->source_}, {device_}, &functions);
-        DYNVM_CHECK(status.ok(), "{}", status.message());
-        made->device_ = device_;
-        made->code_ = functions[0];
-        unaligned_ = std::move(made);
-      }
-    }
-    return unaligned_->launch(pointers, scalars);
+    return variant(&unaligned_, 1, !source_.narrow && !numbers_.empty()).launch(pointers, scalars, symbols);
   }
   for (int k = 0; k < source_.num_scalars; ++k) parameter[count++] = scalars[k];
+  for (const ir::Product& number : numbers_) parameter[count++] = number(symbols);
+  const int64_t points = points_(symbols);
+  const uint32_t grid_x = source_.points == 0 ? source_.grid_x : static_cast<uint32_t>((points + source_.per_block - 1) / source_.per_block);
+  if (grid_x == 0) return;
   void* const stream = current_stream(device_);
   if (source_.workspace_bytes > 0) parameter[count++] = reinterpret_cast<int64_t>(workspace(stream));
-  const int error = cuda::launch(device_, code_->function(), source_.grid_x, source_.grid_y, source_.block, source_.shared_bytes, stream, parameter);
+  const int error = cuda::launch(device_, code_->function(), grid_x, source_.grid_y, source_.block, source_.shared_bytes, stream, parameter);
   DYNVM_CHECK(error == 0 || is_sticky(error), "{}: {}", source_.name, error_text(error));
 }
+
+bool CudaKernel::describe(void* const* pointers, const int64_t* scalars, void* stream, Launch* out) const {
+  if (source_.grid_x == 0 || !numbers_.empty() || source_.points != 0) return false;
+  out->function = code_->function().function;
+  out->grid_x = source_.grid_x;
+  out->grid_y = source_.grid_y;
+  out->block = source_.block;
+  out->shared_bytes = source_.shared_bytes;
+  out->parameter.clear();
+  for (int32_t pointer : source_.pointers) {
+    out->parameter.push_back(reinterpret_cast<int64_t>(pointers[pointer]));
+    if (out->parameter.back() % source_.alignment != 0) return false;
+  }
+  out->parameter.insert(out->parameter.end(), scalars, scalars + source_.num_scalars);
+  if (source_.workspace_bytes > 0) out->parameter.push_back(reinterpret_cast<int64_t>(workspace(stream)));
+  return true;
+}
+
+void* current_stream_of(int device) { return current_stream(device); }
 
 base::Status compile_kernels(const std::vector<const ir::Kernel*>& kernels, const std::vector<int>& devices, std::vector<std::unique_ptr<CudaKernel>>* out) {
   std::vector<std::unique_ptr<CudaKernel>> made;
   std::vector<const Source*> sources;
   for (size_t k = 0; k < kernels.size(); ++k) {
     made.emplace_back(new CudaKernel);
-    made[k]->device_ = devices[k];
-    made[k]->kernel_ = *kernels[k];
-    if (base::Status status = render(*kernels[k], devices[k], 16, &made[k]->source_); !status.ok()) return status;
+    if (base::Status status = made[k]->render(*kernels[k], devices[k], 16, false); !status.ok()) return status;
     sources.push_back(&made[k]->source_);
   }
   std::vector<std::shared_ptr<FunctionCode>> functions;

@@ -11,10 +11,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen/cuda/render.h"
 #include "ir/kernel/kernel.h"
+#include "ir/kernel/symbols.h"
 #include "runtime/base/status.h"
 
 namespace dynvm::codegen::cuda {
@@ -27,19 +29,37 @@ std::string missing();
 
 class FunctionCode;
 
+// What a launch gives the driver.
+struct Launch {
+  void* function = nullptr;
+  uint32_t grid_x = 0, grid_y = 0, block = 0, shared_bytes = 0;
+  std::vector<int64_t> parameter;
+};
+void* current_stream_of(int device);
+
 class CudaKernel {
  public:
   ~CudaKernel();
   CudaKernel(const CudaKernel&) = delete;
   CudaKernel& operator=(const CudaKernel&) = delete;
 
-  // pointers: as the kernel's; scalars: 8 bytes each.
-  void launch(void* const* pointers, const int64_t* scalars) const;
+  // pointers: as the kernel's; scalars: 8 bytes each; symbols: values of the kernel's.
+  void launch(void* const* pointers, const int64_t* scalars, const int64_t* symbols = nullptr) const;
+  // The same launch as data, of a kernel without symbols; false where there is none to be made in one piece (no work, or memory that needs another variant).
+  bool describe(void* const* pointers, const int64_t* scalars, void* stream, Launch* out) const;
+  int device() const { return device_; }
+  bool idle() const { return source_.grid_x == 0; }  // nothing is to be done
+  bool aligned(int64_t address) const { return address % source_.alignment == 0; }
+  int num_scalars() const { return source_.num_scalars; }
+  const std::vector<int32_t>& storages() const { return source_.pointers; }
 
  private:
   friend base::Status compile_kernels(const std::vector<const ir::Kernel*>&, const std::vector<int>&, std::vector<std::unique_ptr<CudaKernel>>*);
   CudaKernel() = default;
   void* workspace(void* stream) const;
+  base::Status render(const ir::Kernel& kernel, int device, int vector_bytes, bool wide);
+  const CudaKernel& variant(std::unique_ptr<CudaKernel>* made, int vector_bytes, bool wide) const;
+  bool reaches_far(const int64_t* symbols) const;
 
   int device_ = 0;
   Source source_;
@@ -48,6 +68,10 @@ class CudaKernel {
   mutable std::mutex mutex_;
   mutable std::vector<std::pair<void*, void*>> workspaces_;  // by stream
   mutable std::unique_ptr<CudaKernel> unaligned_;       // without vectors, made when memory asks for it
+  mutable std::unique_ptr<CudaKernel> wide_;            // for more elements than 32 bits count, made when there are
+  ir::Product points_;                                  // that the grid is made for, where they have symbols
+  std::vector<ir::Product> numbers_;
+  std::vector<std::vector<std::pair<ir::Product, ir::Product>>> reach_;  // of narrow sources: size and stride of each operand's dims
 };
 
 // devices: of each kernel. On error nothing is kept; the message has the source and the compiler's log.

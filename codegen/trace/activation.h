@@ -21,6 +21,8 @@ struct Activation {
   uint64_t iterations = 0;                // complete ones of this run
   int64_t exit_inst = -1;                 // the instruction that left
   void* owner = nullptr;                  // runtime::CompiledTrace*
+  void* stretches = nullptr;              // runtime::Stretches*, null where nothing is queued
+  int32_t pending = 0;                    // a stretch is under way: whoever looks at the device ends it
 
   int64_t* values() { return reinterpret_cast<int64_t*>(this + 1); }
 };

@@ -34,7 +34,8 @@ struct TensorPlan {
   ir::Ref arranged_at = ir::kNoRef;         // before which the session arranges its arena
 };
 
-// A compiled kernel: entry(storage_data, scalars), or entry(context, storage_data, scalars, symbols) when there is a context.
+// A compiled kernel: entry(storage_data, scalars), or entry(context, storage_data, scalars, activation) when there is a context. The session's call and read_scalar get
+// the activation as a fourth argument too.
 struct KernelEntry {
   const void* entry = nullptr;
   const void* context = nullptr;

@@ -62,6 +62,7 @@ bool TraceEmitter::emit_tensor() {
       } else {
         a_.xor_(edx, edx);
       }
+      a_.mov(rcx, rbx);
       call(helpers_.call);
       a_.test(eax, eax);
       a_.js(error_exit());
@@ -80,7 +81,7 @@ bool TraceEmitter::emit_tensor() {
       } else {
         a_.xor_(integer_arg(next).r32(), integer_arg(next).r32());
       }
-      if (kernel.context != nullptr) a_.mov(integer_arg(next + 1), ptr(rbx, offsetof(Activation, symbols)));
+      if (kernel.context != nullptr) a_.mov(integer_arg(next + 1), rbx);
       call(kernel.entry);
       return true;
     }
@@ -88,6 +89,7 @@ bool TraceEmitter::emit_tensor() {
       a_.mov(rdi, r13);
       a_.mov(esi, tensors.tensor[arg(0)]);
       a_.lea(rdx, slot(ref_));
+      a_.mov(rcx, rbx);
       call(helpers_.read_scalar);
       a_.test(eax, eax);
       a_.jnz(error_exit());

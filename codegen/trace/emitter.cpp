@@ -109,10 +109,26 @@ void TraceEmitter::instruction(Ref ref) {
     if (options_.listing) a_.comment(("  ; " + ir::print_inst(trace_, ref)).c_str());
     // A guard whose exit is the other side of a branch cannot fail while it holds: the interpreter would not test again.
     if (options_.stress_exits && (ir::op_info(inst.op).effects & ir::kGuard) && inst.snapshot >= 0 && !trace_.snapshots[inst.snapshot].elsewhere) stress(ref);
+    constexpr uint16_t kForeign = ir::kBarrier | ir::kRaises;
+    const bool tensor_op = (ir::op_info(inst.op).effects & ir::kTensorMemory) != 0;
+    if (helpers_.barrier != nullptr && !tensor_op && inst.snapshot >= 0 && (ir::op_info(inst.op).effects & kForeign)) barrier();
     bool done = emit_guard() || emit_load() || emit_scalar() || emit_write() || emit_tensor() || emit_end() || emit_helper();
     if (!done) fail("there is no code for this operation");
   }
   if (inst.op != ir::Op::k_loop) release(values_.dying[ref]);
+}
+
+// Where tensor work has been put off, the instruction may have to see it done.
+void TraceEmitter::barrier() {
+  Label nothing = a_.newLabel();
+  a_.cmp(x86::dword_ptr(rbx, offsetof(Activation, pending)), 0);
+  a_.je(nothing);
+  a_.mov(rdi, rbx);
+  a_.mov(esi, ref_);
+  call(helpers_.barrier);
+  a_.test(eax, eax);
+  a_.jnz(error_exit());
+  a_.bind(nothing);
 }
 
 void TraceEmitter::stress(Ref ref) {

@@ -40,6 +40,7 @@ class TraceEmitter {
   void take(const Gp& object, bool nullable);       // one reference more
   void call(const void* function);
   void stress(Ref ref);
+  void barrier();
 
   // operands
   Ref arg(uint32_t k) const { return trace_.arg(*inst_, k); }

@@ -51,6 +51,9 @@ struct Report {
   struct {
     uint64_t codes = 0, runs = 0, bytes = 0, given_up = 0;
   } native;                                        // interpreter's runs of instructions in machine code
+  struct {
+    uint64_t captured = 0, launches = 0;
+  } graphs;                                        // CUDA graphs
   uint64_t handovers = 0;                          // frames given to CPython's evaluator
   struct {
     uint64_t generic = 0, made = 0;                // recordings whose sizes may change; traces made from them without recording

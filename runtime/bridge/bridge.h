@@ -166,11 +166,47 @@ class Shapes {
                            const std::vector<ir::TensorMeta>& recorded, std::vector<ir::TensorMeta>* metas) = 0;
 };
 
+// What a call does to memory, as far as it may be captured into a CUDA graph (Captures).
+struct CallFacts {
+  bool capturable = false;            // all its tensors are of one CUDA device and of known geometry; it takes no run-time numbers and needs nothing of the host
+  bool passive = false;               // queues no work: earlier calls may be done after it
+  int device = 0;
+  std::vector<int32_t> touches;       // storages that it reads or writes
+  std::vector<int32_t> writes;        // those that it writes
+  std::vector<int32_t> gives;         // storages of kind kResult whose memory it brings
+};
+
 class Program {
  public:
   virtual ~Program() = default;
   virtual Session* acquire() = 0;     // a session for one running activation (they are pooled)
   virtual void release(Session*) = 0;
+  virtual CallFacts facts(int32_t call) { (void)call; return {}; }
+  virtual bool handed_out(int32_t storage) { (void)storage; return true; }  // by a wrap
+};
+
+// Capturing a session's calls as a CUDA graph, on a stream of its own, with memory that belongs to the graph. A function that fails says why and leaves no
+// Python exception.
+class Captures {
+ public:
+  virtual ~Captures() = default;
+  // The CUstream that work which will run on `stream` is captured on; null: there is none.
+  virtual void* stream(int device, void* stream, std::string* error) = 0;
+  // Work of this thread on the device goes to the returned capture's stream until `end`. stream: the CUstream that the graph will run on.
+  virtual void* begin(int device, void* stream, std::string* error) = 0;
+  virtual void* end(void* capture, std::string* error) = 0;  // the CUgraph, which lives as long as the capture; null: nothing was captured
+  virtual void drop(void* capture) = 0;
+  // What backs a storage in this iteration, null: nothing. The holder keeps the memory until it forgets it.
+  virtual void* keep(Session*, int32_t storage) = 0;
+  virtual void* make(Session*, int32_t storage) = 0;         // the same for new memory of the storage's size; null: there is none
+  virtual void put(Session*, int32_t storage, void* kept) = 0;  // backs the storage from now on
+  virtual void* data(void* kept) = 0;                        // where the storage's first byte is then
+  virtual bool shared(void* kept) = 0;                       // somebody else holds the memory too
+  virtual void forget(void* kept) = 0;
+  virtual void point(Session*, int32_t storage, void* data) = 0;  // shadows and kernels look there from now on
+  // The bytes from there on that the storage's tensors touch.
+  virtual void extent(Session*, int32_t storage, int64_t* first, int64_t* last) = 0;
+  virtual bool is_input(Session*, int32_t storage) = 0;      // kInput, or a view of one that moves
 };
 
 using ParallelBody = void (*)(void* context, int64_t begin, int64_t end);
@@ -218,6 +254,8 @@ class Bridge {
   virtual int num_threads() = 0;
   // For codegen::cuda::set_current_stream; null where this torch has no CUDA.
   virtual void* (*cuda_stream())(int device) { return nullptr; }
+  // Null where this torch has no CUDA graphs.
+  virtual Captures* captures() { return nullptr; }
   // Matrix products that the function serves are its own from now on; the others stay the library's.
   virtual void set_matmul(codegen::MatmulFunction function) { (void)function; }
 };

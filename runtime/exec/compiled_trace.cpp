@@ -13,6 +13,7 @@
 
 #include "ir/text.h"
 #include "runtime/base/check.h"
+#include "runtime/exec/device_users.h"
 #include "runtime/exec/helpers.h"
 #include "runtime/exec/layout.h"
 #include "runtime/exec/materialise.h"
@@ -26,6 +27,8 @@ using ir::Ref;
 
 namespace {
 
+Stretches* stretches_of(Activation* activation) { return static_cast<Stretches*>(activation->stretches); }
+
 // --- called from generated code
 
 [[noreturn]] void out_of_memory(int32_t inst) {
@@ -34,12 +37,24 @@ namespace {
   Py_FatalError("dynvm: no memory in an operation of a compiled trace that cannot raise");
 }
 
-void launch_kernel(const codegen::cuda::CudaKernel* kernel, void* const* pointers, const int64_t* scalars, const int64_t*) { kernel->launch(pointers, scalars); }
-void run_kernel(const codegen::CompiledKernel* kernel, void* const* pointers, const int64_t* scalars, const int64_t*) { kernel->run(pointers, scalars); }
-void run_symbolic(const SymbolicKernel* kernel, void* const* pointers, const int64_t* scalars, const int64_t* symbols) {
+void launch_kernel(const codegen::cuda::CudaKernel* kernel, void* const* pointers, const int64_t* scalars, Activation* activation) {
+  if (activation->stretches != nullptr) {
+    stretches_of(activation)->launch(kernel, scalars);
+  } else {
+    kernel->launch(pointers, scalars, activation->symbols);
+  }
+}
+void run_kernel(const codegen::CompiledKernel* kernel, void* const* pointers, const int64_t* scalars, Activation*) { kernel->run(pointers, scalars); }
+void run_symbolic(const SymbolicKernel* kernel, void* const* pointers, const int64_t* scalars, Activation* activation) {
   auto* numbers = static_cast<int64_t*>(alloca(kernel->numbers.size() * sizeof(int64_t)));
-  for (size_t k = 0; k < kernel->numbers.size(); ++k) numbers[k] = kernel->numbers[k](symbols);
+  for (size_t k = 0; k < kernel->numbers.size(); ++k) numbers[k] = kernel->numbers[k](activation->symbols);
   kernel->code->run(pointers, scalars, numbers);
+}
+int queue_call(bridge::Session*, int32_t call, const int64_t* scalars, Activation* activation) { return stretches_of(activation)->call(call, scalars); }
+
+int read_scalar(bridge::Session* session, int32_t tensor, int64_t* value, Activation* activation) {
+  if (stretches_of(activation)->barrier() != 0) return -1;
+  return static_cast<CompiledTrace*>(activation->owner)->functions().read_scalar(session, tensor, value);
 }
 
 PyObject* get_grad(bridge::Bridge* bridge, PyObject* tensor) { return bridge->get_grad(tensor); }
@@ -168,6 +183,12 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
   }
   codegen::TraceCodeInput input{&trace_, &values_, &programs_.plan, &python_layout(), &helpers_, {}};
   if (base::Status status = compile_kernels(&input.kernels); !status.ok()) return status;
+  if (options.cuda_graphs && bridge != nullptr && program_ != nullptr) plan_stretches(input.kernels);
+  if (stretches_.captures != nullptr) {
+    helpers_.call = address(&queue_call);
+    helpers_.read_scalar = address(&read_scalar);
+    helpers_.barrier = address(&barrier);
+  }
 
   codegen::TraceCodeOptions code_options;
   code_options.stress_exits = options.stress_exits;
@@ -238,9 +259,68 @@ base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* e
   return {};
 }
 
+// All that the trace does on GPUs, where graphs of it can be made.
+void CompiledTrace::plan_stretches(const std::vector<codegen::KernelEntry>& entries) {
+  if (std::none_of(trace_.metas.begin(), trace_.metas.end(), [](const ir::TensorMeta& meta) { return meta.device_type == 1; })) return;
+  bridge::Captures* captures = bridge_->captures();
+  if (captures == nullptr || !trace_.symbols.empty()) return;  // a graph is for tensors of certain sizes
+  StretchPlan plan;
+  plan.of_call.assign(programs_.spec.calls.size(), -1);
+  plan.passive.assign(programs_.spec.calls.size(), false);
+  for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
+    const ir::Inst& inst = trace_.insts[ref];
+    const auto number = static_cast<int32_t>(plan.operations.size());
+    if (inst.op == Op::k_kernel && !inst.sunk) {
+      const codegen::KernelEntry& entry = entries[inst.imm];
+      if (entry.entry != address(&launch_kernel)) continue;
+      auto* kernel = static_cast<const codegen::cuda::CudaKernel*>(entry.context);
+      if (kernel->idle()) continue;
+      if (!plan.of_kernel.emplace(kernel, number).second) return;
+      plan.operations.push_back({kernel, -1, {}});
+    } else if (inst.op == Op::k_aten && programs_.plan.call[ref] >= 0) {
+      const int32_t call = programs_.plan.call[ref];
+      bridge::CallFacts facts = program_->facts(call);
+      plan.passive[call] = facts.passive;
+      if (!facts.capturable) continue;
+      plan.of_call[call] = number;
+      plan.operations.push_back({nullptr, call, std::move(facts)});
+    }
+  }
+  if (plan.operations.size() < 2) return;
+  for (size_t storage = 0; storage < programs_.spec.storages.size(); ++storage) plan.handed_out.push_back(program_->handed_out(static_cast<int32_t>(storage)));
+  plan.bridge = bridge_;
+  plan.captures = captures;
+  stretches_ = std::move(plan);
+}
+
+int CompiledTrace::barrier(Activation* activation, int32_t inst) {
+  auto* self = static_cast<CompiledTrace*>(activation->owner);
+  return self->looks(activation, static_cast<Ref>(inst)) ? stretches_of(activation)->barrier() : 0;
+}
+
+// May the instruction look at a device, or at memory that work which was put off will write? Code in Python is no matter here: the evaluator sees it coming.
+bool CompiledTrace::looks(Activation* activation, Ref ref) {
+  const ir::Inst& inst = trace_.insts[ref];
+  std::vector<PyObject*> operands;
+  for (uint32_t k = 0; k < inst.count; ++k) {
+    const Ref operand = trace_.arg(inst, k);
+    if (trace_.insts[operand].type != ir::Type::kObject) {
+      operands.push_back(nullptr);  // a number
+      continue;
+    }
+    const bool constant = trace_.insts[operand].op == Op::k_const_obj;
+    auto* object = constant ? static_cast<PyObject*>(trace_.objects[trace_.insts[operand].imm].pointer)
+                   : trace_.insts[operand].op == Op::k_slot ? reinterpret_cast<PyObject*>(activation->root_slots[trace_.insts[operand].imm])
+                                                            : reinterpret_cast<PyObject*>(number(activation, operand));
+    operands.push_back(object);
+  }
+  return looks_at_devices(inst.op, operands);
+}
+
 CompiledTrace::~CompiledTrace() {
   DYNVM_CHECK(free_.size() == all_.size(), "trace {} is dropped while it runs", trace_.id);
   for (Activation* activation : all_) {
+    delete stretches_of(activation);
     if (activation->session != nullptr) program_->release(session_of(activation));
     std::free(activation);
   }
@@ -289,6 +369,7 @@ Activation* CompiledTrace::acquire() {
     activation->session = session;
     activation->storage_data = session->storage_data;
     activation->symbols = session->symbols;
+    if (stretches_.captures != nullptr) activation->stretches = new Stretches(stretches_, session, &activation->pending);
   }
   all_.push_back(activation);
   return activation;
@@ -313,6 +394,18 @@ RunResult CompiledTrace::run(PyObject** root_slots, const volatile int* eval_bre
   ++runs_;
   ExitKind kind = code_->entry()(activation);
   Ref inst = static_cast<Ref>(activation->exit_inst);
+  if (activation->stretches != nullptr) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    const int status = stretches_of(activation)->end_run();
+    if (type != nullptr) {
+      PyErr_Restore(type, value, traceback);  // what came first
+    } else if (status != 0 && kind != ExitKind::kBreak) {
+      kind = ExitKind::kError;
+    } else if (status != 0) {
+      PyErr_WriteUnraisable(nullptr);
+    }
+  }
   RunResult result{RunResult::kLoopBreak, trace_.insts[inst].snapshot, inst, nullptr};
   if (kind == ExitKind::kBreak) {
     release(activation);
@@ -331,6 +424,13 @@ PyObject* CompiledTrace::wrap(Activation* activation, int32_t inst) {
   auto* self = static_cast<CompiledTrace*>(activation->owner);
   const bridge::SessionFunctions& functions = self->bridge_->functions();
   const int32_t index = self->programs_.plan.wrap[inst];
+  if (activation->pending != 0) {
+    // Only memory that is there already can be handed out while work on it waits.
+    const bridge::WrapSpec& spec = self->programs_.spec.wraps[index];
+    const bridge::StorageSpec::Kind kind = self->programs_.spec.storages[self->programs_.spec.tensors[spec.tensor].storage].kind;
+    const bool there = spec.forward.empty() && (kind == bridge::StorageSpec::kInput || kind == bridge::StorageSpec::kFresh);
+    if (!there && stretches_of(activation)->barrier() != 0) return nullptr;
+  }
   std::vector<int64_t> bits;
   for (const FusedNumbers& fused : self->programs_.wrap_numbers[index]) {
     bits.clear();

@@ -28,12 +28,14 @@
 #include "runtime/base/status.h"
 #include "runtime/bridge/bridge.h"
 #include "runtime/exec/program.h"
+#include "runtime/exec/stretches.h"
 
 namespace dynvm::runtime {
 
 struct CompileOptions {
   bool stress_exits = false;    // each guard fails once, the first time it is reached
   bool listing = false;         // keep the machine code's text (--dump=asm)
+  bool cuda_graphs = true;      // launch what needs nothing of the host as CUDA graphs
   bool count_residuals = false; // count each residual operation's runs and time by name, for the report
 };
 
@@ -100,6 +102,7 @@ class CompiledTrace {
   void own(std::vector<PyObject*> objects);
 
   const ir::Trace& ir() const { return trace_; }
+  const bridge::SessionFunctions& functions() const { return bridge_->functions(); }
   uint64_t iterations() const { return iterations_; }
   uint64_t runs() const { return runs_; }
   uint64_t exits(ir::Ref inst) const { return exits_[inst]; }
@@ -117,6 +120,9 @@ class CompiledTrace {
   CompiledTrace() = default;
   base::Status build(const ir::Plan& plan, bridge::Bridge* bridge, const CompileOptions& options);
   base::Status compile_kernels(std::vector<codegen::KernelEntry>* entries);
+  void plan_stretches(const std::vector<codegen::KernelEntry>& entries);
+  static int barrier(codegen::Activation* activation, int32_t inst);
+  bool looks(codegen::Activation* activation, ir::Ref ref);
   codegen::Activation* acquire();
   void release(codegen::Activation* activation);
   void end(codegen::Activation* activation, ir::Ref inst);
@@ -134,6 +140,7 @@ class CompiledTrace {
   bridge::Bridge* bridge_ = nullptr;
   std::unique_ptr<bridge::Program> program_;
   std::unique_ptr<codegen::TraceCode> code_;
+  StretchPlan stretches_;
   std::vector<codegen::Activation*> all_, free_;
   std::vector<std::pair<int32_t, ir::Ref>> written_;  // root slots that the loop changes
   std::vector<PyObject*> owned_;

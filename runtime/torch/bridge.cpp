@@ -9,6 +9,7 @@
 
 #include <cstdio>
 
+#include "runtime/torch/capture.h"
 #include "runtime/torch/convert.h"
 #include "runtime/torch/gemm.h"
 #include "runtime/torch/operator_facts.h"
@@ -81,6 +82,7 @@ class BridgeImpl final : public bridge::Bridge {
   }
   void* (*cuda_stream())(int device) override { return cuda_stream_function(); }
   int num_threads() override { return at::get_num_threads(); }
+  bridge::Captures* captures() override { return cuda_captures(); }
   void set_matmul(codegen::MatmulFunction function) override { torch_bridge::set_matmul(function); }
 };
 

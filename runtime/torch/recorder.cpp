@@ -481,6 +481,9 @@ class RecorderImpl final : public bridge::Recorder {
         }
       }
     }
+    // A number beside tensors follows from their geometry (the lengths that attention kernels give); one that comes alone has been read from data.
+    for (int32_t result : record.call.results)
+      if (result >= 0) record.number = bridge::OpRecord::kNoNumber;
   }
 
   std::mutex mutex_;  // autograd's threads record too

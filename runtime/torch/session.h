@@ -43,7 +43,11 @@ struct CallState {
   at::Generator generator;              // state before this iteration's run, where the plan keeps it
 };
 
+class CapturesImpl;
+
 class SessionImpl {
+  friend class CapturesImpl;
+
  public:
   explicit SessionImpl(ProgramImpl& program);
   SessionImpl(const SessionImpl&) = delete;

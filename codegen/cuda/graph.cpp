@@ -1,0 +1,93 @@
+// See graph.h. Types and numbers are those of cuda.h: CUgraph, CUgraphNode, CUgraphExec and CUstream are pointers.
+#include "codegen/cuda/graph.h"
+
+#include "codegen/cuda/driver.h"
+#include "codegen/cuda/library.h"
+
+namespace dynvm::codegen::cuda {
+namespace {
+
+// CUDA_KERNEL_NODE_PARAMS_v2
+struct KernelNodeParams {
+  void* function;
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+  void** parameters;
+  void** extra;
+  void* kernel;
+  void* context;
+};
+
+struct Driver {
+  int (*instantiate)(void**, void*, unsigned long long) = nullptr;
+  int (*destroy)(void*) = nullptr;
+  int (*launch)(void*, void*) = nullptr;
+  int (*set_kernel)(void*, void*, const KernelNodeParams*) = nullptr;
+  int (*is_capturing)(void*, int*) = nullptr;
+  int (*capture_info)(void*, int* status, uint64_t* id, void** graph, void* const** dependencies, size_t* count) = nullptr;
+  int (*copy)(uint64_t, uint64_t, size_t, void*) = nullptr;
+  std::string missing;
+
+  Driver() {
+    Library library({"libcuda.so.1"});
+    library.find(&instantiate, "cuGraphInstantiateWithFlags");
+    library.find(&destroy, "cuGraphExecDestroy");
+    library.find(&launch, "cuGraphLaunch");
+    library.find(&set_kernel, "cuGraphExecKernelNodeSetParams_v2");
+    library.find(&is_capturing, "cuStreamIsCapturing");
+    library.find(&capture_info, "cuStreamGetCaptureInfo_v2");
+    library.find(&copy, "cuMemcpyDtoDAsync_v2");
+    missing = library.missing();
+  }
+};
+
+const Driver& driver() {
+  static const Driver the_driver;
+  return the_driver;
+}
+
+}  // namespace
+
+std::string graphs_missing() { return driver().missing; }
+
+base::Status Graph::instantiate(void* captured, std::unique_ptr<Graph>* out) {
+  std::unique_ptr<Graph> graph(new Graph);
+  if (const int error = driver().instantiate(&graph->exec_, captured, 0)) {
+    graph->exec_ = nullptr;
+    return base::Status::failure(error_text(error));
+  }
+  *out = std::move(graph);
+  return {};
+}
+
+Graph::~Graph() {
+  if (exec_ != nullptr) driver().destroy(exec_);  // one that still runs goes when it is done
+}
+
+int Graph::set_kernel(void* node, Launch& launch) {
+  void* parameters[] = {launch.parameter.data()};
+  const KernelNodeParams params{launch.function, launch.grid_x, launch.grid_y, 1, launch.block, 1, 1, launch.shared_bytes, parameters, nullptr, nullptr, nullptr};
+  return driver().set_kernel(exec_, node, &params);
+}
+
+int Graph::launch(void* stream) { return driver().launch(exec_, stream); }
+
+bool is_capturing(void* stream) {
+  int status = 0;
+  return driver().is_capturing(stream, &status) != 0 || status != 0;
+}
+
+void* last_node(void* stream) {
+  int status = 0;
+  uint64_t id = 0;
+  void* graph = nullptr;
+  void* const* dependencies = nullptr;
+  size_t count = 0;
+  if (driver().capture_info(stream, &status, &id, &graph, &dependencies, &count) != 0 || status != 1 || count != 1) return nullptr;
+  return dependencies[0];
+}
+
+int copy(void* to, const void* from, size_t bytes, void* stream) {
+  return driver().copy(reinterpret_cast<uint64_t>(to), reinterpret_cast<uint64_t>(from), bytes, stream);
+}
+
+}  // namespace dynvm::codegen::cuda

@@ -1,0 +1,480 @@
+// See stretches.h.
+#include "runtime/exec/stretches.h"
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/base/check.h"
+#include "runtime/base/log.h"
+#include "runtime/base/pending.h"
+#include "runtime/base/report.h"
+
+namespace dynvm::runtime {
+
+using codegen::cuda::CudaKernel;
+
+namespace {
+
+constexpr size_t kWatchedRuns = 6;          // runs whose pointers are compared
+constexpr size_t kVariants = 4;
+constexpr int kInterruptions = 4;        // after which a barrier is taken to come each time
+constexpr int kMisses = 24;              // runs that no graph fitted, beyond a quarter of those that one did
+constexpr int64_t kStagedBytes = 8 << 20;
+constexpr int kCallCost = 8, kKernelCost = 3, kWorthCost = 15;  // microseconds of single launches
+
+std::vector<Stretches*>& waiting() {     // with queued work
+  static auto* const all = new std::vector<Stretches*>;
+  return *all;
+}
+
+}  // namespace
+
+Stretches::Stretches(const StretchPlan& plan, bridge::Session* session, int32_t* pending) : plan_(plan), session_(session), pending_(pending) {
+  // Calls that cannot be captured end a stretch before and after them: they are barriers and no operations.
+  Stretch all;
+  all.end = static_cast<int32_t>(plan.operations.size());
+  of_operation_.assign(plan.operations.size(), 0);
+  interruptions_.assign(plan.operations.size(), 0);
+  stretches_.push_back(std::move(all));
+  this->plan(stretches_[0]);
+}
+
+Stretches::~Stretches() {
+  for (Stretch& stretch : stretches_) clear(stretch);
+}
+
+void Stretches::note_pending(bool is) {
+  *pending_ = is;
+  std::vector<Stretches*>& all = waiting();
+  const auto found = std::find(all.begin(), all.end(), this);
+  if (is && queueing_ && found == all.end()) all.push_back(this);
+  if (!(is && queueing_) && found != all.end()) all.erase(found);
+  base::finish_pending = all.empty() ? nullptr : &finish_all;
+}
+
+void Stretches::finish_all() {
+  const std::vector<Stretches*> all = waiting();
+  for (Stretches* each : all) {
+    if (each->thread_ != PyThreadState_Get()) continue;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (each->barrier(/*once=*/true) != 0) each->keep_failure();
+    PyErr_Restore(type, value, traceback);
+  }
+}
+
+void Stretches::keep_failure() {
+  if (failed_type_ == nullptr) PyErr_Fetch(&failed_type_, &failed_value_, &failed_traceback_);
+  PyErr_Clear();
+}
+
+int Stretches::raise_failed() {
+  PyErr_Restore(failed_type_, failed_value_, failed_traceback_);
+  failed_type_ = failed_value_ = failed_traceback_ = nullptr;
+  return -1;
+}
+
+int Stretches::device(int32_t operation) const {
+  const StretchPlan::Operation& what = plan_.operations[operation];
+  return what.kernel != nullptr ? what.kernel->device() : what.facts.device;
+}
+
+// What follows from where the stretch begins and ends.
+void Stretches::plan(Stretch& stretch) {
+  std::set<int32_t> touched, written, given, by_kernels;
+  int cost = 0;
+  for (int32_t k = stretch.begin; k < stretch.end; ++k) {
+    const StretchPlan::Operation& operation = plan_.operations[k];
+    cost += operation.kernel != nullptr ? kKernelCost : kCallCost;
+    if (operation.kernel != nullptr) {
+      by_kernels.insert(operation.kernel->storages().begin(), operation.kernel->storages().end());
+      continue;
+    }
+    for (int32_t storage : operation.facts.touches)
+      if (given.count(storage) == 0) touched.insert(storage);
+    written.insert(operation.facts.writes.begin(), operation.facts.writes.end());
+    for (int32_t storage : operation.facts.gives) {
+      given.insert(storage);
+      touched.erase(storage);
+    }
+  }
+  stretch.storages.assign(touched.begin(), touched.end());
+  stretch.given.assign(given.begin(), given.end());
+  stretch.stageable.clear();
+  for (int32_t storage : stretch.storages) {
+    int64_t first, last;
+    plan_.captures->extent(session_, storage, &first, &last);
+    stretch.stageable.push_back(plan_.captures->is_input(session_, storage) && written.count(storage) == 0 && by_kernels.count(storage) == 0 && last - first <= kStagedBytes);
+  }
+  stretch.staged.assign(stretch.storages.size(), false);
+  stretch.stages.assign(stretch.storages.size(), nullptr);
+  stretch.seen.clear();
+  stretch.hits = stretch.misses = 0;
+  stretch.mode = cost >= kWorthCost ? Mode::kWatch : Mode::kNever;
+}
+
+void Stretches::split(size_t number, int32_t at) {
+  clear(stretches_[number]);
+  Stretch tail;
+  tail.begin = at;
+  tail.end = stretches_[number].end;
+  stretches_[number].end = at;
+  const auto added = static_cast<int32_t>(stretches_.size());
+  for (int32_t k = tail.begin; k < tail.end; ++k) of_operation_[k] = added;
+  stretches_.push_back(std::move(tail));
+  plan(stretches_[number]);
+  plan(stretches_[added]);
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// What the trace calls
+
+int Stretches::call(int32_t number, const int64_t* scalars) {
+  const int32_t operation = plan_.of_call[number];
+  if (operation >= 0) return arrive(operation, scalars);
+  if (!plan_.passive[number] && barrier() < 0) return -1;
+  return plan_.bridge->functions().call(session_, number, scalars);
+}
+
+int Stretches::launch(const CudaKernel* kernel, const int64_t* scalars) {
+  const auto operation = plan_.of_kernel.find(kernel);
+  if (operation == plan_.of_kernel.end()) return 0;  // an idle one
+  if (arrive(operation->second, scalars) != 0) keep_failure();  // a kernel itself cannot raise: the next call does
+  return 0;
+}
+
+int Stretches::arrive(int32_t operation, const int64_t* scalars) {
+  if (failed_type_ != nullptr && plan_.operations[operation].kernel == nullptr) return raise_failed();
+  if (current_ >= 0 && (operation != next_ || device(operation) != device(stretches_[current_].begin)) && barrier() != 0) return -1;
+  const int32_t number = of_operation_[operation];
+  if (current_ < 0 && operation == stretches_[number].begin) {
+    current_ = number;
+    next_ = operation;
+    queueing_ = stretches_[number].mode == Mode::kQueue;
+    thread_ = PyThreadState_Get();
+    queued_.clear();
+    numbers_.clear();
+  }
+  const CudaKernel* kernel = plan_.operations[operation].kernel;
+  const size_t place = numbers_.size();
+  if (kernel != nullptr && kernel->num_scalars() > 0) numbers_.insert(numbers_.end(), scalars, scalars + kernel->num_scalars());
+  const std::pair<int32_t, size_t> entry{operation, place};
+  if (current_ < 0) {  // in the middle of a stretch that was interrupted: one by one
+    queued_.assign(1, entry);
+    return run_queued();
+  }
+  queued_.push_back(entry);
+  if (!queueing_) {
+    if (kernel != nullptr) {
+      kernel->launch(session_->storage_data, numbers_.data() + place);
+    } else if (const int status = run(operation); status != 0) {
+      current_ = -1;
+      note_pending(false);
+      return status;
+    }
+  }
+  ++next_;
+  if (next_ < stretches_[number].end) {
+    if (*pending_ == 0) note_pending(true);
+    return 0;
+  }
+  current_ = -1;
+  note_pending(false);  // capturing runs functions of torch's that are in Python
+  const int status = complete(static_cast<size_t>(number));
+  queued_.clear();
+  numbers_.clear();
+  return status;
+}
+
+int Stretches::run(int32_t operation) {
+  const StretchPlan::Operation& what = plan_.operations[operation];
+  return plan_.bridge->functions().call(session_, what.call, nullptr);
+}
+
+int Stretches::run_queued() {
+  int status = 0;
+  const std::vector<std::pair<int32_t, size_t>> queued = std::move(queued_);
+  queued_.clear();
+  for (const auto& [operation, place] : queued) {
+    if (const CudaKernel* kernel = plan_.operations[operation].kernel) {
+      kernel->launch(session_->storage_data, numbers_.data() + place);
+    } else if ((status = run(operation)) != 0) {
+      break;
+    }
+  }
+  numbers_.clear();
+  return status;
+}
+
+int Stretches::barrier(bool once) {
+  if (failed_type_ != nullptr) return raise_failed();
+  if (current_ < 0) return 0;
+  const size_t number = static_cast<size_t>(current_);
+  const int32_t at = next_;
+  const bool queued = queueing_;
+  current_ = -1;
+  note_pending(false);
+  int status = 0;
+  if (queued) status = run_queued();
+  if (at > stretches_[number].begin && at < stretches_[number].end && (!once || ++interruptions_[at] >= kInterruptions)) split(number, at);
+  return status;
+}
+
+int Stretches::end_run() {
+  const bool queued = current_ >= 0 && queueing_;
+  current_ = -1;
+  note_pending(false);
+  if (failed_type_ != nullptr) return barrier();
+  return queued ? run_queued() : 0;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Watching, capturing, launching
+
+std::vector<void*> Stretches::pointers(const Stretch& stretch) const {
+  std::vector<void*> now;
+  now.reserve(stretch.storages.size());
+  for (size_t k = 0; k < stretch.storages.size(); ++k) now.push_back(stretch.staged[k] ? nullptr : session_->storage_data[stretch.storages[k]]);
+  return now;
+}
+
+void Stretches::give_up(Stretch& stretch, const char* why) {
+  clear(stretch);
+  stretch.mode = Mode::kNever;
+  DYNVM_LOG(kCompile, "CUDA graph: {} operations are launched one by one: {}", stretch.end - stretch.begin, why);
+}
+
+void Stretches::watch(size_t number) {
+  Stretch& stretch = stretches_[number];
+  stretch.seen.push_back(pointers(stretch));
+  if (stretch.seen.size() < kWatchedRuns) return;
+  for (size_t k = 0; k < stretch.storages.size(); ++k) {
+    std::set<void*> values;
+    for (size_t run = 1; run < stretch.seen.size(); ++run) values.insert(stretch.seen[run][k]);
+    if (values.size() <= 2) continue;
+    if (!stretch.stageable[k]) return set_apart(number, stretch.storages[k]);
+    stretch.staged[k] = true;
+  }
+  stretch.mode = Mode::kQueue;
+}
+
+// The first call on memory that lies elsewhere each time is launched by itself, between two stretches.
+void Stretches::set_apart(size_t number, int32_t storage) {
+  for (int32_t k = stretches_[number].begin; k < stretches_[number].end; ++k) {
+    const std::vector<int32_t>& touches = plan_.operations[k].facts.touches;
+    if (plan_.operations[k].kernel != nullptr || std::find(touches.begin(), touches.end(), storage) == touches.end()) continue;
+    if (k + 1 < stretches_[number].end) split(number, k + 1);
+    if (k > stretches_[number].begin) {
+      split(number, k);
+      stretches_.back().mode = Mode::kNever;
+    } else {
+      stretches_[number].mode = Mode::kNever;
+    }
+    return;
+  }
+  stretches_[number].mode = Mode::kNever;
+}
+
+int Stretches::complete(size_t number) {
+  if (!queueing_) {
+    if (stretches_[number].mode == Mode::kWatch) watch(number);
+    return 0;
+  }
+  Stretch& stretch = stretches_[number];
+  void* stream = codegen::cuda::current_stream_of(device(stretch.begin));
+  if (codegen::cuda::is_capturing(stream)) return run_queued();
+  const std::vector<void*> now = pointers(stretch);
+  Variant* variant = find(stretch, now, stream);
+  bool done = false;
+  const bool held = variant != nullptr && std::any_of(variant->given.begin(), variant->given.end(), [&](const auto& each) { return plan_.captures->shared(each.second); });
+  if (variant == nullptr && stretch.variants.size() < kVariants && capture(stretch, now, stream)) variant = &stretch.variants.back();
+  if (variant != nullptr && !held) {
+    const int status = replay(stretch, *variant, &done);
+    if (status != 0) return status;
+  }
+  if (done) {
+    ++stretch.hits;
+    ++base::report().graphs.launches;
+    return 0;
+  }
+  const int status = run_queued();
+  if (stretch.mode != Mode::kQueue || ++stretch.misses < kMisses + stretch.hits / 4) return status;
+  // Inputs that have begun to move can be copied; then all is captured anew.
+  bool more = false;
+  if (!stretch.variants.empty())
+    for (size_t k = 0; k < now.size(); ++k)
+      if (!stretch.staged[k] && stretch.stageable[k] && now[k] != stretch.variants[0].pointers[k]) stretch.staged[k] = more = true;
+  if (more) {
+    const std::vector<bool> staged = stretch.staged;
+    clear(stretch);
+    stretch.staged = staged;
+    stretch.hits = stretch.misses = 0;
+  } else {
+    give_up(stretch, "graphs fit too seldom");
+  }
+  return status;
+}
+
+Stretches::Variant* Stretches::find(Stretch& stretch, const std::vector<void*>& now, void* stream) {
+  for (Variant& variant : stretch.variants)
+    if (variant.stream == stream && variant.pointers == now) return &variant;
+  return nullptr;
+}
+
+// False: nothing is captured, and nothing was done.
+bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* stream) {
+  const auto refuse = [&](const std::string& why) {
+    base::report().notes.emplace("CUDA graphs", why);
+    give_up(stretch, why.c_str());
+    return false;
+  };
+  if (std::string why = codegen::cuda::graphs_missing(); !why.empty()) return refuse(why);
+  const int device = this->device(stretch.begin);
+  static bool broken = false;  // a capture did not come to its end: torch's allocator may still think that it goes on
+  if (broken) return refuse("an earlier capture failed");
+  for (size_t k = 0; k < stretch.storages.size(); ++k) {
+    if (!stretch.staged[k] || stretch.stages[k] != nullptr) continue;
+    if ((stretch.stages[k] = plan_.captures->make(session_, stretch.storages[k])) == nullptr) return refuse("no memory");
+  }
+  std::vector<void*> before;
+  for (int32_t storage : stretch.storages) before.push_back(session_->storage_data[storage]);
+  std::string error;
+  void* const side = plan_.captures->stream(device, stream, &error);
+  if (side == nullptr) return refuse(error);
+  for (const auto& [operation, place] : queued_) {  // what a kernel needs for that stream cannot be made while capturing
+    codegen::cuda::Launch launch;
+    const CudaKernel* kernel = plan_.operations[operation].kernel;
+    if (kernel != nullptr && !kernel->describe(session_->storage_data, numbers_.data() + place, side, &launch) && !stretch.given.size())
+      return refuse("a kernel for memory that is not aligned");
+  }
+  void* captured = plan_.captures->begin(device, stream, &error);
+  if (captured == nullptr) return refuse(error);
+  for (size_t k = 0; k < stretch.storages.size(); ++k)
+    if (stretch.staged[k]) plan_.captures->point(session_, stretch.storages[k], plan_.captures->data(stretch.stages[k]));
+  Variant variant;
+  variant.stream = stream;
+  variant.pointers = now;
+  variant.capture = captured;
+  for (const auto& [operation, place] : queued_) {
+    const StretchPlan::Operation& what = plan_.operations[operation];
+    if (what.kernel != nullptr) {
+      Node node{nullptr, {}};
+      if (!what.kernel->describe(session_->storage_data, numbers_.data() + place, side, &node.launch)) {
+        error = "a kernel for memory that is not aligned";
+        break;
+      }
+      what.kernel->launch(session_->storage_data, numbers_.data() + place);
+      if ((node.node = codegen::cuda::last_node(side)) == nullptr) {
+        error = "a kernel was not captured";
+        break;
+      }
+      variant.nodes.push_back(std::move(node));
+    } else if (run(operation) != 0) {
+      PyErr_Clear();
+      error = "an operation cannot be captured";
+      break;
+    }
+  }
+  std::string at_end;
+  void* graph = plan_.captures->end(captured, &at_end);
+  broken = graph == nullptr;
+  if (error.empty() && graph == nullptr) error = at_end;
+  for (int32_t storage : stretch.given) {
+    void* const kept = error.empty() ? plan_.captures->keep(session_, storage) : nullptr;
+    if (kept != nullptr) variant.given.emplace_back(storage, kept);
+    else if (error.empty()) error = "a result without memory";
+  }
+  for (size_t k = 0; k < stretch.storages.size(); ++k) plan_.captures->point(session_, stretch.storages[k], before[k]);
+  if (error.empty())
+    if (base::Status status = codegen::cuda::Graph::instantiate(graph, &variant.graph); !status.ok()) error = status.message();
+  if (!error.empty()) {
+    drop(variant);
+    return refuse(error);
+  }
+  ++base::report().graphs.captured;
+  stretch.variants.push_back(std::move(variant));
+  DYNVM_LOG(kCompile, "CUDA graph {} of a stretch of {} operations, {} kernels", stretch.variants.size(), stretch.end - stretch.begin, stretch.variants.back().nodes.size());
+  return true;
+}
+
+// done: false where the graph may not be launched now, and nothing was.
+int Stretches::replay(Stretch& stretch, Variant& variant, bool* done) {
+  bridge::Captures& captures = *plan_.captures;
+  for (const auto& [storage, kept] : variant.given) captures.point(session_, storage, captures.data(kept));
+  size_t node = 0;
+  codegen::cuda::Launch launch;
+  for (const auto& [operation, place] : queued_) {
+    const CudaKernel* kernel = plan_.operations[operation].kernel;
+    if (kernel == nullptr) continue;
+    Node& known = variant.nodes[node++];
+    launch.parameter.clear();
+    const int64_t* const numbers = numbers_.data() + place;
+    const std::vector<int32_t>& storages = kernel->storages();
+    bool same = true;
+    for (size_t k = 0; k < storages.size(); ++k) same = same && known.launch.parameter[k] == reinterpret_cast<int64_t>(session_->storage_data[storages[k]]);
+    for (int k = 0; k < kernel->num_scalars(); ++k) same = same && known.launch.parameter[storages.size() + static_cast<size_t>(k)] == numbers[k];
+    if (same) continue;
+    codegen::cuda::Launch changed = known.launch;
+    for (size_t k = 0; k < storages.size(); ++k) {
+      changed.parameter[k] = reinterpret_cast<int64_t>(session_->storage_data[storages[k]]);
+      if (!kernel->aligned(changed.parameter[k])) return 0;
+    }
+    for (int k = 0; k < kernel->num_scalars(); ++k) changed.parameter[storages.size() + static_cast<size_t>(k)] = numbers[k];
+    if (variant.graph->set_kernel(known.node, changed) != 0) {
+      give_up(stretch, "a kernel's parameters cannot be changed");
+      return 0;
+    }
+    known.launch = std::move(changed);
+  }
+  for (size_t k = 0; k < stretch.storages.size(); ++k) {
+    if (!stretch.staged[k]) continue;
+    int64_t first, last;
+    captures.extent(session_, stretch.storages[k], &first, &last);
+    char* const to = static_cast<char*>(captures.data(stretch.stages[k]));
+    const char* const from = static_cast<const char*>(session_->storage_data[stretch.storages[k]]);
+    if (codegen::cuda::copy(to + first, from + first, static_cast<size_t>(last - first), variant.stream) != 0) return 0;
+  }
+  if (const int error = variant.graph->launch(variant.stream); error != 0) {
+    base::report().notes.emplace("CUDA graphs", "not launched: error " + std::to_string(error));
+    give_up(stretch, "not launched");
+    return 0;
+  }
+  *done = true;
+  for (const auto& [storage, kept] : variant.given) {
+    if (!plan_.handed_out[storage]) {
+      captures.put(session_, storage, kept);
+      continue;
+    }
+    int64_t first, last;
+    captures.extent(session_, storage, &first, &last);
+    void* const own = captures.make(session_, storage);
+    if (own == nullptr) {
+      PyErr_NoMemory();
+      return -1;
+    }
+    captures.put(session_, storage, own);
+    codegen::cuda::copy(static_cast<char*>(captures.data(own)) + first, static_cast<const char*>(captures.data(kept)) + first, static_cast<size_t>(last - first), variant.stream);
+    captures.forget(own);  // the session has it
+  }
+  return 0;
+}
+
+void Stretches::drop(Variant& variant) {
+  for (const auto& [storage, kept] : variant.given) plan_.captures->forget(kept);
+  variant.given.clear();
+  variant.graph.reset();
+  if (variant.capture != nullptr) plan_.captures->drop(variant.capture);
+  variant.capture = nullptr;
+}
+
+void Stretches::clear(Stretch& stretch) {
+  for (Variant& variant : stretch.variants) drop(variant);
+  stretch.variants.clear();
+  for (void*& stage : stretch.stages) {
+    if (stage != nullptr) plan_.captures->forget(stage);
+    stage = nullptr;
+  }
+  stretch.staged.assign(stretch.storages.size(), false);
+}
+
+}  // namespace dynvm::runtime

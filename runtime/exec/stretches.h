@@ -1,0 +1,130 @@
+// CUDA graphs for the stretches of a trace that need nothing of the host.
+//
+// A trace's calls and kernels on a GPU stand in one line. A stretch is a part of it that nobody looks into: no number is read, no other call runs that could see the device or its
+// memory. At first a stretch's work is launched as it comes (watching). When that has gone well a few times, it is queued while the trace's host work goes on, and at the
+// stretch's end launched as one graph, captured from the same calls:
+//
+//     watch ──pointers are few, or of inputs that can be copied──► queue ──► graph for these pointers? launch it : capture one : launch one by one
+//
+// Pointers. A library's launches cannot be changed once they are captured, so a graph (a Variant) is for certain addresses of the memory that calls work on. Our own kernels are
+// given their pointers and numbers anew, where they differ. An input whose address changes in each iteration, and which only is read, is copied to memory of its own in
+// front of the graph (staged). Other memory that lies elsewhere each time sets the calls on it apart. Where graphs fit too seldom, the stretch goes back to single launches for good.
+//
+// Memory. What calls allocate comes from the graph's pool and is there as long as the graph. The result of a call that has no planned memory lies there too; where a wrap may hand it
+// out, a copy takes its place. A graph whose results somebody still holds is not launched.
+//
+// Where stretches end is found while running: whoever may look (see `barrier`) ends the stretch that is under way, and from then on it is two. An exit does what was queued
+// one by one. The evaluator does too, before any frame that C code enters (runtime/base/pending.h).
+//
+// Inputs: a trace's program, its calls and kernels. Outputs: work on torch's current stream, in the order of the trace.
+// Invariants: the GIL is held; used by one run at a time. Work is queued only between a stretch's first and last operation. A function that returns -1 has set a
+// Python exception. A failed capture loses no work: it is done one by one, and the report has a note.
+// Tests: tests/cuda/test_whole.py (on a machine with a GPU).
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "codegen/cuda/graph.h"
+#include "codegen/cuda/kernel.h"
+#include "runtime/bridge/bridge.h"
+
+namespace dynvm::runtime {
+
+// What a trace does on GPUs, in its order: the same for all its activations.
+struct StretchPlan {
+  struct Operation {
+    const codegen::cuda::CudaKernel* kernel = nullptr;  // or
+    int32_t call = -1;
+    bridge::CallFacts facts;                            // of a call
+  };
+  std::vector<Operation> operations;
+  std::vector<int32_t> of_call;                         // by call: its operation, -1 none
+  std::vector<bool> passive;                            // by call: queues no work
+  std::map<const codegen::cuda::CudaKernel*, int32_t> of_kernel;
+  std::vector<bool> handed_out;                         // by storage: by a wrap
+  bridge::Bridge* bridge = nullptr;
+  bridge::Captures* captures = nullptr;
+};
+
+class Stretches {
+ public:
+  Stretches(const StretchPlan& plan, bridge::Session* session, int32_t* pending);
+  ~Stretches();
+  Stretches(const Stretches&) = delete;
+  Stretches& operator=(const Stretches&) = delete;
+
+  int call(int32_t number, const int64_t* scalars);
+  int launch(const codegen::cuda::CudaKernel* kernel, const int64_t* scalars);
+  // Somebody may look at the device or at memory: all that came before is launched.
+  // once: not each time, as far as is known (a finalizer).
+  int barrier(bool once = false);
+  // The run is over, by an exit or not.
+  int end_run();
+
+ private:
+  enum class Mode : uint8_t { kWatch, kQueue, kNever };
+  struct Node {
+    void* node;
+    codegen::cuda::Launch launch;  // as the graph has it
+  };
+  struct Variant {
+    void* stream = nullptr;
+    std::vector<void*> pointers;   // of Stretch::storages, null for staged ones
+    std::vector<Node> nodes;       // of kernels, in order
+    std::vector<std::pair<int32_t, void*>> given;  // storage, kept memory
+    void* capture = nullptr;
+    std::unique_ptr<codegen::cuda::Graph> graph;
+  };
+  struct Stretch {
+    int32_t begin = 0, end = 0;    // operations
+    Mode mode = Mode::kWatch;
+    std::vector<int32_t> storages; // that calls work on and that were there before
+    std::vector<int32_t> given;    // whose memory its calls bring
+    std::vector<bool> stageable, staged;  // by place in storages
+    std::vector<void*> stages;     // kept memory for staged ones
+    std::vector<std::vector<void*>> seen;  // pointers of the latest runs
+    int hits = 0, misses = 0;
+    std::vector<Variant> variants;
+  };
+
+  int device(int32_t operation) const;
+  int raise_failed();
+  int arrive(int32_t operation, const int64_t* scalars);
+  int run(int32_t operation);
+  int run_queued();
+  int complete(size_t number);
+  void plan(Stretch& stretch);
+  void split(size_t number, int32_t at);
+  void watch(size_t number);
+  void set_apart(size_t number, int32_t storage);
+  std::vector<void*> pointers(const Stretch& stretch) const;
+  Variant* find(Stretch& stretch, const std::vector<void*>& now, void* stream);
+  bool capture(Stretch& stretch, const std::vector<void*>& now, void* stream);
+  int replay(Stretch& stretch, Variant& variant, bool* done);
+  void drop(Variant& variant);
+  void clear(Stretch& stretch);
+  void give_up(Stretch& stretch, const char* why);
+  void note_pending(bool is);
+  void keep_failure();
+  static void finish_all();
+
+  const StretchPlan& plan_;
+  bridge::Session* session_;
+  int32_t* pending_;                    // Activation::pending: a stretch is under way
+  std::vector<Stretch> stretches_;
+  std::vector<int32_t> of_operation_;   // its stretch
+  std::vector<uint8_t> interruptions_;  // by operation: barriers in front of it that may not come again
+  int32_t current_ = -1, next_ = 0;     // the stretch that is under way, and its next operation
+  bool queueing_ = false;
+  std::vector<std::pair<int32_t, size_t>> queued_;  // operation, its numbers' place
+  std::vector<int64_t> numbers_;
+  PyThreadState* thread_ = nullptr;     // whose run it is
+  PyObject *failed_type_ = nullptr, *failed_value_ = nullptr, *failed_traceback_ = nullptr;  // of work done where nothing could be raised
+};
+
+}  // namespace dynvm::runtime

@@ -1,0 +1,298 @@
+// See capture.h.
+#include "runtime/torch/capture.h"
+
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "runtime/torch/program.h"
+#include "runtime/torch/python_tensor.h"
+#include "runtime/torch/recorder.h"
+#include "runtime/torch/session.h"
+#include "runtime/torch/torch_symbol.h"
+
+namespace dynvm::torch_bridge {
+
+namespace {
+
+using Kind = bridge::StorageSpec::Kind;
+
+// Operations that look at data on the host, keep state of their own between runs, or change whose memory a tensor has.
+constexpr std::string_view kOnTheHost[] = {"aten::_cudnn_rnn", "aten::_cudnn_rnn_backward", "aten::_cudnn_rnn_flatten_weight", "aten::_cudnn_init_dropout_state", "aten::set_",
+                                           "aten::resize_", "aten::record_stream", "aten::_foreach_norm", "aten::bincount", "aten::histc", "aten::multinomial"};
+
+struct Capture {
+  PyObject* graph = nullptr;
+  c10::Device device{c10::kCUDA, 0};
+  std::optional<c10::Stream> before;
+  bool collecting = false;  // Python's collector was on
+};
+
+struct Kept {
+  c10::Storage real;
+  int64_t shift = 0;
+};
+
+std::string take_python_error() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  std::string text = "a Python exception";
+  if (value != nullptr)
+    if (PyObject* words = PyObject_Str(value)) {
+      if (const char* bytes = PyUnicode_AsUTF8(words)) text = bytes;
+      Py_DECREF(words);
+    }
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(traceback);
+  PyErr_Clear();
+  return text;
+}
+
+// torch.cuda.CUDAGraph(keep_graph=True); null with an exception set.
+PyObject* new_graph() {
+  PyObject* module = PyImport_ImportModule("torch.cuda");
+  PyObject* made = nullptr;
+  if (module != nullptr) {
+    PyObject* type = PyObject_GetAttrString(module, "CUDAGraph");
+    PyObject* none = PyTuple_New(0);
+    PyObject* names = Py_BuildValue("{s:O}", "keep_graph", Py_True);
+    if (type != nullptr && none != nullptr && names != nullptr) made = PyObject_Call(type, none, names);
+    Py_XDECREF(names);
+    Py_XDECREF(none);
+    Py_XDECREF(type);
+    Py_DECREF(module);
+  }
+  return made;
+}
+
+// Where to capture what will run on `stream`.
+c10::Stream stream_for(c10::Device device, void* stream) {
+  static auto* const streams = new std::map<std::pair<int, void*>, c10::Stream>;
+  const c10::impl::VirtualGuardImpl cuda(c10::kCUDA);
+  const auto known = streams->find({device.index(), stream});
+  if (known != streams->end()) return known->second;
+  const c10::Stream made = cuda.getStreamFromGlobalPool(device, false);
+  streams->emplace(std::pair<int, void*>(device.index(), stream), made);
+  // Libraries get their workspaces for it before anything is captured: those belong to no graph.
+  const c10::Stream before = cuda.exchangeStream(made);
+  try {
+    for (c10::ScalarType type : {c10::kFloat, c10::kBFloat16}) {
+      const at::Tensor small = at::ones({16, 16}, at::TensorOptions().device(device).dtype(type));
+      at::mm(small, small);
+    }
+  } catch (...) {
+    cuda.exchangeStream(before);
+    throw;
+  }
+  cuda.synchronizeStream(made);
+  cuda.exchangeStream(before);
+  return made;
+}
+
+}  // namespace
+
+class CapturesImpl final : public bridge::Captures {
+ public:
+  void* stream(int device, void* stream, std::string* error) override {
+    try {
+      const c10::impl::VirtualGuardImpl cuda(c10::kCUDA);
+      const c10::Device where(c10::kCUDA, static_cast<c10::DeviceIndex>(device));
+      if (cuda.getDevice() != where) throw std::runtime_error("another device is current");
+      const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset | c10::DispatchKeySet(kRecordKey));
+      const c10::Stream before = cuda.exchangeStream(stream_for(where, stream));
+      void* const side = cuda_stream_function()(device);
+      cuda.exchangeStream(before);
+      return side;
+    } catch (const std::exception& e) {
+      *error = e.what();
+      return nullptr;
+    }
+  }
+
+  void* begin(int device, void* stream, std::string* error) override {
+    auto capture = std::make_unique<Capture>();
+    capture->device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device));
+    capture->graph = new_graph();
+    if (capture->graph == nullptr) {
+      *error = take_python_error();
+      return nullptr;
+    }
+    try {
+      const c10::impl::VirtualGuardImpl cuda(c10::kCUDA);
+      if (cuda.getDevice() != capture->device) throw std::runtime_error("another device is current");
+      const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset | c10::DispatchKeySet(kRecordKey));
+      const c10::Stream side = stream_for(capture->device, stream);
+      capture->before = cuda.exchangeStream(side);
+    } catch (const std::exception& e) {
+      *error = e.what();
+      Py_DECREF(capture->graph);
+      return nullptr;
+    }
+    capture->collecting = PyGC_Disable() != 0;
+    PyObject* method = PyObject_GetAttrString(capture->graph, "capture_begin");
+    PyObject* none = PyTuple_New(0);
+    PyObject* names = Py_BuildValue("{s:s}", "capture_error_mode", "thread_local");
+    PyObject* done = method != nullptr && none != nullptr && names != nullptr ? PyObject_Call(method, none, names) : nullptr;
+    Py_XDECREF(names);
+    Py_XDECREF(none);
+    Py_XDECREF(method);
+    if (done == nullptr) {
+      *error = take_python_error();
+      restore(*capture);
+      Py_DECREF(capture->graph);
+      return nullptr;
+    }
+    Py_DECREF(done);
+    return capture.release();
+  }
+
+  void* end(void* opaque, std::string* error) override {
+    Capture& capture = *static_cast<Capture*>(opaque);
+    void* graph = nullptr;
+    PyObject* done = PyObject_CallMethod(capture.graph, "capture_end", nullptr);
+    if (done != nullptr) {
+      Py_DECREF(done);
+      if (PyObject* raw = PyObject_CallMethod(capture.graph, "raw_cuda_graph", nullptr)) {
+        graph = PyLong_AsVoidPtr(raw);
+        Py_DECREF(raw);
+      }
+    }
+    if (graph == nullptr) *error = take_python_error();
+    restore(capture);
+    return graph;
+  }
+
+  void drop(void* opaque) override {
+    Capture* capture = static_cast<Capture*>(opaque);
+    if (Py_IsInitialized()) Py_XDECREF(capture->graph);
+    delete capture;
+  }
+
+  void* keep(bridge::Session* session, int32_t storage) override {
+    const StorageSlot& slot = of(session).storages_[static_cast<size_t>(storage)];
+    return slot.real ? new Kept{slot.real, slot.shift} : nullptr;
+  }
+
+  void* make(bridge::Session* session, int32_t storage) override {
+    const StoragePlan& plan = of(session).program_.storages[static_cast<size_t>(storage)];
+    try {
+      c10::Allocator* allocator = c10::GetAllocator(plan.device.type());
+      const size_t bytes = static_cast<size_t>(plan.bytes);
+      return new Kept{c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, allocator->allocate(bytes), allocator, /*resizable=*/true)), 0};
+    } catch (const std::exception&) {
+      return nullptr;
+    }
+  }
+
+  void put(bridge::Session* session, int32_t storage, void* opaque) override {
+    SessionImpl& impl = of(session);
+    const Kept& kept = *static_cast<Kept*>(opaque);
+    const size_t s = static_cast<size_t>(storage);
+    impl.use(s);
+    impl.storages_[s].real = kept.real;
+    impl.storages_[s].shift = kept.shift;
+    impl.point(s, data(opaque));
+  }
+
+  void* data(void* opaque) override {
+    const Kept& kept = *static_cast<Kept*>(opaque);
+    return static_cast<char*>(const_cast<void*>(kept.real.data())) + kept.shift;
+  }
+
+  bool shared(void* opaque) override {
+    const Kept& kept = *static_cast<Kept*>(opaque);
+    return kept.real.use_count() != 1 || kept.real.getWeakStorageImpl().weak_use_count() != 2;
+  }
+
+  void forget(void* kept) override { delete static_cast<Kept*>(kept); }
+  void point(bridge::Session* session, int32_t storage, void* data) override { of(session).point(static_cast<size_t>(storage), data); }
+
+  void extent(bridge::Session* session, int32_t storage, int64_t* first, int64_t* last) override {
+    const StoragePlan& plan = of(session).program_.storages[static_cast<size_t>(storage)];
+    *first = plan.first_byte;
+    *last = plan.last_byte;
+  }
+
+  bool is_input(bridge::Session* session, int32_t storage) override {
+    const ProgramImpl& program = of(session).program_;
+    if (program.storages[static_cast<size_t>(storage)].spec.kind == Kind::kInput) return true;
+    return std::any_of(program.calls.begin(), program.calls.end(), [&](const CallPlan& call) {
+      return call.how == CallHow::kMovedView && program.tensors[static_cast<size_t>(call.results[0])].meta.storage == storage;
+    });
+  }
+
+ private:
+  static SessionImpl& of(bridge::Session* session) { return *static_cast<SessionImpl*>(session->impl); }
+
+  static void restore(Capture& capture) {
+    c10::impl::VirtualGuardImpl(c10::kCUDA).exchangeStream(*capture.before);
+    if (capture.collecting) PyGC_Enable();
+  }
+};
+
+bridge::Captures* cuda_captures() {
+  static CapturesImpl* const captures = []() -> CapturesImpl* {
+    if (!c10::impl::hasDeviceGuardImpl(c10::kCUDA)) return nullptr;
+    PyObject* graph = new_graph();
+    if (graph == nullptr) {  // an older torch
+      PyErr_Clear();
+      return nullptr;
+    }
+    const bool fine = PyObject_HasAttrString(graph, "raw_cuda_graph") != 0;
+    Py_DECREF(graph);
+    return fine ? new CapturesImpl : nullptr;
+  }();
+  return captures;
+}
+
+bridge::CallFacts ProgramImpl::facts(int32_t number) {
+  const CallPlan& plan = calls[static_cast<size_t>(number)];
+  bridge::CallFacts facts;
+  if (plan.how == CallHow::kNothing) {
+    facts.passive = true;
+    return facts;
+  }
+  facts.capturable = (plan.how == CallHow::kOut || plan.how == CallHow::kInPlace || plan.how == CallHow::kFunctional) && !plan.leaves && plan.scalars.empty() && plan.snapshots.empty() &&
+                     !plan.keeps_generator && !plan.call.is_random && !plan.call.defines_sizes && !(plan.call.results.empty() && plan.call.mutates.empty()) &&
+                     std::find(std::begin(kOnTheHost), std::end(kOnTheHost), plan.call.name) == std::end(kOnTheHost);
+  bool first = true;
+  const auto look = [&](int32_t tensor, bool written) {
+    if (tensor < 0) return;
+    const ir::TensorMeta& meta = tensors[static_cast<size_t>(tensor)].meta;
+    const int device = std::max<int>(meta.device_index, 0);
+    facts.capturable &= meta.device_type == 1 && meta.open == 0 && (first || device == facts.device);
+    facts.device = device;
+    first = false;
+    facts.touches.push_back(meta.storage);
+    if (written) facts.writes.push_back(meta.storage);
+  };
+  for (const TensorPlace& place : plan.tensors) look(place.tensor, std::count(plan.call.mutates.begin(), plan.call.mutates.end(), place.argument) != 0);
+  for (size_t k = 0; k < plan.results.size(); ++k) {
+    look(plan.results[k], plan.call.result_alias[k] < 0);
+    if (plan.results[k] < 0 || plan.call.result_alias[k] >= 0) continue;
+    const int32_t storage = tensors[static_cast<size_t>(plan.results[k])].meta.storage;
+    if (storages[static_cast<size_t>(storage)].spec.kind == Kind::kResult) facts.gives.push_back(storage);
+  }
+  facts.capturable &= !first;
+  for (const c10::IValue& constant : plan.constants)  // a tensor that Python's values became lies in the CPU's memory
+    if (constant.isTensor() && constant.toTensor().defined() && !constant.toTensor().unsafeGetTensorImpl()->is_wrapped_number()) facts.capturable = false;
+  // A view that moves looks at memory that is there already, unless an earlier call has yet to bring it.
+  if (plan.how == CallHow::kMovedView && !plan.tensors.empty())
+    facts.passive = storages[static_cast<size_t>(tensors[static_cast<size_t>(plan.tensors[0].tensor)].meta.storage)].spec.kind != Kind::kResult;
+  return facts;
+}
+
+bool ProgramImpl::handed_out(int32_t storage) {
+  return std::any_of(wraps.begin(), wraps.end(), [&](const WrapPlan& wrap) { return tensors[static_cast<size_t>(wrap.spec.tensor)].meta.storage == storage; });
+}
+
+}  // namespace dynvm::torch_bridge

@@ -1,0 +1,234 @@
+"""Whole loops on a GPU: `python tests/cuda/whole.py [NAME ...]` prints, for each case, the numbers that its iterations gave, as JSON.
+
+tests/cuda/test_whole.py runs it under python and under dynvm, where the numbers must agree within rounding. A case appends a number or a tensor to its list
+in each iteration; its loop is what gets compiled. Exit status 77 without a GPU.
+"""
+import json
+import sys
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+STEPS = 40
+D = "cuda"
+
+
+def mlp(width=64):
+    return nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, width), nn.Tanh(), nn.Linear(width, 10)).to(D)
+
+
+def train(model, optimizer, x, y):
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+def adam(out):
+    model = mlp()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    x, y = torch.randn(32, 64, device=D), torch.randint(0, 10, (32,), device=D)
+    for _ in range(STEPS):
+        out.append(train(model, optimizer, x, y).detach())
+
+
+def batches_of_a_pool(out):
+    """Inputs lie elsewhere in each iteration."""
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9)
+    xs, ys = torch.randn(STEPS * 2, 32, 64, device=D), torch.randint(0, 10, (STEPS * 2, 32), device=D)
+    for x, y in zip(xs, ys):
+        out.append(train(model, optimizer, x, y).detach())
+
+
+def losses_as_lists(out):
+    """tolist() of what is on the GPU: other numbers each time."""
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+    x, y = torch.randn(32, 64, device=D), torch.randint(0, 10, (32,), device=D)
+    for _ in range(STEPS):
+        loss = train(model, optimizer, x, y)
+        out.append(loss.detach().reshape(1).double().tolist()[0] + loss.detach().cpu().numpy().item())
+
+
+def convolutions(out):
+    model = nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 8, 3), nn.Flatten(), nn.Linear(8 * 5 * 5, 10)).to(D)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9)
+    x, y = torch.randn(8, 3, 16, 16, device=D), torch.randint(0, 10, (8,), device=D)
+    for _ in range(STEPS):
+        out.append(train(model, optimizer, x, y).detach())
+    for _ in range(STEPS):
+        with torch.no_grad():
+            out.append(model(x).sum())
+
+
+def convolutions_eval(out):
+    model = nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.Flatten(), nn.Linear(8 * 12 * 12, 10)).to(D).eval()
+    kept = []
+    for k in range(STEPS):
+        with torch.no_grad():
+            kept.append(model(torch.full((4, 3, 16, 16), k / STEPS, device=D)))
+        out.append(sum(t.mean() for t in kept[-3:]))
+    for t in kept:  # what was handed out stays what it was
+        out.append(t.abs().sum())
+
+
+class Block(nn.Module):
+    def __init__(self, dropout):
+        super().__init__()
+        self.qkv, self.out, self.norm, self.dropout = nn.Linear(64, 192), nn.Linear(64, 64), nn.LayerNorm(64), dropout
+
+    def forward(self, x):
+        q, k, v = (t.view(t.shape[0], -1, 4, 16).transpose(1, 2) for t in self.qkv(self.norm(x)).chunk(3, -1))
+        attended = F.scaled_dot_product_attention(q, k, v, dropout_p=self.dropout if self.training else 0.0)
+        return x + F.dropout(self.out(attended.transpose(1, 2).flatten(2)), self.dropout, self.training)
+
+
+def attention_training(out, dropout=0.0, dtype=None):
+    model = nn.Sequential(Block(dropout), Block(dropout), nn.Flatten(), nn.Linear(64 * 16, 10)).to(D)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    x, y = torch.randn(8, 16, 64, device=D), torch.randint(0, 10, (8,), device=D)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        with torch.autocast(D, dtype=torch.bfloat16, enabled=dtype is not None):
+            loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        out.append(loss.detach())
+
+
+def attention(out):
+    attention_training(out)
+
+
+def attention_bf16(out):
+    attention_training(out, dtype=torch.bfloat16)
+
+
+def attention_dropout_bf16(out):
+    attention_training(out, 0.1, torch.bfloat16)
+
+
+def attention_eval(out):
+    model = nn.Sequential(Block(0.0), Block(0.0)).to(D).eval()
+    x = torch.randn(2, 16, 64, device=D)
+    y = x
+    for k in range(STEPS):
+        with torch.no_grad():
+            y = model(x if k % 7 == 0 else y * 0.5)
+        out.append(y.abs().mean())
+
+
+def recurrent(out):
+    cell = nn.LSTMCell(32, 32).to(D)
+    xs = torch.randn(STEPS * 3, 4, 32, device=D)
+    with torch.no_grad():
+        for _ in range(6):
+            h = c = torch.zeros(4, 32, device=D)
+            for x in xs:
+                h, c = cell(x, (h, c))
+            out.append(h.sum())
+
+
+def branches(out):
+    layers = [nn.Linear(32, 32, device=D) for _ in range(6)]
+    x0 = torch.randn(8, 32, device=D)
+    for k in range(STEPS):
+        x = x0 * (k % 5)
+        with torch.no_grad():
+            for layer in layers:
+                x = layer(x)
+                x = torch.relu(x) if x.mean().item() > 0 else torch.tanh(x)
+        out.append(x.sum())
+
+
+def dropout(out):
+    model = nn.Sequential(nn.Linear(64, 64), nn.Dropout(0.3), nn.ReLU(), nn.Linear(64, 10)).to(D)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    x, y = torch.randn(32, 64, device=D), torch.randint(0, 10, (32,), device=D)
+    for _ in range(STEPS):
+        out.append(train(model, optimizer, x, y).detach())
+    out.append(torch.rand(3, device=D).sum())
+
+
+def streams(out):
+    """The loop goes on on another stream."""
+    model = mlp().eval()
+    x = torch.randn(16, 64, device=D)
+    other = torch.cuda.Stream()
+    for k in range(STEPS):
+        if k % 10 == 9:
+            other.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(other), torch.no_grad():
+                y = model(x)
+            torch.cuda.current_stream().wait_stream(other)
+        else:
+            with torch.no_grad():
+                y = model(x)
+        x = y.mean() * 0.1 + x * 0.99
+        out.append(y.sum())
+
+
+def written_inputs(out):
+    """Inputs that the loop itself writes in place, between products."""
+    w = torch.randn(64, 64, device=D) * 0.1
+    state = torch.randn(16, 64, device=D)
+    for _ in range(STEPS):
+        y = torch.tanh(state @ w)
+        state.mul_(0.5).add_(y @ w.t())
+        w.add_(state.t() @ y, alpha=1e-3)
+        out.append(state.sum())
+
+
+def freed_between(out):
+    """Other work takes the memory that the loop has freed."""
+    model = mlp().eval()
+    x = torch.randn(16, 64, device=D)
+    for k in range(STEPS):
+        with torch.no_grad():
+            y = model(x)
+            z = model(x + 1)
+        total = (y + z).sum()
+        if k % 3 == 0:
+            junk = [torch.full((16, 10), float(k), device=D) for _ in range(8)]
+            total = total + sum(j.sum() for j in junk)
+        x = torch.roll(x, 1, 0)
+        out.append(total)
+
+
+def exits(out):
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+    x, y = torch.randn(32, 64, device=D), torch.randint(0, 10, (32,), device=D)
+    for k in range(STEPS * 2):
+        loss = F.cross_entropy(model(x), y)
+        if loss.item() < 2.0:
+            loss = loss * 0.5
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if k % 20 == 19:
+            x = x + 0.1
+        out.append(loss.detach())
+
+
+CASES = {f.__name__: f for f in (adam, batches_of_a_pool, losses_as_lists, convolutions, convolutions_eval, attention, attention_bf16, attention_dropout_bf16,
+                                 attention_eval, recurrent, branches, dropout, streams, written_inputs, freed_between, exits)}
+
+
+def main(names):
+    if not torch.cuda.is_available():
+        return 77
+    torch.backends.cudnn.deterministic = True
+    for name in names or CASES:
+        torch.manual_seed(0)
+        numbers = []
+        CASES[name](numbers)
+        print(json.dumps([name, [float(n) for n in numbers]]), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
