@@ -10,6 +10,7 @@ const CpuFeatures& cpu_features() {
     f.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     f.avx512 = f.avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    f.intel = __builtin_cpu_is("intel");
     return f;
   }();
   return features;

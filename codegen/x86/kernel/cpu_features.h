@@ -9,6 +9,7 @@ namespace dynvm::codegen {
 struct CpuFeatures {
   bool avx2 = false;    // with FMA and F16C: the baseline, without it nothing compiles
   bool avx512 = false;  // F, BW, DQ and VL
+  bool intel = false;   // Intel's libraries use AVX-512 on its own processors only
   friend bool operator==(const CpuFeatures&, const CpuFeatures&) = default;
 };
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
+#include <limits>
 #include <memory>
 
 #include "codegen/parallel.h"
@@ -17,10 +19,13 @@ constexpr int64_t kInnerBlock = 512;            // k of one pass over a panel: 1
 constexpr double kNanosecondsPerOperation = 0.01;  // of one core, f32
 // Below it another core loses as much on fetching operands from this one's caches as it saves, and far more where the two share no cache.
 constexpr double kParallelNanoseconds = 40000;
-constexpr double kLargestWork = 3e8;            // multiplications and additions of one product; above it, blocking for all caches wins
-constexpr int64_t kThinRows = 8;                // fewer rows do not pay for packing a transposed b
+constexpr double kLargestWork = 3e8;            // multiplications and additions of one product; above it, blocking for all caches wins, with the same instructions
+constexpr int64_t kThinRows = 8;                // fewer rows do not pay for packing b
 
-// The most bytes of an operand of which each k stands in other lines: AVX2's small tiles read it again too often. (bench/RESULTS.md)
+// Where the library keeps to AVX2, it takes twice the time of tiles for AVX-512 whatever the sizes. (bench/RESULTS.md)
+double largest_work(const CpuFeatures& features) { return features.avx512 && !features.intel ? std::numeric_limits<double>::infinity() : kLargestWork; }
+
+// The most bytes of an operand of which each k stands in other lines: AVX2's small tiles read it again too often. b is packed instead. (bench/RESULTS.md)
 int64_t largest_strided(const CpuFeatures& features) { return features.avx512 ? 1 << 22 : 1 << 18; }
 
 // A panel of b in the order that tiles read it: to[k, j] = from[j, k], rows of `width` elements; nothing is written behind `columns`.
@@ -69,6 +74,11 @@ __attribute__((target("avx2"))) void transpose(const double* from, int64_t strid
   }
 }
 
+// The same of one whose rows are columns of the panel already.
+void copy_panel(const char* from, int64_t step, int64_t bytes, int64_t inner, char* to, int64_t width) {
+  for (int64_t k = 0; k < inner; ++k) std::memcpy(to + k * width, from + k * step, static_cast<size_t>(bytes));
+}
+
 template <typename T>
 void pack(const char* source, int64_t stride, int64_t columns, int64_t inner, char* target, int64_t width) {
   constexpr int64_t kBlock = 32 / sizeof(T);
@@ -100,7 +110,7 @@ class Run {
     const TileLimits limits = tile_limits(features);
     lanes_ = limits.lanes_bytes / size_;
     width_ = lanes_ * limits.vectors;
-    pack_ = call.b.column != 1;
+    pack_ = call.b.column != 1 || call.columns * call.inner * size_ > largest_strided(features);
     panels_ = (call.columns + width_ - 1) / width_;
     blocks_ = (call.rows + limits.rows - 1) / limits.rows;
     TileForm form;
@@ -152,7 +162,8 @@ class Run {
       tile.b_step = call_.b.row * size_;
       if (pack_) {
         char* memory = panel_memory();
-        (call_.wide ? pack<double> : pack<float>)(tile.b, call_.b.column, columns, tile.inner, memory, width_);
+        if (call_.b.column == 1) copy_panel(tile.b, tile.b_step, columns * size_, tile.inner, memory, width_ * size_);
+        else (call_.wide ? pack<double> : pack<float>)(tile.b, call_.b.column, columns, tile.inner, memory, width_);
         tile.b = memory;
         tile.b_step = width_ * size_;
       }
@@ -185,8 +196,8 @@ bool matmul(const Matmul& call, const CpuFeatures& features) {
   const double work = 2.0 * static_cast<double>(call.rows) * static_cast<double>(call.columns) * static_cast<double>(call.inner);
   const int64_t size = call.wide ? 8 : 4;
   const int64_t limit = largest_strided(features) / size;
-  if (work > kLargestWork || (call.a.column != 1 && call.rows * call.inner > limit) || (call.b.column == 1 && call.columns * call.inner > limit)) return false;
-  if (call.rows < kThinRows && call.b.column != 1) return false;
+  if (work > largest_work(features) || (call.a.column != 1 && call.rows * call.inner > limit)) return false;
+  if (call.rows < kThinRows && (call.b.column != 1 || call.columns * call.inner > limit)) return false;
   Run run;
   if (!run.prepare(call, features)) return false;
   const double cost = work * static_cast<double>(call.batches) * kNanosecondsPerOperation * (call.wide ? 2 : 1);

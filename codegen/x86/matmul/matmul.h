@@ -1,7 +1,7 @@
-// Products of matrices that the caches hold, by generated tiles (tile.h) on the process's threads.
+// Products of matrices, by generated tiles (tile.h) on the process's threads.
 //
-// Inputs: Matmul. Output: out. Where a library packs both operands and hands the work to a pool of its own, this packs only a transposed b
-// and splits where that pays.
+// Inputs: Matmul. Output: out. Where a library packs both operands and hands the work to a pool of its own, this packs only a transposed or
+// large b and splits where that pays.
 // Invariants: each result is summed in the order of the inner dimension, whatever the number of threads, so results do not depend on it.
 // Tests: tests/kernel/matmul_test.cpp.
 #pragma once
