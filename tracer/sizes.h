@@ -12,9 +12,9 @@
 // sizes that have differed between recordings may change, and a number that was the same in all of them and that an argument may come from must
 // stay what it was. Sizes 0 and 1 are cases of their own, for torch too.
 //
-// A trace for certain sizes costs compiling it, so for sizes that come seldom there is one with *open* sizes (ir::TensorMeta::open): the recording is
-// walked twice, with two numbers in the place of each size that differed between the recordings, and whatever differs between the walks is read off or
-// computed when the trace runs, by the library's operations. Sizes that were always equal must be so then.
+// For all sizes there is one trace with *open* sizes (ir::TensorMeta::open): the recording is walked twice, with two numbers in the place of each size that
+// differed between the recordings, and whatever differs between the walks is computed when the trace runs, by kernels where it is made of symbols
+// (size_symbols.h), else by the library's operations. Sizes that were always equal must be so then.
 //
 // Sizes that an operation defines (nonzero, an index by a mask) differ from run to run, so nothing is compiled for them: where they differed between
 // the recordings they are open in each trace. Those that were always equal to an input's size, or the same each time, are not: with others the trace is left.
