@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "runtime/torch/convert.h"
+#include "runtime/torch/packed_convolution.h"
 #include "runtime/torch/session.h"
 #include "runtime/torch/small_work.h"
 
@@ -316,6 +317,7 @@ void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
   } else if (plan.call.follows && plan.call.mutates.empty() && only_aliases(plan.call)) {
     plan.how = CallHow::kNothing;     // symbols say where the view looks
   }
+  plan.packs_weight = on_cpu && may_pack_weight(plan.call) && plan.results.size() == 1 && plan.results[0] >= 0 && plan.tensors.size() >= 2 && plan.tensors[1].argument == 1;
   plan.small = on_cpu && small && !plan.direct.product;
   if (plan.how == CallHow::kMovedView && plan.results.size() != 1) fail("view of several results with run-time scalars: " + full_name(spec.call));
 

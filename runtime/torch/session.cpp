@@ -440,7 +440,22 @@ int SessionImpl::call(int32_t number, const int64_t* scalars) {
   }
   const SmallWork small(plan.small);
   if (plan.how == CallHow::kDirect) return run_plain([&] { plan.direct.function(state.arguments.data(), state.results.data()); });
+  if (plan.packs_weight) {
+    bool done = false;
+    if (const int status = run_packed(plan, state, &done); done || status != 0) return status;
+  }
   return run_boxed(plan, state);
+}
+
+int SessionImpl::run_packed(const CallPlan& plan, CallState& state, bool* done) {
+  return guarded_call([&] {
+    const int32_t number = plan.results[0];
+    const at::Tensor result = state.convolution.run(state.arguments, inputs_[static_cast<size_t>(plan.tensors[1].tensor)], shadows_[static_cast<size_t>(number)].numel());
+    if (!result.defined()) return 0;
+    *done = true;
+    if (plan.how == CallHow::kOut) return state.results[0].copy_(result), 0;
+    return take_result(number, result, plan, false) ? 0 : 1;
+  });
 }
 
 int SessionImpl::set_numbers(int32_t number, const int64_t* scalars) {
@@ -477,10 +492,7 @@ int SessionImpl::run_boxed(const CallPlan& plan, CallState& state) {
       const bool view = plan.call.result_alias[at] >= 0;
       ++at;
       if (number < 0 || !as_planned) return;
-      const ir::TensorMeta& meta = program_.tensors[static_cast<size_t>(number)].meta;
-      if (meta.symbolic) as_planned = adopt_symbolic(number, result, plan, view);
-      else if (meta.open != 0) as_planned = adopt_open(number, result, plan, view);
-      else if (!view) as_planned = adopt(number, result, plan);
+      as_planned = take_result(number, result, plan, view);
     };
     for (const IValue& value : stack) {
       if (value.isTensorList()) {
@@ -493,6 +505,14 @@ int SessionImpl::run_boxed(const CallPlan& plan, CallState& state) {
     TORCH_CHECK(plan.leaves, plan.call.name, " returned a tensor of another shape than recorded");
     return 1;
   });
+}
+
+// What a call has given. False: it is not as planned.
+bool SessionImpl::take_result(int32_t number, const at::Tensor& result, const CallPlan& plan, bool view) {
+  const ir::TensorMeta& meta = program_.tensors[static_cast<size_t>(number)].meta;
+  if (meta.symbolic) return adopt_symbolic(number, result, plan, view);
+  if (meta.open != 0) return adopt_open(number, result, plan, view);
+  return view || adopt(number, result, plan);
 }
 
 // False: it has other sizes than recorded.

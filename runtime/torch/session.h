@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "runtime/torch/arenas.h"
+#include "runtime/torch/packed_convolution.h"
 #include "runtime/torch/program.h"
 
 namespace dynvm::torch_bridge {
@@ -40,6 +41,7 @@ struct StorageSlot {
 struct CallState {
   std::vector<c10::IValue> arguments;   // in schema order, shadows in their places; run-time scalars as of the last run
   std::vector<at::Tensor> results;      // shadows or scratch
+  PackedConvolution convolution;        // where the plan packs weights
   at::Generator generator;              // state before this iteration's run, where the plan keeps it
 };
 
@@ -86,6 +88,8 @@ class SessionImpl {
   bool claims_storage(const c10::StorageImpl* real, int32_t storage);
   void put_scalars(const CallPlan& plan, CallState& state, const int64_t* scalars);
   int run_boxed(const CallPlan& plan, CallState& state);
+  int run_packed(const CallPlan& plan, CallState& state, bool* done);
+  bool take_result(int32_t tensor, const at::Tensor& result, const CallPlan& plan, bool view);
   bool adopt(int32_t tensor, const at::Tensor& result, const CallPlan& plan);
   bool adopt_open(int32_t tensor, const at::Tensor& result, const CallPlan& plan, bool view);
   bool adopt_symbolic(int32_t tensor, const at::Tensor& result, const CallPlan& plan, bool view);
