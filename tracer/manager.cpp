@@ -92,8 +92,10 @@ LoopState& state_of(vm::HotCounter& counter) {
 bool has_trace(PyCodeObject* code, int unit) {
   auto found = loops.find({code, unit});
   if (found == loops.end()) return false;
-  for (auto& root : found->second->roots.traces())
-    if (root->compiled->runs() > 0 && root->compiled->iterations() / root->compiled->runs() >= static_cast<uint64_t>(heuristics().long_inner)) return true;
+  for (auto& root : found->second->roots.traces()) {
+    const int rounds = root->compiled->tensor_ops() <= 1 ? heuristics().max_unroll_light : heuristics().long_inner;
+    if (root->compiled->runs() > 0 && root->compiled->iterations() / root->compiled->runs() >= static_cast<uint64_t>(rounds)) return true;
+  }
   return false;
 }
 

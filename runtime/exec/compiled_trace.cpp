@@ -12,6 +12,7 @@
 
 #include "ir/text.h"
 #include "runtime/base/check.h"
+#include "runtime/base/log.h"
 #include "runtime/exec/device_users.h"
 #include "runtime/exec/helpers.h"
 #include "runtime/exec/layout.h"
@@ -281,7 +282,9 @@ void CompiledTrace::plan_stretches(const std::vector<codegen::KernelEntry>& entr
 
 int CompiledTrace::barrier(Activation* activation, int32_t inst) {
   auto* self = static_cast<CompiledTrace*>(activation->owner);
-  return self->looks(activation, static_cast<Ref>(inst)) ? stretches_of(activation)->barrier() : 0;
+  if (!self->looks(activation, static_cast<Ref>(inst))) return 0;
+  DYNVM_LOG(kCompile, "trace {}: a stretch ends before {}", self->trace_.id, residual_name(self->trace_, self->trace_.insts[inst]));
+  return stretches_of(activation)->barrier();
 }
 
 // May the instruction look at a device, or at memory that work which was put off will write? Code in Python is no matter here: the evaluator sees it coming.
