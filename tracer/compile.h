@@ -30,6 +30,7 @@ struct LoopTrace {
   bool made_for_sizes = false;         // not recorded: made by a GenericTrace
   bool for_all_sizes = false;          // so, with sizes of inputs open: for those that come too seldom for a trace of their own
   bool for_certain_sizes() const { return made_for_sizes && !for_all_sizes; }
+  bool checked = false;                // its kernels are known to be there
   bool cut = false;                    // ends before an instruction that a trace cannot hold
   uint64_t used = 0;                   // when it was last, in a count of all uses
   uint64_t size_exits = 0;             // where an operation's data decided other sizes

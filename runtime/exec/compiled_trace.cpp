@@ -176,7 +176,7 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
     helpers_.end_iteration = address(functions.end_iteration);
   }
   codegen::TraceCodeInput input{&trace_, &values_, &programs_.plan, &python_layout(), &helpers_, {}};
-  if (base::Status status = compile_kernels(&input.kernels); !status.ok()) return status;
+  if (base::Status status = compile_kernels(&input.kernels, options.background); !status.ok()) return status;
   if (options.cuda_graphs && bridge != nullptr && program_ != nullptr) plan_stretches(input.kernels);
   if (stretches_.captures != nullptr) {
     helpers_.call = address(&queue_call);
@@ -213,7 +213,18 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
   return {};
 }
 
-base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* entries) {
+bool CompiledTrace::ready() {
+  if (!ready_) ready_ = std::all_of(cuda_kernels_.begin(), cuda_kernels_.end(), [](const auto& kernel) { return kernel->ready(); });
+  return ready_;
+}
+
+base::Status CompiledTrace::failure() const {
+  for (const auto& kernel : cuda_kernels_)
+    if (base::Status status = kernel->status(); !status.ok()) return status;
+  return {};
+}
+
+base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* entries, bool background) {
   entries->resize(trace_.kernels.size());
   std::vector<const ir::Kernel*> for_cuda;
   std::vector<int> devices;
@@ -241,7 +252,7 @@ base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* e
     kernels_.push_back(std::move(compiled));
   }
   if (for_cuda.empty()) return {};
-  if (base::Status status = codegen::cuda::compile_kernels(for_cuda, devices, &cuda_kernels_); !status.ok()) return status;
+  if (base::Status status = codegen::cuda::compile_kernels(for_cuda, devices, background, &cuda_kernels_); !status.ok()) return status;
   for (size_t k = 0; k < cuda_kernels_.size(); ++k) *cuda_entries[k] = {address(&launch_kernel), cuda_kernels_[k].get()};
   return {};
 }
