@@ -173,7 +173,9 @@ bool Recorder::count_loop(int unit) {
   ShadowFrame::Loop& loop = top().loops[unit];
   if (loop.insts == trace_.insts.size()) return true;
   loop.insts = trace_.insts.size();
-  if (++loop.count <= heuristics().max_unroll) return true;
+  if (loop.count == 0) loop.ops = tensor_ops_;
+  const bool light = tensor_ops_ - loop.ops <= loop.count;
+  if (++loop.count <= (light ? heuristics().max_unroll_light : heuristics().max_unroll)) return true;
   give_up(Abort::k_loop_unrolled_too_often);
   return false;
 }

@@ -92,8 +92,10 @@ LoopState& state_of(vm::HotCounter& counter) {
 bool has_trace(PyCodeObject* code, int unit) {
   auto found = loops.find({code, unit});
   if (found == loops.end()) return false;
-  for (auto& root : found->second->roots.traces())
-    if (root->compiled->runs() > 0 && root->compiled->iterations() / root->compiled->runs() >= static_cast<uint64_t>(heuristics().long_inner)) return true;
+  for (auto& root : found->second->roots.traces()) {
+    const int rounds = root->compiled->tensor_ops() <= 1 ? heuristics().max_unroll_light : heuristics().long_inner;
+    if (root->compiled->runs() > 0 && root->compiled->iterations() / root->compiled->runs() >= static_cast<uint64_t>(rounds)) return true;
+  }
   return false;
 }
 
@@ -160,6 +162,9 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
     auto outer = loops.find({code, header});
     bool going_round = outer != loops.end() && outer->second->frame == frame && outer->second->consecutive > 0;
     if (outer != loops.end() && outer->second->waits > 0) return false;  // it has been tried
+    if (outer != loops.end())
+      for (const auto& trace : outer->second->roots.traces())
+        if (!trace->compiled->ready()) return true;  // it is about to be there
     int limit = going_round ? heuristics().hot_defer_long : heuristics().hot_defer;
     if (options().hot > 0) limit /= 20;
     return static_cast<int64_t>(loop.consecutive) * loop.ops < limit;
@@ -449,7 +454,8 @@ HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFr
 
 // kMoved: the state is another now (also the header's again, after iterations). kReturns: the function is about to return. kLater: a trace may be
 // made for the sizes that came, but is not worth it yet.
-enum class Entry { kNone, kLater, kMoved, kCut, kReturns, kRaised };
+// kWaits: a trace is there, but its kernels are still being compiled.
+enum class Entry { kNone, kLater, kWaits, kMoved, kCut, kReturns, kRaised };
 
 // Was a root trace recorded in a rare iteration, so that nearly each run of it leaves by the same guard? A side trace then ends at the header, and all
 // that the iteration has made is made for good, only to come back here.
@@ -458,6 +464,22 @@ bool went_wrong_way(LoopState& loop, const runtime::CompiledTrace& trace, ir::Re
   if (here < static_cast<uint64_t>(heuristics().wrong_way) << std::min(loop.turned, 8) || here <= 8 * trace.iterations() || here * 10 < trace.total_exits() * 9) return false;
   loop.turned++;
   return true;
+}
+
+// Kernels are compiled while the script goes on. False: they are not there yet (*waits), or one cannot be compiled: this trace is none then, and later ones have the library's
+// operations.
+bool check_kernels(LoopTrace& trace, bool* waits) {
+  if (!trace.compiled->ready()) {
+    *waits = true;
+    return false;
+  }
+  const base::Status failed = trace.compiled->failure();
+  trace.checked = failed.ok();
+  if (trace.checked) return true;
+  report().notes.emplace("CUDA kernels of trace " + std::to_string(trace.id), failed.message());
+  codegen::cuda::give_up("a kernel did not compile");
+  DYNVM_LOG(kCompile, "trace {}: {}", trace.id, failed.message());
+  return false;
 }
 
 // Runs the first of the traces of this place that can be entered, or else one made for the sizes that they refused.
@@ -478,8 +500,17 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
   auto make = [&](const RefusedInput& sizes) { return group.make(sizes, torch_bridge, loop.code, loop.unit, kind_of(loop, side), loop.fastest_ms); };
   *by_sizes = false;
   std::optional<RefusedInput> refused;
+  bool waits = false;
   for (size_t i = 0; i < group.traces().size();) {
     const std::shared_ptr<LoopTrace> trace = group.traces()[i++];
+    bool still = false;
+    if (!trace->checked && !check_kernels(*trace, &still)) {
+      waits = waits || still;
+      if (still) continue;
+      drop(trace);
+      i--;
+      continue;
+    }
     if (refused && trace->for_certain_sizes() && trace->answers.input == refused->input && trace->answers != *refused) continue;
     if (refused && trace->for_all_sizes && !trace->complete && make(*refused) == TraceGroup::Made::kYes) return enter(view, loop, root, side, by_sizes);
     const LeaveResult left = run_and_leave(view, root, *trace);
@@ -526,6 +557,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
       case LeaveResult::kRaised: return Entry::kRaised;
     }
   }
+  if (waits) return Entry::kWaits;
   if (!refused) return Entry::kNone;
   switch (make(*refused)) {
     case TraceGroup::Made::kNo: return Entry::kNone;
@@ -555,7 +587,7 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
       side = nullptr;
       entry = enter(view, loop, root, nullptr, &by_sizes);
       if (entry == Entry::kLater) loop.left_with(loop.roots);
-      if (entry == Entry::kNone || entry == Entry::kLater) {
+      if (entry == Entry::kNone || entry == Entry::kLater || entry == Entry::kWaits) {
         if (!*entered) return HookResult::kContinue;
         if (entry == Entry::kNone) consider_root(view, loop);
         return HookResult::kReload;
@@ -570,7 +602,7 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
       entry = enter(view, loop, root, side, &by_sizes);
       if (entry == Entry::kLater) loop.left_with(side->group);
       if (entry == Entry::kNone) consider_side(view, loop, root, *side, main_path);
-      if (entry == Entry::kNone || entry == Entry::kLater) return HookResult::kReload;
+      if (entry == Entry::kNone || entry == Entry::kLater || entry == Entry::kWaits) return HookResult::kReload;
       main_path = false;
     }
     *entered = true;

@@ -90,8 +90,8 @@ struct ShadowFrame {
   int call_unit = 0;                // of the caller's instruction
   int nlocals = 0;
   std::vector<V> slots;             // localsplus, then the value stack
-  struct Loop { int count = 0; size_t insts = 0; };
-  std::map<int, Loop> loops;        // header unit -> times round with something recorded, instructions then
+  struct Loop { int count = 0; size_t insts = 0; int ops = 0; };
+  std::map<int, Loop> loops;        // header unit -> times round with something recorded, instructions then; tensor operations at the first
 };
 
 // What a recording whose sizes are numbers knows beside its trace: see sizes.h.

@@ -5,9 +5,10 @@
 #include <atomic>
 #include <cctype>
 #include <cmath>
+#include <condition_variable>
 #include <map>
-#include <thread>
 
+#include "codegen/cuda/background.h"
 #include "codegen/cuda/driver.h"
 #include "codegen/cuda/nvrtc.h"
 #include "codegen/cuda/prelude.h"
@@ -17,18 +18,32 @@
 
 namespace dynvm::codegen::cuda {
 
-// One compiled function, loaded on one device.
+// One compiled function, loaded on one device. Made by one thread, used by others once it is done.
 class FunctionCode {
  public:
   ~FunctionCode() { unload(function_); }
-  base::Status compile(const Source& source, int device) {
+  void compile(const Source& source, int device) {
     std::string cubin;
     base::Status status = compile_source(std::string(prelude()) + source.text, device_facts(device).architecture, &cubin);
-    return status.ok() ? load_function(device, cubin, source.name, source.shared_bytes, &function_) : status;
+    if (status.ok()) status = load_function(device, cubin, source.name, source.shared_bytes, &function_);
+    const std::lock_guard lock(mutex_);
+    status_ = std::move(status);
+    done_ = true;
+    is_done_.notify_all();
+  }
+  bool done() const { return done_; }
+  base::Status wait() {
+    std::unique_lock lock(mutex_);
+    is_done_.wait(lock, [&] { return done_.load(); });
+    return status_;
   }
   const Function& function() const { return function_; }
 
  private:
+  std::mutex mutex_;
+  std::condition_variable is_done_;
+  std::atomic<bool> done_{false};
+  base::Status status_;
   Function function_;
 };
 
@@ -46,53 +61,40 @@ std::string identifier(const std::string& name) {
   return text;
 }
 
-// All functions that are not there yet, in as many threads as there are processors.
-base::Status compile_functions(const std::vector<const Source*>& sources, const std::vector<int>& devices, std::vector<std::shared_ptr<FunctionCode>>* out) {
-  struct Job {
-    const Source* source;
-    int device;
-    std::shared_ptr<FunctionCode> code;
-    base::Status status;
-  };
-  std::vector<Job> jobs;
-  std::vector<std::pair<size_t, bool>> from;  // of each source: job, or nothing to be done
-  {
-    std::lock_guard lock(codes_mutex);
-    std::map<std::pair<int, std::string>, size_t> now;
-    out->assign(sources.size(), nullptr);
-    for (size_t k = 0; k < sources.size(); ++k) {
-      from.emplace_back(0, false);
-      if (sources[k]->grid_x == 0) continue;
-      const std::pair<int, std::string> key{devices[k], sources[k]->text};
-      if (((*out)[k] = codes[key].lock()) != nullptr) continue;
-      const auto [entry, added] = now.emplace(key, jobs.size());
-      if (added) jobs.push_back({sources[k], devices[k], std::make_shared<FunctionCode>(), {}});
-      from.back() = {entry->second, true};
-    }
+// The functions of sources, begun to be compiled where they are not there yet.
+std::vector<std::shared_ptr<FunctionCode>> begin_functions(const std::vector<const Source*>& sources, const std::vector<int>& devices) {
+  std::vector<std::shared_ptr<FunctionCode>> functions;
+  const std::lock_guard lock(codes_mutex);
+  for (size_t k = 0; k < sources.size(); ++k) {
+    functions.emplace_back();
+    if (sources[k]->grid_x == 0) continue;
+    std::weak_ptr<FunctionCode>& known = codes[{devices[k], sources[k]->text}];
+    if ((functions[k] = known.lock()) != nullptr) continue;
+    known = functions[k] = std::make_shared<FunctionCode>();
+    if (base::dump_on(base::DumpStage::kCuda)) base::dump(base::DumpStage::kCuda, sources[k]->name, sources[k]->text);
+    run_in_background([code = functions[k], source = *sources[k], device = devices[k]] { code->compile(source, device); });
   }
-  std::atomic<size_t> next{0};
-  const auto work = [&] {
-    for (size_t k; (k = next++) < jobs.size();) jobs[k].status = jobs[k].code->compile(*jobs[k].source, jobs[k].device);
-  };
-  std::vector<std::thread> threads;
-  const size_t wanted = std::min<size_t>(jobs.size(), std::max(1u, std::thread::hardware_concurrency()));
-  for (size_t k = 1; k < wanted; ++k) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
-  std::lock_guard lock(codes_mutex);
-  for (Job& job : jobs) {
-    if (!job.status.ok()) return job.status;
-    codes[{job.device, job.source->text}] = job.code;
-    if (base::dump_on(base::DumpStage::kCuda)) base::dump(base::DumpStage::kCuda, job.source->name, job.source->text);
-  }
-  for (size_t k = 0; k < sources.size(); ++k)
-    if (from[k].second) (*out)[k] = jobs[from[k].first].code;
+  return functions;
+}
+
+base::Status wait_for(const std::vector<std::shared_ptr<FunctionCode>>& functions) {
+  for (const std::shared_ptr<FunctionCode>& function : functions)
+    if (function != nullptr)
+      if (base::Status status = function->wait(); !status.ok()) return status;
   return {};
+}
+
+std::string& gave_up() {
+  static auto* const why = new std::string;
+  return *why;
 }
 
 }  // namespace
 
+void give_up(const std::string& why) { gave_up() = why; }
+
 std::string missing() {
+  if (!gave_up().empty()) return gave_up();
   if (current_stream == nullptr) return "this torch has no CUDA";
   static const std::string why = !driver_missing().empty() ? driver_missing() : nvrtc_missing();
   return why;
@@ -103,6 +105,9 @@ void set_current_stream(StreamFunction function) { current_stream = function; }
 CudaKernel::~CudaKernel() {
   for (const auto& [stream, memory] : workspaces_) release(memory);
 }
+
+bool CudaKernel::ready() const { return code_ == nullptr || code_->done(); }
+base::Status CudaKernel::status() const { return code_ == nullptr ? base::Status() : code_->wait(); }
 
 void* CudaKernel::workspace(void* stream) const {
   std::lock_guard lock(mutex_);
@@ -146,7 +151,7 @@ const CudaKernel& CudaKernel::variant(std::unique_ptr<CudaKernel>* made, int vec
   std::unique_ptr<CudaKernel> other(new CudaKernel);
   std::vector<std::shared_ptr<FunctionCode>> functions;
   base::Status status = other->render(kernel_, device_, vector_bytes, wide);
-  if (status.ok()) status = compile_functions({&other->source_}, {device_}, &functions);
+  if (status.ok()) status = wait_for(functions = begin_functions({&other->source_}, {device_}));
   DYNVM_CHECK(status.ok(), "{}", status.message());
   other->code_ = functions[0];
   *made = std::move(other);
@@ -207,7 +212,7 @@ bool CudaKernel::describe(void* const* pointers, const int64_t* scalars, void* s
 
 void* current_stream_of(int device) { return current_stream(device); }
 
-base::Status compile_kernels(const std::vector<const ir::Kernel*>& kernels, const std::vector<int>& devices, std::vector<std::unique_ptr<CudaKernel>>* out) {
+base::Status compile_kernels(const std::vector<const ir::Kernel*>& kernels, const std::vector<int>& devices, bool background, std::vector<std::unique_ptr<CudaKernel>>* out) {
   std::vector<std::unique_ptr<CudaKernel>> made;
   std::vector<const Source*> sources;
   for (size_t k = 0; k < kernels.size(); ++k) {
@@ -215,8 +220,9 @@ base::Status compile_kernels(const std::vector<const ir::Kernel*>& kernels, cons
     if (base::Status status = made[k]->render(*kernels[k], devices[k], 16, false); !status.ok()) return status;
     sources.push_back(&made[k]->source_);
   }
-  std::vector<std::shared_ptr<FunctionCode>> functions;
-  if (base::Status status = compile_functions(sources, devices, &functions); !status.ok()) return status;
+  const std::vector<std::shared_ptr<FunctionCode>> functions = begin_functions(sources, devices);
+  if (!background)
+    if (base::Status status = wait_for(functions); !status.ok()) return status;
   for (size_t k = 0; k < made.size(); ++k) made[k]->code_ = functions[k];
   *out = std::move(made);
   return {};

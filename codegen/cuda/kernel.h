@@ -1,7 +1,7 @@
 // A fused kernel on a CUDA device.
 //
 // Input: a verified ir::Kernel. Output: something to launch, from several threads at once, on whatever stream is current then.
-// Kernels that are the same but for their memory share one function; all that a trace needs are compiled side by side (compile_kernels).
+// Kernels that are the same but for their memory share one function; all that a trace needs are compiled side by side, in threads of their own (background.h).
 // Invariants: a launch returns before the work is done and synchronises with nothing. Parts of reductions that are split over blocks go through memory
 // of this kernel and stream.
 // Tests: tests/cuda.
@@ -26,6 +26,8 @@ void set_current_stream(StreamFunction function);  // null: there is none
 
 // Why no CUDA kernel can be compiled and run here; empty: they can. Loads the libraries.
 std::string missing();
+// A source did not compile: there are no further kernels in this process, and missing() says why.
+void give_up(const std::string& why);
 
 class FunctionCode;
 
@@ -43,6 +45,9 @@ class CudaKernel {
   CudaKernel(const CudaKernel&) = delete;
   CudaKernel& operator=(const CudaKernel&) = delete;
 
+  // Compiled in the background: is that over, and how did it end? Nothing else may be asked before.
+  bool ready() const;
+  base::Status status() const;
   // pointers: as the kernel's; scalars: 8 bytes each; symbols: values of the kernel's.
   void launch(void* const* pointers, const int64_t* scalars, const int64_t* symbols = nullptr) const;
   // The same launch as data, of a kernel without symbols; false where there is none to be made in one piece (no work, or memory that needs another variant).
@@ -54,7 +59,7 @@ class CudaKernel {
   const std::vector<int32_t>& storages() const { return source_.pointers; }
 
  private:
-  friend base::Status compile_kernels(const std::vector<const ir::Kernel*>&, const std::vector<int>&, std::vector<std::unique_ptr<CudaKernel>>*);
+  friend base::Status compile_kernels(const std::vector<const ir::Kernel*>&, const std::vector<int>&, bool, std::vector<std::unique_ptr<CudaKernel>>*);
   CudaKernel() = default;
   void* workspace(void* stream) const;
   base::Status render(const ir::Kernel& kernel, int device, int vector_bytes, bool wide);
@@ -74,7 +79,8 @@ class CudaKernel {
   std::vector<std::vector<std::pair<ir::Product, ir::Product>>> reach_;  // of narrow sources: size and stride of each operand's dims
 };
 
-// devices: of each kernel. On error nothing is kept; the message has the source and the compiler's log.
-base::Status compile_kernels(const std::vector<const ir::Kernel*>& kernels, const std::vector<int>& devices, std::vector<std::unique_ptr<CudaKernel>>* out);
+// devices: of each kernel. background: returns at once, and kernels are ready later. On error nothing is kept; the message, or the status of a kernel that was compiled in the
+// background, has the source and the compiler's log.
+base::Status compile_kernels(const std::vector<const ir::Kernel*>& kernels, const std::vector<int>& devices, bool background, std::vector<std::unique_ptr<CudaKernel>>* out);
 
 }  // namespace dynvm::codegen::cuda

@@ -13,6 +13,7 @@
 
 #include "ir/text.h"
 #include "runtime/base/check.h"
+#include "runtime/base/log.h"
 #include "runtime/exec/device_users.h"
 #include "runtime/exec/helpers.h"
 #include "runtime/exec/layout.h"
@@ -182,7 +183,7 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
     helpers_.end_iteration = address(functions.end_iteration);
   }
   codegen::TraceCodeInput input{&trace_, &values_, &programs_.plan, &python_layout(), &helpers_, {}};
-  if (base::Status status = compile_kernels(&input.kernels); !status.ok()) return status;
+  if (base::Status status = compile_kernels(&input.kernels, options.background); !status.ok()) return status;
   if (options.cuda_graphs && bridge != nullptr && program_ != nullptr) plan_stretches(input.kernels);
   if (stretches_.captures != nullptr) {
     helpers_.call = address(&queue_call);
@@ -219,7 +220,18 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
   return {};
 }
 
-base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* entries) {
+bool CompiledTrace::ready() {
+  if (!ready_) ready_ = std::all_of(cuda_kernels_.begin(), cuda_kernels_.end(), [](const auto& kernel) { return kernel->ready(); });
+  return ready_;
+}
+
+base::Status CompiledTrace::failure() const {
+  for (const auto& kernel : cuda_kernels_)
+    if (base::Status status = kernel->status(); !status.ok()) return status;
+  return {};
+}
+
+base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* entries, bool background) {
   entries->resize(trace_.kernels.size());
   std::vector<const ir::Kernel*> for_cuda;
   std::vector<int> devices;
@@ -254,7 +266,7 @@ base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* e
     kernels_.push_back(std::move(compiled));
   }
   if (for_cuda.empty()) return {};
-  if (base::Status status = codegen::cuda::compile_kernels(for_cuda, devices, &cuda_kernels_); !status.ok()) return status;
+  if (base::Status status = codegen::cuda::compile_kernels(for_cuda, devices, background, &cuda_kernels_); !status.ok()) return status;
   for (size_t k = 0; k < cuda_kernels_.size(); ++k) *cuda_entries[k] = {address(&launch_kernel), cuda_kernels_[k].get()};
   return {};
 }
@@ -295,7 +307,9 @@ void CompiledTrace::plan_stretches(const std::vector<codegen::KernelEntry>& entr
 
 int CompiledTrace::barrier(Activation* activation, int32_t inst) {
   auto* self = static_cast<CompiledTrace*>(activation->owner);
-  return self->looks(activation, static_cast<Ref>(inst)) ? stretches_of(activation)->barrier() : 0;
+  if (!self->looks(activation, static_cast<Ref>(inst))) return 0;
+  DYNVM_LOG(kCompile, "trace {}: a stretch ends before {}", self->trace_.id, residual_name(self->trace_, self->trace_.insts[inst]));
+  return stretches_of(activation)->barrier();
 }
 
 // May the instruction look at a device, or at memory that work which was put off will write? Code in Python is no matter here: the evaluator sees it coming.

@@ -35,6 +35,7 @@ namespace dynvm::runtime {
 struct CompileOptions {
   bool stress_exits = false;    // each guard fails once, the first time it is reached
   bool listing = false;         // keep the machine code's text (--dump=asm)
+  bool background = false;      // CUDA kernels are compiled while the script goes on: see ready()
   bool cuda_graphs = true;      // launch what needs nothing of the host as CUDA graphs
   bool count_residuals = false; // count each residual operation's runs and time by name, for the report
 };
@@ -98,6 +99,10 @@ class CompiledTrace {
   // wrap that raises) leaves its slot null and a Python exception set: the caller unwinds at the innermost position then.
   std::vector<FrameState> take_exit_state(const RunResult& result);
 
+  // It may be run: with options.background only once its kernels have been compiled. failure(): why they could not be, asked then; it cannot be run.
+  bool ready();
+  base::Status failure() const;
+
   // Takes references over, to be dropped with the trace.
   void own(std::vector<PyObject*> objects);
 
@@ -119,7 +124,7 @@ class CompiledTrace {
   friend class Materialiser;
   CompiledTrace() = default;
   base::Status build(const ir::Plan& plan, bridge::Bridge* bridge, const CompileOptions& options);
-  base::Status compile_kernels(std::vector<codegen::KernelEntry>* entries);
+  base::Status compile_kernels(std::vector<codegen::KernelEntry>* entries, bool background);
   void plan_stretches(const std::vector<codegen::KernelEntry>& entries);
   static int barrier(codegen::Activation* activation, int32_t inst);
   bool looks(codegen::Activation* activation, ir::Ref ref);
@@ -146,6 +151,7 @@ class CompiledTrace {
   std::vector<PyObject*> owned_;
   std::vector<uint64_t> exits_;
   std::vector<codegen::ResidualCounter> residuals_;
+  bool ready_ = false;
   uint64_t iterations_ = 0, runs_ = 0, total_exits_ = 0;
   int tensor_ops_ = 0;
 };

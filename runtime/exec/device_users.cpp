@@ -12,6 +12,8 @@ namespace {
 constexpr std::string_view kFunctions[] = {"getattr", "hasattr", "setattr", "isinstance", "issubclass", "len", "id", "callable", "iter", "next", "hash", "abs", "round", "chr", "ord",
                                           "perf_counter", "time", "monotonic", "perf_counter_ns", "time_ns", "sqrt", "exp", "log", "cos", "sin", "pow", "floor", "ceil", "isnan", "isinf",
                                           "isfinite", "vars"};
+// Those that look at the items of what they are given.
+constexpr std::string_view kOverItems[] = {"all", "any", "sum", "min", "max", "sorted"};
 constexpr std::string_view kModules[] = {"builtins", "math", "time"};
 // Methods of Python's containers that compare items.
 constexpr std::string_view kComparing[] = {"index", "remove", "count", "sort", "__contains__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"};
@@ -48,6 +50,23 @@ bool is_plain(PyTypeObject* type) {
 
 bool is_plain(PyObject* object) { return object == nullptr || PyModule_Check(object) || PyFunction_Check(object) || PyType_Check(object) || is_plain(Py_TYPE(object)); }
 
+// A container or text of Python's own, or a class made from one. Functions of C++ extensions are bound to objects of other types.
+bool has_builtin_base(PyTypeObject* type) {
+  for (PyTypeObject* base : {&PyDict_Type, &PyList_Type, &PyTuple_Type, &PySet_Type, &PyFrozenSet_Type, &PyUnicode_Type, &PyBytes_Type, &PyLong_Type, &PyFloat_Type, &PyODict_Type})
+    if (PyType_IsSubtype(type, base)) return true;
+  return false;
+}
+
+// The same, and so are the items of a list or tuple.
+bool is_plain_throughout(PyObject* object) {
+  if (!is_plain(object)) return false;
+  if (object == nullptr || (!PyList_Check(object) && !PyTuple_Check(object))) return true;
+  if (PySequence_Fast_GET_SIZE(object) > 32) return false;
+  for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(object); ++k)
+    if (!is_plain(PySequence_Fast_GET_ITEM(object, k))) return false;
+  return true;
+}
+
 bool is_number_or_text(PyObject* object) {
   return object == nullptr || object == Py_None || PyLong_CheckExact(object) || PyBool_Check(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) || PyBytes_CheckExact(object);
 }
@@ -59,10 +78,11 @@ bool call_looks(PyObject* callee) {
     auto* function = reinterpret_cast<PyCFunctionObject*>(callee);
     PyObject* const self = function->m_self;
     const std::string_view name = function->m_ml->ml_name;
-    if (self != nullptr && !PyModule_Check(self)) return !is_plain(PyType_Check(self) ? reinterpret_cast<PyTypeObject*>(self) : Py_TYPE(self)) || among(kComparing, name);
+    if (self != nullptr && !PyModule_Check(self) && has_builtin_base(PyType_Check(self) ? reinterpret_cast<PyTypeObject*>(self) : Py_TYPE(self)))
+      return !is_plain(PyType_Check(self) ? reinterpret_cast<PyTypeObject*>(self) : Py_TYPE(self)) || among(kComparing, name);
     const char* module = function->m_module != nullptr && PyUnicode_Check(function->m_module) ? PyUnicode_AsUTF8(function->m_module) : "";
     if (module == nullptr) PyErr_Clear();
-    return !(module != nullptr && among(kModules, module) && among(kFunctions, name)) && !among(kModes, name);
+    return !(module != nullptr && among(kModules, module) && (among(kFunctions, name) || among(kOverItems, name))) && !among(kModes, name);
   }
   if (Py_IS_TYPE(callee, &PyMethodDescr_Type) || Py_IS_TYPE(callee, &PyWrapperDescr_Type) || Py_IS_TYPE(callee, &PyClassMethodDescr_Type)) {
     auto* descriptor = reinterpret_cast<PyDescrObject*>(callee);
@@ -96,10 +116,12 @@ bool looks_at_devices(ir::Op op, const std::vector<PyObject*>& operands) {
       if (operands.empty() || call_looks(operands[0])) return true;
       if (runs_python(operands[0])) return false;
       if (op == Op::k_call_ex) return true;  // what is in the tuple is not known here
+      if (PyCFunction_Check(operands[0]) && among(kOverItems, reinterpret_cast<PyCFunctionObject*>(operands[0])->m_ml->ml_name))
+        return !std::all_of(operands.begin() + 1, operands.end(), [](PyObject* each) { return each == nullptr || PyGen_Check(each) || ((PyList_Check(each) || PyTuple_Check(each)) && is_plain_throughout(each)); });
       return !std::all_of(operands.begin() + 1, operands.end(), [](PyObject* each) { return is_plain(each); });
     case Op::k_contains: {
       PyObject* const where = operands[0];
-      return !(where != nullptr && (PyDict_Check(where) || PyAnySet_Check(where) || PyUnicode_Check(where)) && all(is_plain));
+      return !(where != nullptr && (PyDict_Check(where) || PyAnySet_Check(where) || PyUnicode_Check(where) || PyList_Check(where) || PyTuple_Check(where)) && all(is_plain_throughout));
     }
     case Op::k_binary:
     case Op::k_unary:

@@ -16,7 +16,7 @@ class Operations(unittest.TestCase):
     def check(self, *options, names=(), not_compiled=NOT_COMPILED):
         with tempfile.TemporaryDirectory() as folder:
             report = os.path.join(folder, "report.json")
-            done = subprocess.run([DYNVM, "--hot", "2", "--cache", "off", "--report", report, *options, os.path.join(HERE, "operations.py"), *names], capture_output=True, text=True)
+            done = subprocess.run([DYNVM, "--hot", "2", "--cache", "off", "--cuda-background", "off", "--report", report, *options, os.path.join(HERE, "operations.py"), *names], capture_output=True, text=True)
             if done.returncode == 77:
                 self.skipTest("no CUDA device")
             self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr[-3000:])

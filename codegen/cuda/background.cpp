@@ -1,0 +1,68 @@
+// See background.h.
+#include "codegen/cuda/background.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace dynvm::codegen::cuda {
+namespace {
+
+struct Pool {
+  std::mutex mutex;
+  std::condition_variable comes;
+  std::deque<std::function<void()>> jobs;
+  std::vector<std::thread> threads;
+  size_t idle = 0;
+  bool over = false;
+
+  void work() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      ++idle;
+      comes.wait(lock, [&] { return over || !jobs.empty(); });
+      --idle;
+      if (over) return;
+      const std::function<void()> job = std::move(jobs.front());
+      jobs.pop_front();
+      lock.unlock();
+      job();
+      lock.lock();
+    }
+  }
+};
+
+// Never destroyed: threads look at it until they are joined.
+Pool& pool() {
+  static Pool* const the_pool = [] {
+    std::atexit([] {
+      Pool& p = pool();
+      {
+        const std::lock_guard lock(p.mutex);
+        p.over = true;
+      }
+      p.comes.notify_all();
+      for (std::thread& thread : p.threads) thread.join();
+      p.threads.clear();
+    });
+    return new Pool;
+  }();
+  return *the_pool;
+}
+
+}  // namespace
+
+void run_in_background(std::function<void()> job) {
+  Pool& p = pool();
+  const std::lock_guard lock(p.mutex);
+  if (p.over) return;
+  p.jobs.push_back(std::move(job));
+  if (p.idle < p.jobs.size() && p.threads.size() < std::max(1u, std::thread::hardware_concurrency())) p.threads.emplace_back([&p] { p.work(); });
+  p.comes.notify_one();
+}
+
+}  // namespace dynvm::codegen::cuda
