@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "ir/kernel/symbols.h"
 #include "ir/passes/rewrite.h"
 #include "runtime/base/report.h"
 
@@ -33,6 +34,7 @@ std::string GenericTrace::Opening::run() {
   trace_.metas = a_.metas;
   mark();
   give_symbols(b_.metas, call_facts(), &trace_);
+  symbol_sizes_.assign(trace_.symbols.size(), {kNoRef, 0});
   if (std::string why = check(); !why.empty()) return why;
   trace_.insts.clear();
   trace_.operands.clear();
@@ -55,6 +57,7 @@ std::string GenericTrace::Opening::run() {
     std::vector<Ref> operands;
     for (uint32_t k = 0; k < inst.count; k++) operands.push_back(renamed_[old_.arg(inst, k)]);
     renamed_[old] = copy(old, operands);
+    if (inst.op == IrOp::k_result || inst.op == IrOp::k_unbox_tensor) note_symbols(old);
     if (inst.op == IrOp::k_result) {
       for (const Defined& defined : generic_.defined_)
         if (generic_.calls_[defined.call] == old_.arg(old, 0) && static_cast<size_t>(inst.imm) == defined.result) same_class(old, defined.dim, defined.seen);
@@ -292,6 +295,28 @@ Ref GenericTrace::Opening::shape(Ref old) {
   return trace_.add(IrOp::k_call_pure, Type::kObject, {type, tuple}, -1, snapshot_);
 }
 
+void GenericTrace::Opening::note_symbols(Ref old) {
+  const TensorMeta& meta = trace_.metas[static_cast<size_t>(old_.insts[old].meta)];
+  for (size_t d = 0; meta.symbolic && d < meta.sizes.size(); d++) {
+    const auto symbol = std::find(trace_.symbols.begin(), trace_.symbols.end(), meta.sizes[d]);
+    if (symbol == trace_.symbols.end()) continue;
+    auto& [tensor, dim] = symbol_sizes_[static_cast<size_t>(symbol - trace_.symbols.begin())];
+    if (tensor == kNoRef) tensor = renamed_[old], dim = static_cast<int64_t>(d);
+  }
+}
+
+Ref GenericTrace::Opening::emit(int64_t number) {
+  ir::Product product;
+  if (!ir::Product::of(number, trace_.symbols, &product)) return kNoRef;
+  Ref value = constant(product.factor);
+  for (uint8_t k = 0; k < product.count; k++) {
+    const auto& [tensor, dim] = symbol_sizes_[product.symbols[k]];
+    if (tensor == kNoRef) return kNoRef;
+    value = trace_.add(IrOp::k_mul_int, Type::kInt, {value, size_of(tensor, dim)}, 0, snapshot_);
+  }
+  return value;
+}
+
 Ref GenericTrace::Opening::size_of(Ref tensor, int64_t dim) { return trace_.add(IrOp::k_tensor_size, Type::kInt, {tensor}, dim); }
 
 Ref GenericTrace::Opening::emit(const Source& source) {
@@ -300,7 +325,11 @@ Ref GenericTrace::Opening::emit(const Source& source) {
     const std::optional<Number> here = a_.value(source);
     return here ? constant(here->bits) : kNoRef;
   }
-  if (source.kind != Source::kSize && source.kind != Source::kElements) return kNoRef;
+  if (source.kind != Source::kSize && source.kind != Source::kElements) {
+    const TensorMeta& meta = trace_.metas[static_cast<size_t>(old_.insts[source.ref].meta)];
+    if (!meta.symbolic) return kNoRef;
+    return emit(source.kind == Source::kStride ? meta.strides[static_cast<size_t>(source.dim)] : meta.offset);
+  }
   return size_of(renamed_[source.ref], source.kind == Source::kSize ? source.dim : -1);
 }
 

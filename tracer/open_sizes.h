@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tracer/size_symbols.h"
@@ -41,6 +42,8 @@ class GenericTrace::Opening {
   ir::Ref emit(const Source& source);                 // kNoRef: nothing gives it
   ir::Ref emit(const Expression& e);
   ir::Ref size_of(ir::Ref tensor, int64_t dim);       // tensor: in the trace that is made
+  void note_symbols(ir::Ref old);
+  ir::Ref emit(int64_t product);                      // of symbols
 
   const GenericTrace& generic_;
   const ir::Trace& old_;
@@ -51,6 +54,7 @@ class GenericTrace::Opening {
   std::vector<ir::Ref> renamed_;
   int32_t snapshot_ = ir::kNoSnapshot;                // of the instruction at hand, or the last one that has one
   std::vector<std::vector<ir::Ref>> given_first_;     // by call: the numbers of Python's that may decide sizes, and were not given to one before
+  std::vector<std::pair<ir::Ref, int64_t>> symbol_sizes_;  // by symbol: a tensor of the trace that is made, and its dimension of that size
   std::map<std::vector<int64_t>, ir::Ref> class_sizes_;  // of sizes that were always equal: the first one's
 };
 

@@ -180,7 +180,7 @@ TraceGroup::Trace TraceGroup::open(bridge::Bridge* bridge, PyCodeObject* code, i
     int fewest = INT_MAX;
     for (const Trace& other : traces_)
       if (other->of_generic && !other->for_all_sizes) fewest = std::min(fewest, other->steps);
-    trace->complete = fewest < INT_MAX && trace->steps <= fewest + fewest / 16 + 1;
+    trace->complete = fewest < INT_MAX && trace->steps <= fewest + fewest / 8 + 2;
     DYNVM_LOG(kTrace, "trace {} for all sizes: {} steps, {} for certain ones", trace->id, trace->steps, fewest);
     traces_.insert(trace->complete ? traces_.begin() : traces_.end(), trace);
     return trace;

@@ -44,7 +44,12 @@ class Whole(unittest.TestCase):
         self.assertGreater(facts["tensor_ops_compiled"], 0.6 * facts["tensor_ops_total"], facts["aborts"])
 
     def test_exits(self):
-        self.check("--stress", "exit", names=("adam", "convolutions", "branches", "written_inputs", "exits"))
+        self.check("--stress", "exit", names=("adam", "convolutions", "branches", "written_inputs", "exits", "sizes", "sizes_training", "sizes_grow"))
+
+    def test_sizes_are_open(self):
+        facts = self.check(names=("sizes", "sizes_training", "sizes_large", "sizes_grow"))
+        self.assertGreater(facts["sizes"]["open"], 3, facts["sizes"])
+        self.assertEqual(facts["notes"], {})
 
 
 if __name__ == "__main__":

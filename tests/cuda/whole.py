@@ -214,8 +214,50 @@ def exits(out):
         out.append(loss.detach())
 
 
+def sizes(out):
+    """Batches and lengths that change: rows, columns and points of kernels are as many as each run says."""
+    model = nn.Sequential(Block(0.0), Block(0.0)).to(D).eval()
+    shapes = [(2, 16) if k < 12 else (2, 5 + 7 * k % 40) if k < 40 else (2 + k % 5, 5 + 3 * k % 37) for k in range(3 * STEPS)]
+    with torch.no_grad():
+        for x in [torch.linspace(-1, 1, rows * length * 64, device=D).view(rows, length, 64) for rows, length in shapes]:
+            y = model(x)
+            weights = torch.softmax(y @ y.transpose(1, 2) / 8, -1)
+            out.append((weights.sum((0, 2)) * y.amax(-1)).sum() + y.sum(0).square().sum() + (y > 0).sum() + F.log_softmax(y, 1).sum())
+
+
+def sizes_training(out):
+    """The same with gradients: biases' are sums over as many rows as there are."""
+    model = nn.Sequential(nn.Linear(64, 48), nn.LayerNorm(48), nn.GELU(), nn.Linear(48, 10)).to(D)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    batches = [(torch.randn(rows, 64, device=D), torch.arange(rows, device=D) % 10) for rows in [32] * 12 + [20 + 13 * k % 61 for k in range(2 * STEPS)]]
+    for x, y in batches:
+        out.append(train(model, optimizer, x, y).detach())
+
+
+def sizes_large(out):
+    """Of few rows and of many, of vectors and what is left over."""
+    with torch.no_grad():
+        for x in [torch.linspace(-2, 2, 1 << 16 if k < 10 else (1 << 15) + 4097 * k, device=D) for k in range(STEPS)]:
+            out.append((torch.sigmoid(x) * x - torch.tanh(x)).sum() / x.numel() + (x.view(-1, 1) * torch.ones(3, device=D)).abs().sum(0).sum() + torch.logsumexp(x, 0))
+
+
+def sizes_grow(out):
+    """A cache that is longer with each step."""
+    keys = torch.zeros(2, 4, 1, 16, device=D)
+    w = torch.linspace(-1, 1, 64 * 64, device=D).view(64, 64)
+    x = torch.linspace(-1, 1, 2 * 64, device=D).view(2, 1, 64)
+    with torch.no_grad():
+        for _ in range(2 * STEPS):
+            q = (x @ w).view(2, 1, 4, 16).transpose(1, 2)
+            keys = torch.cat([keys, q], 2)
+            weights = torch.softmax(q @ keys.transpose(2, 3) / 4, -1)
+            x = torch.tanh((weights @ keys).transpose(1, 2).reshape(2, 1, 64) + x)
+            out.append(x.sum() + weights.amax())
+
+
 CASES = {f.__name__: f for f in (adam, batches_of_a_pool, losses_as_lists, convolutions, convolutions_eval, attention, attention_bf16, attention_dropout_bf16,
-                                 attention_eval, recurrent, branches, dropout, streams, written_inputs, freed_between, exits)}
+                                 attention_eval, recurrent, branches, dropout, streams, written_inputs, freed_between, exits,
+                                 sizes, sizes_training, sizes_large, sizes_grow)}
 
 
 def main(names):
