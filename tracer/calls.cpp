@@ -310,6 +310,8 @@ HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, P
     }
     if (V generator = make_generator(callee, args, kwnames); generator != kNoValue) return finish_call(view, generator, pops);
     if (done_) return HookResult::kContinue;
+    if (V bound = bind_default_args(callee, args, kwnames); bound != kNoValue) return finish_call(view, bound, pops);
+    if (done_) return HookResult::kContinue;
     if (enter_function(view, callee, args, kwnames, pops, vm::Continuation::kPush)) return HookResult::kReload;
     if (entered_error_) return HookResult::kError;
     if (done_) return HookResult::kContinue;
@@ -491,6 +493,7 @@ HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args,
     return finish_call(view, result, pops);
   }
   if (done_) return HookResult::kContinue;
+  if (kwnames == nullptr && is_function_apply(o)) return apply_function(view, callee, args, pops);
   if (touches_torch(o, args)) return torch_call(view, callee, args, kwnames, pops);
   const IrOp op = residual_op(o, args);
   if (op == IrOp::k_call) return residual_call(view, op, callee, args, kwnames, pops);

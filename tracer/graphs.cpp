@@ -15,8 +15,13 @@ using IrOp = ir::Op;
 
 // The tensors that backward() from these goes through: along the operands that required gradients when they were used.
 std::set<Ref> Recorder::graph_of(const std::vector<V>& tensors) {
-  std::set<Ref> reached, needed;
+  std::set<Ref> needed;
   for (V v : tensors) needed.insert(as_tensor(v));
+  return graph_of(std::move(needed));
+}
+
+std::set<Ref> Recorder::graph_of(std::set<Ref> needed) const {
+  std::set<Ref> reached;
   while (!needed.empty()) {
     const Ref ref = *needed.rbegin();
     needed.erase(ref);
@@ -150,6 +155,23 @@ bool Recorder::written_between(Ref tensor, Ref after, Ref before, const std::set
   return false;
 }
 
+static void set_operands(ir::Trace* trace, Ref ref, const std::vector<Ref>& operands) {
+  trace->insts[ref].first = static_cast<uint32_t>(trace->operands.size());
+  trace->insts[ref].count = static_cast<uint32_t>(operands.size());
+  trace->operands.insert(trace->operands.end(), operands.begin(), operands.end());
+}
+
+// Of the calls of torch.autograd.Function that a tensor's graph goes through, in order.
+std::vector<Ref> Recorder::recipes_of(Ref tensor) {
+  std::vector<Ref> found;
+  std::set<Ref> calls;
+  for (Ref ref : graph_of(std::set<Ref>{tensor}))
+    if (trace_.insts[ref].op == IrOp::k_result) calls.insert(trace_.arg(ref, 0));
+  for (Ref call : calls)
+    if (auto recipe = recipes_.find(call); recipe != recipes_.end()) found.push_back(recipe->second);
+  return found;
+}
+
 // For each tensor that becomes a Python object: has its graph been freed where it is made, and if not, what rebuilds it under autograd.
 // False: nothing can.
 bool Recorder::fill_wraps() {
@@ -157,7 +179,7 @@ bool Recorder::fill_wraps() {
   std::vector<size_t> freed_at;  // positions of graph_freed
   for (size_t i = 0; i < count; i++)
     if (trace_.insts[i].op == IrOp::k_graph_freed) freed_at.push_back(i);
-  std::vector<Ref> last_use;  // found for the first wrap that asks
+  std::vector<Ref> live;
   for (size_t i = 0; i < count; i++) {
     if (trace_.insts[i].op != IrOp::k_wrap) continue;
     ir::Wrap& wrap = trace_.wraps[trace_.insts[i].imm];
@@ -167,7 +189,18 @@ bool Recorder::fill_wraps() {
       for (uint32_t k = 0; k < trace_.insts[position].count && position < i; k++)
         if (trace_.arg(static_cast<Ref>(position), k) == tensor) wrap.freed = true;
     if (wrap.freed) continue;
-    if (last_use.empty()) last_use = last_uses(trace_);
+    live.push_back(static_cast<Ref>(i));
+    if (recipes_.empty()) continue;
+    const std::vector<Ref> needed = recipes_of(tensor);  // more than are repeated, maybe
+    if (!needed.empty() && !trace_.insts[i].sunk) return false;  // it is made in the middle of a run, where no recipe is
+    std::vector<Ref> operands{tensor};
+    operands.insert(operands.end(), needed.begin(), needed.end());
+    set_operands(&trace_, static_cast<Ref>(i), operands);
+  }
+  const std::vector<Ref> last_use = live.empty() ? std::vector<Ref>{} : last_uses(trace_);
+  for (Ref i : live) {
+    ir::Wrap& wrap = trace_.wraps[trace_.insts[i].imm];
+    Ref tensor = trace_.arg(i, 0);
     const Ref until = trace_.insts[i].sunk ? last_use[i] : static_cast<Ref>(i);  // it is built up to there
     // Backward slice through the differentiable operations.
     std::set<Ref> needed{tensor}, leaves;
@@ -206,9 +239,9 @@ bool Recorder::fill_wraps() {
     std::vector<Ref> operands{tensor};
     for (Ref leaf : leaves)
       if (trace_.insts[leaf].type == Type::kTensor) operands.push_back(leaf);
-    trace_.insts[i].first = static_cast<uint32_t>(trace_.operands.size());
-    trace_.insts[i].count = static_cast<uint32_t>(operands.size());
-    trace_.operands.insert(trace_.operands.end(), operands.begin(), operands.end());
+    for (Ref call : rerun)
+      if (auto recipe = recipes_.find(call); recipe != recipes_.end()) operands.push_back(recipe->second);
+    set_operands(&trace_, i, operands);
   }
   return true;
 }

@@ -160,6 +160,7 @@ void Recorder::give_up(Abort reason, std::string detail) {
   detail_ = std::move(detail);
   for (const Consumer& consumer : consumers_) {
     if (consumer.kind != Consumer::kScript && consumer.kind != Consumer::kTorch) continue;
+    if (abort_ == Abort::k_graph_escaped) continue;  // it is not what was called that cannot be followed
     if (!needs_early_ && abort_ != Abort::k_dict_changes) {
       lessons_.opaque_consumers.insert(consumer.place);
       forget_early();

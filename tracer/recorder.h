@@ -350,39 +350,62 @@ class Recorder {
     const std::vector<V>& inputs;
     bool backward;
     const std::set<ir::Ref>& graph;   // of backward()
+    std::pair<PyCodeObject*, int> place{};    // what lessons on it are kept for
     bool followed = false;            // a callback of it has been followed
+    // Of torch.autograd.Function.apply (functions.cpp): what it is given, functions that it calls, the context that it has made, what forward() has given.
+    const std::vector<V>* arguments = nullptr;
+    V forward = kNoValue, setup = kNoValue, context = kNoValue, output = kNoValue;
   };
   // A Python function that it has called, which is followed, and what of the recorder's state is that of the torch call.
   struct Callback {
     _PyInterpreterFrame* frame;
+    PyObject* function;
     size_t depth;                     // frames followed
     std::tuple<TorchCall*, int32_t, size_t, size_t, size_t, int, const vm::Inst*, ir::TorchState, bool> state;  // call_state()
     V result = kNoValue;
     bool grad_mode = false;           // that it began in
+    bool in_function = false;         // forward(), setup_context() or backward() of a torch.autograd.Function
   };
   auto call_state() {
     return std::tie(torch_call_, current_snapshot_, step_begin_, step_depth_, step_slots_, current_unit_, previous_ip_, torch_state_, subscript_);
   }
   bool writes_own_memory(const std::vector<ir::Ref>& written);
-  bool guard_hooks();
+  bool guard_hooks(const std::set<ir::Ref>& graph);
   void note_callbacks(PyObject* dict);
   V given_to_callback(PyObject* o);
   void convert_call_so_far();
+  bool is_function_backward(_PyInterpreterFrame* entered);
   bool follow_callback(_PyInterpreterFrame* entered);
+  void know_gradients(V v);
   void leave_callback(PyObject* result);
   bool sets_grad_mode(const std::string& name) const;
   void follow_grad_mode();
-  void end_callbacks();
+  void end_callbacks(size_t outer);
   // A torch call under way has called a function that has had an effect: what may leave the trace has no place to leave to.
   bool no_guard_may_follow() const { return !consumers_.empty() && consumers_.front().kind == Consumer::kTorch && consumers_.front().effect; }
   void needed_early(ir::Op op, const std::vector<ir::Ref>& args);
-  void guard_early();
+  void guard_early(std::pair<PyCodeObject*, int> place);
   void forget_early();
   bool in_callback(const _PyInterpreterFrame* frame) const { return !callbacks_.empty() && callbacks_.back().frame == frame; }
   TorchCall* torch_call_ = nullptr;
   std::vector<Callback> callbacks_;
   bool needs_early_ = false;             // there is a new lesson of that kind: the recording is only gone on with to find more of them
   std::set<PyObject*> callback_parts_;   // functions that torch may call, and objects that it gives to them, which are always the same
+
+  // --- functions.cpp
+  static bool is_function_apply(PyObject* callee);
+  Handler apply_function(vm::ThreadView& view, V callee, const std::vector<V>& args, int pops);
+  V bind_default_args(V callee, const std::vector<V>& args, PyObject* kwnames);
+  V new_context(PyObject* context);
+  bool given_to_function(_PyInterpreterFrame* entered, V function, std::vector<V>* locals);
+  V context_attribute(V context, PyObject* name);
+  void settle(V v);
+  bool store_context_attribute(V context, PyObject* name, V value, bool* error);
+  V function_results(const TorchCall& call, PyObject* cls, PyObject* result, std::vector<bridge::OpRecord>& records, int32_t first_storage);
+  ir::Ref function_recipe(const TorchCall& call, PyObject* cls, const std::vector<V>& results);
+  std::vector<ir::Ref> recipes_of(ir::Ref tensor);
+  std::unordered_map<PyObject*, V> contexts_;  // of Functions whose backward() may be called
+  std::map<ir::Ref, ir::Ref> recipes_;         // function_output -> what an exit makes its node of
 
   // --- exceptions.cpp
   // From the raise of an exception until it has been handled.
@@ -484,6 +507,7 @@ class Recorder {
   // with the result's Value in *out (kNoValue: no tensor operation, no tensor result); false: given up, or raised (*error).
   bool with_torch(const std::function<PyObject*()>& fn, const std::vector<V>& inputs, const char* what, V* out, bool* error, PyObject* callee = nullptr);
   std::set<ir::Ref> graph_of(const std::vector<V>& tensors);
+  std::set<ir::Ref> graph_of(std::set<ir::Ref> tensors) const;
   std::vector<V> live_graphs();
   void before_write(const std::vector<ir::Ref>& written);
   bool from_outside(const std::set<ir::Ref>& graph);

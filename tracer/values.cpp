@@ -198,6 +198,9 @@ Ref Recorder::make(V v, bool for_snapshot) {
         refs.push_back(object_item(value.items[i]));
       }
       return emit(IrOp::k_build_map, Type::kObject, refs, 0, !for_snapshot);
+    case Value::kContext:
+      give_up(Abort::k_python_in_torch_call, "an autograd.Function's context is handed out");
+      return const_ref(Py_None);
     default: break;
   }
   give_up(Abort::k_shadow_mismatch, "make");
