@@ -130,7 +130,7 @@ bool Recorder::follow_callback(_PyInterpreterFrame* entered) {
   convert_call_so_far();
   if (first && !done_) {
     if (!applies) free_graph(torch_call_->graph);  // as far as anybody can see from now on: the call is done again from before it, or not at all
-    consumers_.back().raises = new_snapshot();
+    consumers_.back().raises = consumers_.size() > 1 ? consumers_.front().raises : new_snapshot();
   }
 
   ShadowFrame frame;

@@ -68,7 +68,6 @@ HookResult Recorder::apply_function(vm::ThreadView& view, V callee, const std::v
 
   std::vector<PyObject*> objects;
   for (V v : args) objects.push_back(concrete(v));
-  const int32_t first_storage = trace_.num_storages;
   const size_t outer_callbacks = callbacks_.size();
   aten_->take();
   in_torch_ = true;
@@ -83,7 +82,7 @@ HookResult Recorder::apply_function(vm::ThreadView& view, V callee, const std::v
   if (result == nullptr) give_up(Abort::k_operation_raised, name);
   else if (!call.followed) give_up(Abort::k_python_in_torch_call, name);
   V given = kNoValue;
-  if (!done_) given = function_results(call, cls, result, records, first_storage);
+  if (!done_) given = function_results(call, cls, result, records, before);
   for (const auto& [id, ref] : before) {
     const Ref now = tensors_[id];
     const bool written = trace_.insts[now].op == IrOp::k_result && !trace_.calls[trace_.insts[trace_.arg(now, 0)].imm].mutates.empty();
@@ -238,8 +237,9 @@ bool Recorder::store_context_attribute(V context, PyObject* name, V value, bool*
   return true;
 }
 
-// The value of what the call of apply() has given. kNoValue: given up.
-V Recorder::function_results(const TorchCall& call, PyObject* cls, PyObject* result, std::vector<OpRecord>& records, int32_t first_storage) {
+// The value of what the call of apply() has given. before: what its arguments were, by id. kNoValue: given up.
+V Recorder::function_results(const TorchCall& call, PyObject* cls, PyObject* result, std::vector<OpRecord>& records, const std::map<int32_t, Ref>& before) {
+  const int32_t first_storage = consumers_.back().first_storage;
   const std::string name = reinterpret_cast<PyTypeObject*>(cls)->tp_name;
   const auto refuse = [&](const char* why, Abort reason = Abort::k_python_in_torch_call) {
     if (!done_) give_up(reason, name + ": " + why);
@@ -311,7 +311,7 @@ V Recorder::function_results(const TorchCall& call, PyObject* cls, PyObject* res
       node.args[2].kind = AtenArg::kTensorList;
       for (V v : call.inputs) {
         PyObject* o = concrete(v);
-        list(node.args[2], tensors_.at(aten_->tensor_id(o)), bridge_->describe(o).requires_grad);
+        list(node.args[2], before.at(aten_->tensor_id(o)), bridge_->describe(o).requires_grad);
       }
       layout[1] = static_cast<int64_t>(k);
       node.args[3].kind = AtenArg::kIntList;

@@ -401,7 +401,8 @@ class Recorder {
   V context_attribute(V context, PyObject* name);
   void settle(V v);
   bool store_context_attribute(V context, PyObject* name, V value, bool* error);
-  V function_results(const TorchCall& call, PyObject* cls, PyObject* result, std::vector<bridge::OpRecord>& records, int32_t first_storage);
+  V function_results(const TorchCall& call, PyObject* cls, PyObject* result, std::vector<bridge::OpRecord>& records,
+                     const std::map<int32_t, ir::Ref>& before);
   ir::Ref function_recipe(const TorchCall& call, PyObject* cls, const std::vector<V>& results);
   std::vector<ir::Ref> recipes_of(ir::Ref tensor);
   std::unordered_map<PyObject*, V> contexts_;  // of Functions whose backward() may be called
