@@ -19,7 +19,7 @@ using IrOp = ir::Op;
 bool Recorder::guard_hooks(const std::set<Ref>& graph) {
   for (Ref ref : graph) {
     if (trace_.insts[ref].op != IrOp::k_result || recipes_.count(trace_.arg(ref, 0)) == 0 || trace_.metas[trace_.insts[ref].meta].device_type == 0) continue;
-    give_up(Abort::k_python_in_torch_call, "an autograd.Function on another device");
+    give_up(Abort::k_python_in_torch_call, "an autograd.Function or a hook on another device");
     return false;
   }
   for (const auto& [o, v] : differentiated_leaves()) {
@@ -106,9 +106,10 @@ bool Recorder::follow_callback(_PyInterpreterFrame* entered) {
   if (applies) {
     const auto is = [&](V v) { return v != kNoValue && concrete(v) == function; };
     if (!is(torch_call_->forward) && !is(torch_call_->setup)) return false;
-  } else if (!torch_call_->backward || (callback_parts_.count(function) == 0 && !in_function)) {
+  } else if (!torch_call_->backward || (callback_parts_.count(function) == 0 && hooks_.count(function) == 0 && !in_function)) {
     return false;
   }
+  const auto hook = applies || in_function ? hooks_.end() : hooks_.find(function);
   if ((code->co_flags & kGeneratorFlags) != 0 || lessons_.opaque_consumers.count(place) != 0) return false;
   if (first && std::any_of(consumers_.begin(), consumers_.end(), [](const Consumer& each) { return each.kind != Consumer::kTorch; })) return false;
 
@@ -125,7 +126,7 @@ bool Recorder::follow_callback(_PyInterpreterFrame* entered) {
   aten_->disable();
   in_torch_ = false;
   callbacks_.push_back({entered, function, frames_.size(), call_state()});
-  callbacks_.back().in_function = in_function;
+  callbacks_.back().gives_several = in_function || (hook != hooks_.end() && hook->second.arguments == 2);
   vm::follow_nested();
   convert_call_so_far();
   if (first && !done_) {
@@ -137,12 +138,14 @@ bool Recorder::follow_callback(_PyInterpreterFrame* entered) {
   frame.frame = entered;
   frame.code = code;
   frame.function = function;
-  frame.function_value = constant(function);
+  frame.function_value = hook != hooks_.end() ? hook->second.function : constant(function);
   frame.call_unit = current_unit_;
   frame.nlocals = vm::FrameView::local_count(entered);
   if (!done_ && in_function && !applies) guard_type_unchanged(Py_TYPE(vm::FrameView::locals(entered)[0]));
   if (!done_ && applies) {
     if (know_function(frame.function_value)) given_to_function(entered, frame.function_value, &frame.slots);
+  } else if (!done_ && hook != hooks_.end()) {
+    if (know_function(frame.function_value)) given_to_hook(entered, hook->second, &frame.slots);
   } else if (!done_ && know_function(frame.function_value)) {
     PyObject** base = vm::FrameView::locals(entered);
     for (int i = 0; i < frame.nlocals && !done_; i++) {
@@ -182,10 +185,10 @@ void Recorder::leave_callback(PyObject* result) {
   if (!done_ && bridge_->torch_state().grad_mode != callback.grad_mode) give_up(Abort::k_torch_callback, "it leaves another grad mode");
   TorchCall* const call = std::get<0>(callback.state);
   const bool applies = call != nullptr && call->arguments != nullptr;
-  if (!done_ && callback.in_function && !applies) know_gradients(callback.result);
+  if (!done_ && callback.gives_several && !applies) know_gradients(callback.result);
   else if (applies || done_) ;
   else if (result == Py_None && !is_const(callback.result)) guard(IrOp::k_guard_is, {as_object(callback.result), const_ref(Py_None)}, -1);
-  if (!done_ && result != Py_None && !callback.in_function) {
+  if (!done_ && result != Py_None && !callback.gives_several) {
     if (is_tensor(result)) as_tensor(callback.result);
     else give_up(Abort::k_python_in_torch_call, std::string("it gives a ") + Py_TYPE(result)->tp_name);
   }

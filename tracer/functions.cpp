@@ -173,21 +173,38 @@ bool Recorder::given_to_function(_PyInterpreterFrame* entered, V function, std::
   } else {
     all.insert(all.end(), args.begin(), args.end());
   }
-  if (!bind_arguments(function, all, nullptr, locals)) {
-    give_up(Abort::k_python_in_torch_call, "arguments of forward()");
-    return false;
-  }
-  for (size_t i = 0; i < locals->size(); i++) {
+  return same_locals(entered, function, all, locals);
+}
+
+// Binds arguments to the parameters of a function whose frame has them already. False: given up.
+bool Recorder::same_locals(_PyInterpreterFrame* entered, V function, const std::vector<V>& args, std::vector<V>* locals) {
+  PyObject** base = vm::FrameView::locals(entered);
+  bool same = bind_arguments(function, args, nullptr, locals);
+  for (size_t i = 0; i < locals->size() && same; i++) {
     Value& value = at((*locals)[i]);
     if (value.concrete == base[i]) continue;
-    const bool collected = (value.kind == Value::kTuple || value.kind == Value::kDict) && base[i] != nullptr && Py_TYPE(base[i]) == Py_TYPE(value.concrete);
-    if (!collected) {
-      give_up(Abort::k_python_in_torch_call, "arguments of forward()");
-      return false;
-    }
-    Py_SETREF(value.concrete, Py_NewRef(base[i]));  // *args, **kwargs
+    same = (value.kind == Value::kTuple || value.kind == Value::kDict) && base[i] != nullptr && Py_TYPE(base[i]) == Py_TYPE(value.concrete);
+    if (same) Py_SETREF(value.concrete, Py_NewRef(base[i]));  // *args, **kwargs
   }
+  if (!same) give_up(Abort::k_python_in_torch_call, "what a function is given");
   return !done_;
+}
+
+// A view of a tensor of this id, from here on its value, with a node of its own in the graph.
+Ref Recorder::add_node(ir::AtenCall call, const std::vector<Ref>& operands, int32_t id, ir::TensorMeta meta) {
+  const auto index = static_cast<int32_t>(trace_.metas.size());
+  trace_.metas.push_back(std::move(meta));
+  call.results = {index};
+  call.result_alias = {0};
+  trace_.calls.push_back(std::move(call));
+  sizes_.torch_call_of.push_back(static_cast<int32_t>(sizes_.torch_calls.size()) - 1);
+  sizes_.after_effect.push_back(effect_done_ || drawn_);
+  const Ref node = emit(IrOp::k_aten, Type::kVoid, operands, static_cast<int64_t>(trace_.calls.size()) - 1, true);
+  const Ref made = emit(IrOp::k_result, Type::kTensor, {node}, 0);
+  trace_.insts[made].meta = index;
+  metas_[id] = index;
+  tensors_[id] = made;
+  return node;
 }
 
 // The value of an attribute of a context; kNoValue: as of any object. Or given up.
@@ -276,7 +293,10 @@ V Recorder::function_results(const TorchCall& call, PyObject* cls, PyObject* res
     int64_t argument = -1;
     for (size_t k = call.arguments->size(); k-- > 0;) {
       PyObject* o = concrete((*call.arguments)[k]);
-      if (is_tensor(o) && aten_->tensor_id(o) == output.id) argument = static_cast<int64_t>(k);
+      if (!is_tensor(o)) continue;
+      const ir::TensorMeta &a = aten_->meta(aten_->tensor_id(o)), &b = aten_->meta(output.id);
+      const bool alike = a.storage == b.storage && a.offset == b.offset && a.dtype == b.dtype && a.sizes == b.sizes && a.strides == b.strides;
+      if (alike) argument = static_cast<int64_t>(k);
     }
     if (output.graph && argument < 0 && trace_.metas[meta_of(output.id)].storage < first_storage) return refuse("a result on memory from before");
     if (output.graph && info.grad_fn != std::string(Py_TYPE(concrete(call.context))->tp_name)) return refuse("a result with another node");
@@ -319,19 +339,8 @@ V Recorder::function_results(const TorchCall& call, PyObject* cls, PyObject* res
       ir::TensorMeta meta = trace_.metas[meta_of(output.id)];
       meta.requires_grad = true;
       meta.is_leaf = false;
-      const auto index = static_cast<int32_t>(trace_.metas.size());
-      trace_.metas.push_back(std::move(meta));
-      node.results = {index};
-      node.result_alias = {0};
-      trace_.calls.push_back(std::move(node));
-      sizes_.torch_call_of.push_back(static_cast<int32_t>(sizes_.torch_calls.size()) - 1);
-      sizes_.after_effect.push_back(effect_done_ || drawn_);
-      nodes.push_back(emit(IrOp::k_aten, Type::kVoid, operands, static_cast<int64_t>(trace_.calls.size()) - 1, true));
-      const Ref made = emit(IrOp::k_result, Type::kTensor, {nodes.back()}, 0);
-      trace_.insts[made].meta = index;
       if (layout[2 * output.position + 4] >= 0) output.id = aten_->separate(output.object);
-      metas_[output.id] = index;
-      tensors_[output.id] = made;
+      nodes.push_back(add_node(std::move(node), operands, output.id, std::move(meta)));
     }
     auto known = leaf_objects_.find(output.object);
     V v = known != leaf_objects_.end() && concrete(known->second) == output.object ? known->second : kNoValue;
@@ -343,15 +352,20 @@ V Recorder::function_results(const TorchCall& call, PyObject* cls, PyObject* res
   if (done_) return kNoValue;
   if (graph) {
     contexts_[concrete(call.context)] = call.context;
-    const Ref recipe = function_recipe(call, cls, results);
+    const Ref attributes = context_attributes(call, results);
     if (done_) return kNoValue;
-    for (Ref node : nodes) recipes_[node] = recipe;
+    const Ref recipe = emit(IrOp::k_build_tuple, Type::kObject, {const_ref(cls), attributes});
+    trace_.insts[recipe].sunk = true;
+    for (Ref node : nodes) recipes_[node].push_back(recipe);
+    const auto first = std::find_if(outputs.begin(), outputs.end(), [](const Output& each) { return each.graph; });
+    const V output = results[first->position];
+    nodes_[call.context] = {output, at(output).ref, nodes, const_ref(cls), attributes, {}};
   }
   return several ? virtual_object(Value::kTuple, results, result) : results[0];
 }
 
-// What an exit makes the node of; see runtime/torch/function_nodes.h.
-Ref Recorder::function_recipe(const TorchCall& call, PyObject* cls, const std::vector<V>& results) {
+// A dict of what an exit gives to the context of the node that it makes; see runtime/torch/function_nodes.h.
+Ref Recorder::context_attributes(const TorchCall& call, const std::vector<V>& results) {
   const auto sunk = [this](Ref ref) {
     trace_.insts[ref].sunk = true;
     return ref;
@@ -398,8 +412,7 @@ Ref Recorder::function_recipe(const TorchCall& call, PyObject* cls, const std::v
     items.push_back(const_ref(attribute));
     items.push_back(value);
   }
-  const Ref map = sunk(emit(IrOp::k_build_map, Type::kObject, items));
-  return sunk(emit(IrOp::k_build_tuple, Type::kObject, {const_ref(cls), map}));
+  return sunk(emit(IrOp::k_build_map, Type::kObject, items));
 }
 
 }  // namespace dynvm::tracer

@@ -66,14 +66,19 @@ void Recorder::note_new_grads() {
   }
 }
 
+// What exits make of tensors with graphs from here on is made in another way.
+void Recorder::forget_graphs() {
+  for (Value& value : values_)
+    if (value.kind == Value::kTensor ? value.wrap.requires_grad : value.kind == Value::kContext || !value.items.empty()) value.snap = kNoRef;
+}
+
 void Recorder::free_graph(const std::set<Ref>& graph) {
   // It is freed (retain_graph is seen by the second backward not failing; its values stay the same).
   std::vector<Ref> freed;
   for (Ref ref : graph)
     if (requires_graph_.count(ref)) freed.push_back(ref);
   emit(IrOp::k_graph_freed, Type::kVoid, freed);
-  for (Value& value : values_)
-    if (value.kind == Value::kTensor ? value.wrap.requires_grad : !value.items.empty()) value.snap = kNoRef;  // exits from here on find no graph
+  forget_graphs();  // exits from here on find none
   for (V v : live_graph_)
     if (at(v).object != kNoRef && at(v).escaped) return give_up(Abort::k_graph_escaped, stored_at_.empty() ? "" : "stored " + stored_at_);  // the graphs live on, to cut()
   freed_.insert(freed.begin(), freed.end());
@@ -161,14 +166,24 @@ static void set_operands(ir::Trace* trace, Ref ref, const std::vector<Ref>& oper
   trace->operands.insert(trace->operands.end(), operands.begin(), operands.end());
 }
 
-// Of the calls of torch.autograd.Function that a tensor's graph goes through, in order.
-std::vector<Ref> Recorder::recipes_of(Ref tensor) {
+// What this call is made of again where this wrap is; kNoRef: it is an operation of torch's.
+Ref Recorder::recipe_at(Ref call, Ref wrap) const {
+  const auto known = recipes_.find(call);
+  Ref found = kNoRef;
+  if (known != recipes_.end())
+    for (Ref recipe : known->second)
+      if (recipe < wrap) found = recipe;
+  return found;
+}
+
+// Of the calls of torch.autograd.Function, and of tensors with hooks, that a tensor's graph goes through, in order.
+std::vector<Ref> Recorder::recipes_of(Ref tensor, Ref wrap) const {
   std::vector<Ref> found;
   std::set<Ref> calls;
   for (Ref ref : graph_of(std::set<Ref>{tensor}))
     if (trace_.insts[ref].op == IrOp::k_result) calls.insert(trace_.arg(ref, 0));
   for (Ref call : calls)
-    if (auto recipe = recipes_.find(call); recipe != recipes_.end()) found.push_back(recipe->second);
+    if (const Ref recipe = recipe_at(call, wrap); recipe != kNoRef) found.push_back(recipe);
   return found;
 }
 
@@ -191,7 +206,7 @@ bool Recorder::fill_wraps() {
     if (wrap.freed) continue;
     live.push_back(static_cast<Ref>(i));
     if (recipes_.empty()) continue;
-    const std::vector<Ref> needed = recipes_of(tensor);  // more than are repeated, maybe
+    const std::vector<Ref> needed = recipes_of(tensor, static_cast<Ref>(i));  // more than are repeated, maybe
     if (!needed.empty() && !trace_.insts[i].sunk) return false;  // it is made in the middle of a run, where no recipe is
     std::vector<Ref> operands{tensor};
     operands.insert(operands.end(), needed.begin(), needed.end());
@@ -240,7 +255,7 @@ bool Recorder::fill_wraps() {
     for (Ref leaf : leaves)
       if (trace_.insts[leaf].type == Type::kTensor) operands.push_back(leaf);
     for (Ref call : rerun)
-      if (auto recipe = recipes_.find(call); recipe != recipes_.end()) operands.push_back(recipe->second);
+      if (const Ref recipe = recipe_at(call, i); recipe != kNoRef) operands.push_back(recipe);
     set_operands(&trace_, i, operands);
   }
   return true;

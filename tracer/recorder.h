@@ -364,7 +364,7 @@ class Recorder {
     std::tuple<TorchCall*, int32_t, size_t, size_t, size_t, int, const vm::Inst*, ir::TorchState, bool> state;  // call_state()
     V result = kNoValue;
     bool grad_mode = false;           // that it began in
-    bool in_function = false;         // forward(), setup_context() or backward() of a torch.autograd.Function
+    bool gives_several = false;       // backward() of a torch.autograd.Function, a hook of a node: a tuple of gradients
   };
   auto call_state() {
     return std::tie(torch_call_, current_snapshot_, step_begin_, step_depth_, step_slots_, current_unit_, previous_ip_, torch_state_, subscript_);
@@ -403,10 +403,25 @@ class Recorder {
   bool store_context_attribute(V context, PyObject* name, V value, bool* error);
   V function_results(const TorchCall& call, PyObject* cls, PyObject* result, std::vector<bridge::OpRecord>& records,
                      const std::map<int32_t, ir::Ref>& before);
-  ir::Ref function_recipe(const TorchCall& call, PyObject* cls, const std::vector<V>& results);
-  std::vector<ir::Ref> recipes_of(ir::Ref tensor);
-  std::unordered_map<PyObject*, V> contexts_;  // of Functions whose backward() may be called
-  std::map<ir::Ref, ir::Ref> recipes_;         // function_output -> what an exit makes its node of
+  bool same_locals(_PyInterpreterFrame* entered, V function, const std::vector<V>& args, std::vector<V>* locals);
+  ir::Ref add_node(ir::AtenCall call, const std::vector<ir::Ref>& operands, int32_t id, ir::TensorMeta meta);
+  ir::Ref context_attributes(const TorchCall& call, const std::vector<V>& results);
+  std::unordered_map<PyObject*, V> contexts_;       // of Functions whose backward() may be called
+  std::map<ir::Ref, std::vector<ir::Ref>> recipes_; // function_output, hooked -> what an exit makes it of, at different times
+  ir::Ref recipe_at(ir::Ref call, ir::Ref wrap) const;
+  std::vector<ir::Ref> recipes_of(ir::Ref tensor, ir::Ref wrap) const;
+
+  // --- graph_hooks.cpp
+  // Of a Function's context: one of its outputs, with its tensor value then, and parts of the recipe.
+  struct Node { V output; ir::Ref made; std::vector<ir::Ref> calls; ir::Ref cls, attributes; std::vector<ir::Ref> hooks; };
+  struct Hook { V function, self; int arguments; };
+  bool note_hook(V hook, int arguments);
+  bool given_to_hook(_PyInterpreterFrame* entered, const Hook& hook, std::vector<V>* locals);
+  V hook_handle(PyObject* handle);
+  std::optional<Handler> register_tensor_hook(vm::ThreadView& view, V callee, const std::vector<V>& args, int pops);
+  std::optional<Handler> call_node_method(vm::ThreadView& view, const std::string& name, const std::vector<V>& args, int pops);
+  std::map<V, Node> nodes_;
+  std::unordered_map<PyObject*, Hook> hooks_;       // by function
 
   // --- exceptions.cpp
   // From the raise of an exception until it has been handled.
@@ -547,6 +562,7 @@ class Recorder {
   void note_grads();
   V known_grad(V tensor);
   void note_new_grads();
+  void forget_graphs();
   void free_graph(const std::set<ir::Ref>& graph);
   bool fill_wraps();
   struct BoundNumber { V value; size_t record, arg; };   // a changing number is that argument of that operation

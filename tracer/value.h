@@ -32,7 +32,7 @@ struct Value {
     kGenerator, // a virtual generator: items are its function, then local variables and value stack; goes on at code unit `position`
     kSet,       // a virtual set of `items`, all constants with a hash that runs no Python code
     kView,      // a virtual view of a dict (items[0]): keys, values or items, by `position`
-    kContext,   // of a torch.autograd.Function: no value of the trace, its attributes are Values (functions.cpp)
+    kContext,   // of a torch.autograd.Function, its attributes are Values (functions.cpp), or a hook's handle: no value of the trace
     kIterator,  // a virtual iterator over `items`, standing before items[position]; made from `source` when that is a list, else over a tuple of the rest
   } kind = kNull;
   ir::Type scalar = ir::Type::kVoid;

@@ -199,7 +199,9 @@ Ref Recorder::make(V v, bool for_snapshot) {
       }
       return emit(IrOp::k_build_map, Type::kObject, refs, 0, !for_snapshot);
     case Value::kContext:
-      give_up(Abort::k_python_in_torch_call, "an autograd.Function's context is handed out");
+      if (auto node = nodes_.find(v); for_snapshot && node != nodes_.end() && at(node->second.output).ref == node->second.made)
+        return emit(IrOp::k_get_attr_known, Type::kObject, {as_snapshot(node->second.output), const_ref(interned("grad_fn"))});
+      give_up(Abort::k_python_in_torch_call, "an autograd.Function's context, or a hook's handle, is handed out");
       return const_ref(Py_None);
     default: break;
   }
@@ -228,7 +230,10 @@ Ref Recorder::as_object(V v) {
       value.items_known = false;
       value.items.clear();
     }
-    if (at(v).has_graph()) live_graph_.push_back(v);
+    if (at(v).has_graph()) {
+      live_graph_.push_back(v);
+      if (stored_at_.empty()) stored_at_ = where();
+    }
   }
   return at(v).object;
 }

@@ -148,7 +148,7 @@ struct SessionFunctions {
   int64_t (*tensor_size)(Session*, int32_t tensor, int32_t dim);     // as it is now; dim -1: the number of elements
   int (*begin_run)(Session*);                                        // memory for intermediates, for this run; -1: raised
   void (*end_run)(Session*);
-  void (*set_recipe)(Session*, int32_t wrap, int32_t index, PyObject* recipe);  // before wrap: of a Function's call among those that it runs again (runtime/torch/function_nodes.h)
+  void (*set_recipe)(Session*, int32_t wrap, int32_t index, PyObject* recipe);  // before wrap: of one among the calls that it runs again which is no operation of torch's (runtime/torch/function_nodes.h)
 };
 
 // What operations would give for tensors of other sizes, without running them on data. Tensors and storages have the caller's numbers.

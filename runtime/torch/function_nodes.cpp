@@ -4,6 +4,7 @@
 #include <ATen/ops/alias.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -97,7 +98,16 @@ void look_like(PyObject* function) {
 
 Owned object_of(const at::Tensor& tensor) { return checked(to_python(tensor)); }
 
+void hook_node(PyObject* hooks, const std::vector<at::Tensor>& outputs) {
+  const auto output = std::find_if(outputs.begin(), outputs.end(), [](const at::Tensor& each) { return each.defined() && each.grad_fn(); });
+  if (output == outputs.end()) return;
+  const Owned node = checked(PyObject_GetAttrString(object_of(*output).get(), "grad_fn"));
+  for (Py_ssize_t i = 0; i + 1 < PyTuple_GET_SIZE(hooks); i += 2)
+    checked(PyObject_CallMethod(node.get(), PyTuple_GET_ITEM(hooks, i) == Py_True ? "register_prehook" : "register_hook", "O", PyTuple_GET_ITEM(hooks, i + 1)));
+}
+
 at::Tensor function_output(const at::Tensor& output, at::TensorList, at::TensorList, at::IntArrayRef) { return at::alias(output); }
+at::Tensor hooked(const at::Tensor& tensor) { return at::alias(tensor); }
 
 }  // namespace
 
@@ -105,6 +115,8 @@ void register_function_output() {
   static torch::Library library(torch::Library::FRAGMENT, "dynvm", std::nullopt, __FILE__, __LINE__);
   static const bool once = [] {
     library.def("function_output(Tensor(a) output, Tensor[] outputs, Tensor[] inputs, int[] layout) -> Tensor(a)");
+    library.def("hooked(Tensor(a) tensor) -> Tensor(a)");
+    library.impl("hooked", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(hooked)));
     library.impl("function_output", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(function_output)));
     return true;
   }();
@@ -144,7 +156,12 @@ std::vector<at::Tensor> apply_again(PyObject* recipe, const std::function<at::Te
   std::vector<at::Tensor> outputs(num_outputs);
   for (size_t i = 0; i < num_results; ++i)
     if (results[2 * i] >= 0) outputs.at(static_cast<size_t>(results[2 * i])) = unpack(PyTuple_GetItem(tuple.get(), static_cast<Py_ssize_t>(i)));
+  if (PyTuple_GET_SIZE(recipe) > 2) hook_node(PyTuple_GET_ITEM(recipe, 2), outputs);
   return outputs;
+}
+
+void hook_again(PyObject* recipe, const at::Tensor& tensor) {
+  checked(PyObject_CallMethod(object_of(tensor).get(), "register_hook", "O", PyTuple_GetItem(recipe, 0)));
 }
 
 }  // namespace dynvm::torch_bridge

@@ -7,7 +7,8 @@
 // In a trace each output with a graph is the result of `dynvm::function_output(Tensor(a) output, Tensor[] outputs, Tensor[] inputs, int[] layout)`, a view
 // of the value that forward() gave. layout: number of the call of apply(); position of the output in `outputs`; number of all results; of each, its position
 // in `outputs` (-1: no tensor) and the argument that it was (-1: none); number of arguments; of each, its position in `inputs` (-1: no tensor).
-// recipe: (class, attributes of the context by name). In to_save and non_differentiable an int stands for that result of the call, -1 - k for its
+// A tensor with a hook is the result of `dynvm::hooked(Tensor(a) tensor) -> Tensor(a)`; recipe: (function).
+// recipe: (class, attributes of the context by name[, hooks: whether it comes before the node, the function, and so on]). In to_save and non_differentiable an int stands for that result of the call, -1 - k for its
 // argument k.
 // Tests: tests/traces/cases/function_exits.py.
 #pragma once
@@ -21,11 +22,14 @@
 namespace dynvm::torch_bridge {
 
 inline constexpr const char* kFunctionOutput = "dynvm::function_output";
+inline constexpr const char* kHooked = "dynvm::hooked";
 
 void register_function_output();
 
 // A Python exception is set.
 struct PythonRaised {};
+
+void hook_again(PyObject* recipe, const at::Tensor& tensor);
 
 // The tensors of `outputs`, with the node as their history. `value(k)` gives a tensor of `outputs` without one. Throws PythonRaised.
 std::vector<at::Tensor> apply_again(PyObject* recipe, const std::function<at::Tensor(size_t)>& value, const std::vector<at::Tensor>& inputs,

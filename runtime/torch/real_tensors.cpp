@@ -150,7 +150,7 @@ at::Tensor SessionImpl::real_tensor(int32_t number, bool detach_base) {
   }
   if (plan.view_call >= 0 && !plan.stands_alone) {
     const CallPlan& view = program_.calls[static_cast<size_t>(plan.view_call)];
-    if (view.call.name == kFunctionOutput) return made = real_tensor(plan.view_base, detach_base);  // the tensor itself
+    if (view.call.name == kFunctionOutput || view.call.name == kHooked) return made = real_tensor(plan.view_base, detach_base);  // the tensor itself
     // A view that needs no grad of a base that does was taken without grad mode, or of a detached look-alike of the base.
     at::Tensor base = real_tensor(plan.view_base, detach_base && view.call.grad_mode);
     std::vector<IValue> stack = copy_arguments(calls_[static_cast<size_t>(plan.view_call)].arguments);
@@ -254,6 +254,15 @@ void SessionImpl::run_forward(const WrapPlan& plan) {
       apply_function(call, number, plan);
       continue;
     }
+    if (call.call.name == kHooked) {
+      const auto recipe = recipes_.find(number);
+      TORCH_CHECK(recipe != recipes_.end(), "dynvm: the graph cannot be rebuilt, for a hook is not known");
+      const at::Tensor value = graph_operand(call.tensors.at(0).tensor, true, plan);
+      hook_again(recipe->second, value);
+      graph_[static_cast<size_t>(call.results.at(0))] = value;
+      rerun_[static_cast<size_t>(number)] = true;
+      continue;
+    }
     std::vector<IValue> stack = copy_arguments(state.arguments);
     // The graph may keep a number's tensor: it needs one of its own, for the next iteration writes into this one.
     for (const ScalarPlace& place : call.scalars) {
@@ -280,10 +289,11 @@ void SessionImpl::run_forward(const WrapPlan& plan) {
   }
 }
 
-// Of the k-th call of a Function that this wrap runs again.
+// Of the k-th call that this wrap runs again and that is no operation of torch's.
 void SessionImpl::set_recipe(int32_t wrap, int32_t index, PyObject* recipe) {
   for (int32_t number : program_.wraps[static_cast<size_t>(wrap)].spec.forward) {
-    if (program_.calls[static_cast<size_t>(number)].call.name != kFunctionOutput || index-- > 0) continue;
+    const std::string& name = program_.calls[static_cast<size_t>(number)].call.name;
+    if ((name != kFunctionOutput && name != kHooked) || index-- > 0) continue;
     has_real_ = true;
     PyObject*& known = recipes_[number];
     Py_INCREF(recipe);

@@ -123,7 +123,7 @@ class SessionImpl {
   std::vector<at::Tensor> wrapped_;     // per wrap: what it returned in this iteration
   std::vector<at::Tensor> cloned_;      // per storage: bytes of an input as they were before the calls of a graph wrote it
   std::vector<bool> rerun_;             // per call: run again in this iteration
-  std::map<int32_t, PyObject*> recipes_;  // per call of a Function, in this iteration; owned
+  std::map<int32_t, PyObject*> recipes_;  // per call of a Function or hooked tensor, in this iteration; owned
   bool has_real_ = false;
 };
 
