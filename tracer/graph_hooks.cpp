@@ -65,6 +65,7 @@ bool Recorder::note_hook(V hook, int arguments) {
   }
   PyObject* function = concrete(known.function);
   if (done_ || !PyFunction_Check(function) || !know_function(known.function)) return false;
+  as_object(hook);  // it is kept until backward(), which may see other contents of its cells by then
   hooks_.insert_or_assign(function, known);
   return true;
 }

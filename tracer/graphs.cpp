@@ -68,6 +68,7 @@ void Recorder::note_new_grads() {
 
 // What exits make of tensors with graphs from here on is made in another way.
 void Recorder::forget_graphs() {
+  epoch_++;
   for (Value& value : values_)
     if (value.kind == Value::kTensor ? value.wrap.requires_grad : value.kind == Value::kContext || !value.items.empty()) value.snap = kNoRef;
 }

@@ -694,9 +694,19 @@ ir::Ref Recorder::list_guard(V v) {
   return const_ref(list);
 }
 
-// dict[key] = value in a virtual dict; false: it is none, or the key is no constant string.
+// dict[key] = value in a virtual dict, list[index] = value in a virtual list; false: it is none, or the key is no constant string or index in range.
 bool Recorder::put_item(V container, V key, V value) {
   PyObject* k = concrete(key);
+  if (at(container).kind == Value::kList && at(container).object == kNoRef && PyLong_CheckExact(k) && at(key).kind != Value::kScalar && promote(key)) {
+    const auto size = static_cast<Py_ssize_t>(at(container).items.size());
+    Py_ssize_t index = PyLong_AsSsize_t(k);
+    PyErr_Clear();
+    if (index < 0) index += size;
+    if (index < 0 || index >= size || PyList_SetItem(concrete(container), index, Py_NewRef(concrete(value))) < 0) return false;
+    at(container).items[static_cast<size_t>(index)] = value;
+    changed(container);
+    return true;
+  }
   if (at(container).kind != Value::kDict || at(container).object != kNoRef || !PyUnicode_CheckExact(k) || !promote(key)) return false;
   if (PyDict_SetItem(concrete(container), k, concrete(value)) < 0) {
     PyErr_Clear();
@@ -712,7 +722,7 @@ bool Recorder::put_item(V container, V key, V value) {
   } else {
     dict.items[i] = value;
   }
-  dict.snap = kNoRef;
+  changed(container);
   return true;
 }
 

@@ -224,6 +224,14 @@ class Recorder {
   int32_t snapshot();
   int32_t new_snapshot();
   ir::Ref make(V v, bool for_snapshot);
+  std::vector<ir::Ref> parts_of(V v, bool for_snapshot);
+  bool is_still(V v);
+  // What snapshots show of a virtual value, and of what it is in, is another thing from now on.
+  void changed(V v) {
+    at(v).snap = ir::kNoRef;
+    epoch_++;
+  }
+  bool reaches(V v, V target, int depth = 0);
   void barrier();
   void escape(V v);
 
@@ -606,6 +614,9 @@ class Recorder {
   std::map<V, KnownIterator> iterators_;                 // iterators over known items
   std::map<V, bool> bound_;                              // bound C methods: items are (descriptor, self)
   std::map<V, std::pair<V, V>> functions_;               // functions made here: defaults, keyword defaults
+  std::map<V, std::vector<V>> function_parts_;           // of virtual ones: operands of make_function
+  int making_ = 0;                                       // objects in objects
+  uint64_t epoch_ = 0;
   std::set<PyObject*> guarded_dicts_;
   std::set<std::pair<PyObject*, PyObject*>> dict_uses_;  // (dict, key)
   std::vector<V> root_initial_;

@@ -780,7 +780,7 @@ void Recorder::refresh(V v) {
   Value& value = at(v);
   value.ref = found->second;
   value.tensor_id = id;
-  value.snap = kNoRef;
+  changed(v);
   value.wrap.requires_grad = object.requires_grad;
   value.wrap.is_leaf = object.is_leaf;
   value.wrap.grad_fn = object.grad_fn;
