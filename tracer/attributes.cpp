@@ -49,7 +49,7 @@ V Recorder::instance_item(V object_value, PyObject* name, bool* hidden) {
   auto field = fields_.find({object_value, name});
   if (field != fields_.end()) return field->second;
   if (!vm::may_have_dict(o)) return kNoValue;
-  if (at(object_value).fresh && !at(object_value).escaped) return kNoValue;
+  if (at(object_value).fresh && (!at(object_value).escaped || at(object_value).escaped_at == barriers_)) return kNoValue;
   if (is_tensor(o) && !is_const(object_value)) {  // a tensor's own attribute never hides one of its class: docs/ARCHITECTURE.md, "Limits"
     PyObject* d = _PyType_Lookup(Py_TYPE(o), name);
     if (d != nullptr) return kNoValue;

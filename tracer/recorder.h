@@ -66,6 +66,7 @@ struct Lessons {
   bool sizes_by_slices = false;                             // ends of slices of tensors decide sizes
   bool residual_sizes = false;                              // operations whose data decides sizes stay calls: what follows from the sizes was not found
   std::set<std::pair<PyCodeObject*, int>> opaque_consumers; // (code, unit): a generator that a builtin consumes there has effects
+  std::map<std::pair<PyCodeObject*, int>, int> failed_callbacks;  // (code, unit) of a torch call: times that a function that it calls could not be followed
   // (code, unit) of a torch call: what functions that it calls need guarded when they have had an effect already, and so before the call. Holds
   // references, until the next recording is over.
   std::map<std::pair<PyCodeObject*, int>, std::set<std::tuple<char, PyObject*, PyObject*>>> early_guards;
@@ -472,6 +473,8 @@ class Recorder {
   V taken(PyObject* made);
   V number_operator(int op, V left, V right);
   V plain_number_operator(int op, V left, V right);
+  V repeated(V items, V times);
+  bool extended(V list, V items);
   V tuple_sum(V left, V right);
   V tuple_compare(int op, V left, V right);
   V int_operator_without_guard(int op, V left, V right);
@@ -617,6 +620,7 @@ class Recorder {
   std::map<V, std::vector<V>> function_parts_;           // of virtual ones: operands of make_function
   int making_ = 0;                                       // objects in objects
   uint64_t epoch_ = 0;
+  int64_t barriers_ = 0;
   std::set<PyObject*> guarded_dicts_;
   std::set<std::pair<PyObject*, PyObject*>> dict_uses_;  // (dict, key)
   std::vector<V> root_initial_;

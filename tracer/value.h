@@ -39,7 +39,8 @@ struct Value {
   ir::Type scalar = ir::Type::kVoid;
   bool stable = false;        // kObject: loaded from long-lived state, so worth promoting by an identity guard
   bool escaped = false;       // handed to code outside the trace, or kept by an object that was
-  bool fresh = false;         // an instance made by this trace: until it escapes, all its attributes are known
+  bool fresh = false;         // an instance made by this trace: until it escapes, all its attributes are known; if not to a call, until the next barrier
+  int64_t escaped_at = -1;    // barriers before it escaped; -1: to a call
   bool type_known = false;    // kObject: its exact type has been guarded
   bool of_sizes = false;      // kScalar: computed from sizes of tensors and constants alone
   bool is_result = false;     // made by this iteration (a call's result): never promoted

@@ -438,6 +438,7 @@ Ref Recorder::as_bool(V v) {
 void Recorder::barrier() {
   if (!callbacks_.empty()) give_up(Abort::k_torch_callback, "a call that may run any Python code");
   known_.clear();
+  barriers_++;
   for (auto it = fields_.begin(); it != fields_.end();)
     it = at(it->first.first).fresh && !at(it->first.first).escaped ? std::next(it) : fields_.erase(it);
   items_.clear();
