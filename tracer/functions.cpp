@@ -231,7 +231,7 @@ void Recorder::settle(V v) {
   const Value::Kind kind = at(v).kind;
   if (kind == Value::kTuple)
     for (V item : std::vector<V>(at(v).items)) settle(item);
-  else if (kind == Value::kList || kind == Value::kDict || kind == Value::kSet || kind == Value::kCell || kind == Value::kIterator) as_object(v);
+  else if (kind == Value::kList || kind == Value::kDict || kind == Value::kSet || kind == Value::kCell || kind == Value::kIterator || kind == Value::kFunction) as_object(v);
 }
 
 // Stores an attribute of a context. False: given up, or *error.

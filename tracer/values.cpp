@@ -151,7 +151,8 @@ std::vector<Ref> Recorder::parts_of(V v, bool for_snapshot) {
       for (V x : function_parts_.at(v)) add(x);
       break;
     case Value::kGenerator:
-      refs = {as_object(value.items[0]), const_index(value.position)};
+      add(value.items[0]);
+      refs.push_back(const_index(value.position));
       for (size_t i = 1; i < value.items.size() && !value.running; i++) add(value.items[i]);
       break;
     case Value::kView:
