@@ -1,9 +1,10 @@
-// Python functions that torch calls in the middle of a call: the hooks of leaves in backward(). See recorder.h.
+// Python functions that torch calls in the middle of a call: hooks in backward() (of leaves here, of results: graph_hooks.cpp), forward() and backward() of
+// torch.autograd.Function (functions.cpp). See recorder.h.
 //
 // Such a function runs in an activation of its own, which the evaluator records as a part of this one (vm::follow_nested). Its frame is followed like
 // any other, so that its operations are the trace's. To what can be seen the torch call stays one instruction: guards in the function leave to before
 // it, and once something has had an effect there are none any more; where one would be needed, the recording is given up, and the next one ends before
-// the call. That the same functions are called again is guarded by the dicts that torch finds them in.
+// the call. That the same functions are called again is guarded by the dicts that torch finds them in, or follows from what the trace itself has registered.
 #include <algorithm>
 #include <cstddef>
 
