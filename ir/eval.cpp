@@ -194,7 +194,7 @@ class Evaluator {
       const Inst& object = trace_.insts[value];
       if (object.op == Op::k_wrap)
         for (int32_t storage : wrap_storages(trace_, value)) see(storage);
-      if (object.sunk && object.op != Op::k_wrap)
+      if (object.sunk)
         for (uint32_t k = 0; k < object.count; ++k) work.push_back(trace_.arg(object, k));
     }
     out_.seen.push_back(std::move(observation));

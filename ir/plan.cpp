@@ -129,9 +129,8 @@ class Planner {
       auto known = wrap_storages_.find(object);
       if (known == wrap_storages_.end()) known = wrap_storages_.emplace(object, wrap_storages(trace_, object)).first;
       storages->insert(known->second.begin(), known->second.end());
-    } else {
-      for (uint32_t k = 0; k < inst.count; ++k) made_of(trace_.arg(inst, k), storages);
     }
+    for (uint32_t k = 0; k < inst.count; ++k) made_of(trace_.arg(inst, k), storages);
   }
 
   void place() {

@@ -53,9 +53,9 @@ const char* operand_types(Op op) {
     case Op::k_box_float: return "f";
     case Op::k_list_item: return "oi";
     case Op::k_list_set: return "oio";
+    case Op::k_wrap: return "t.";
     case Op::k_read_scalar:
     case Op::k_tensor_size:
-    case Op::k_wrap:
     case Op::k_bump_version:
     case Op::k_graph_freed: return "t";
     case Op::k_aten:

@@ -49,7 +49,7 @@ V Recorder::instance_item(V object_value, PyObject* name, bool* hidden) {
   auto field = fields_.find({object_value, name});
   if (field != fields_.end()) return field->second;
   if (!vm::may_have_dict(o)) return kNoValue;
-  if (at(object_value).fresh && !at(object_value).escaped) return kNoValue;
+  if (at(object_value).fresh && (!at(object_value).escaped || at(object_value).escaped_at == barriers_)) return kNoValue;
   if (is_tensor(o) && !is_const(object_value)) {  // a tensor's own attribute never hides one of its class: docs/ARCHITECTURE.md, "Limits"
     PyObject* d = _PyType_Lookup(Py_TYPE(o), name);
     if (d != nullptr) return kNoValue;
@@ -98,6 +98,13 @@ Recorder::Attribute Recorder::bind_class_attribute(V object_value, PyObject* d) 
       Py_DECREF(method);
     }
     Py_XDECREF(function);
+    return result;
+  }
+  if (kind == &PyClassMethodDescr_Type && is_const(object_value) && PyType_Check(concrete(object_value))) {
+    PyObject* bound = kind->tp_descr_get(d, nullptr, concrete(object_value));
+    if (bound == nullptr) PyErr_Clear();
+    else result.kind = Attribute::kValue, result.value = constant(bound);
+    Py_XDECREF(bound);
     return result;
   }
   if (kind->tp_descr_get == nullptr) {
@@ -370,6 +377,15 @@ HookResult Recorder::load_attribute(vm::ThreadView& view, PyObject* name, bool m
     Py_DECREF(detach);
     return torch_call(view, function, {v}, nullptr, 1);
   }
+  if (at(v).kind == Value::kContext) {
+    const V value = context_attribute(v, name);
+    if (done_) return HookResult::kContinue;
+    if (value != kNoValue) {
+      pop(view, 1);
+      push_callable(view, value, method);
+      return next(view);
+    }
+  }
   Attribute a = look_up(v, name);
   if (done_) return HookResult::kContinue;
   switch (a.kind) {
@@ -532,6 +548,12 @@ HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
       give_up(Abort::k_unsupported_operation, std::string("store to tensor attribute ") + text);
       return HookResult::kContinue;
     }
+  }
+  if (at(object_value).kind == Value::kContext) {
+    bool error = false;
+    if (!store_context_attribute(object_value, name, value, &error)) return error ? raised(view) : HookResult::kContinue;
+    pop(view, 2);
+    return next(view);
   }
   if (PyType_Check(o) || PyModule_Check(o)) {
     PyObject* dict = PyModule_Check(o) ? PyModule_GetDict(o) : nullptr;

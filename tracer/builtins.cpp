@@ -222,6 +222,17 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
 #include "tracer/torch_folds.def"
 #undef F
   Builtin which = builtin_of(callee, name);
+  if (which == Builtin::kZip && keywords && n > 1 && PyTuple_GET_SIZE(kwnames) == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "strict") == 0 &&
+      PyBool_Check(concrete(args.back())) && promote(args.back())) {
+    const std::vector<V> sources(args.begin(), args.end() - 1);
+    std::set<size_t> lengths;
+    for (V v : sources) {
+      std::vector<V> items;
+      if (iterators_.count(v) || !iteration_items(v, &items)) return false;
+      lengths.insert(items.size());
+    }
+    return (lengths.size() == 1 || concrete(args.back()) == Py_False) && !done_ && fold_builtin(callee, sources, nullptr, result);
+  }
   if (which == Builtin::kNone || keywords) return false;
   switch (which) {
     case Builtin::kIsinstance:
@@ -325,7 +336,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       if (!same_item(item, object)) give_up(Abort::k_shadow_mismatch, "next");
       *result = renew(item, object);
       at(args[0]).position++;
-      at(args[0]).snap = kNoRef;
+      changed(args[0]);
       Py_DECREF(object);
       return true;
     }
@@ -528,7 +539,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       if (at(list).kind == Value::kList && at(list).object == kNoRef) {
         PyList_Append(concrete(list), concrete(args[1]));
         at(list).items.push_back(args[1]);
-        at(list).snap = kNoRef;
+        changed(list);
         *result = constant(Py_None);
         return true;
       }

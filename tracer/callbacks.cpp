@@ -1,9 +1,10 @@
-// Python functions that torch calls in the middle of a call: the hooks of leaves in backward(). See recorder.h.
+// Python functions that torch calls in the middle of a call: hooks in backward() (of leaves here, of results: graph_hooks.cpp), forward() and backward() of
+// torch.autograd.Function (functions.cpp). See recorder.h.
 //
 // Such a function runs in an activation of its own, which the evaluator records as a part of this one (vm::follow_nested). Its frame is followed like
 // any other, so that its operations are the trace's. To what can be seen the torch call stays one instruction: guards in the function leave to before
 // it, and once something has had an effect there are none any more; where one would be needed, the recording is given up, and the next one ends before
-// the call. That the same functions are called again is guarded by the dicts that torch finds them in.
+// the call. That the same functions are called again is guarded by the dicts that torch finds them in, or follows from what the trace itself has registered.
 #include <algorithm>
 #include <cstddef>
 
@@ -16,7 +17,12 @@ using ir::Type;
 using IrOp = ir::Op;
 
 // Guards what is called with the gradients of leaves. False: given up.
-bool Recorder::guard_hooks() {
+bool Recorder::guard_hooks(const std::set<Ref>& graph) {
+  for (Ref ref : graph) {
+    if (trace_.insts[ref].op != IrOp::k_result || recipes_.count(trace_.arg(ref, 0)) == 0 || trace_.metas[trace_.insts[ref].meta].device_type == 0) continue;
+    give_up(Abort::k_python_in_torch_call, "an autograd.Function or a hook on another device");
+    return false;
+  }
   for (const auto& [o, v] : differentiated_leaves()) {
     if (!bridge_->describe(o).has_hooks) continue;
     if (aten_->meta(aten_->tensor_id(o)).device_type != 0) {  // they are called in a thread of autograd's
@@ -58,6 +64,7 @@ void Recorder::note_callbacks(PyObject* dict) {
 V Recorder::given_to_callback(PyObject* o) {
   if (o == nullptr) return null_;
   if (o == Py_None || callback_parts_.count(o) != 0) return constant(o);
+  if (auto context = contexts_.find(o); context != contexts_.end()) return context->second;
   if (is_tensor(o)) {
     if (auto found = leaf_objects_.find(o); found != leaf_objects_.end() && concrete(found->second) == o) return found->second;
     const int32_t id = aten_->tensor_id(o);
@@ -81,44 +88,66 @@ void Recorder::convert_call_so_far() {
   else if (!convert_records(records, torch_call_->inputs, torch_call_->backward)) give_up(Abort::k_unknown_tensor);
 }
 
+// Is it the frame with which the engine calls backward() of a torch.autograd.Function whose forward() was followed?
+bool Recorder::is_function_backward(_PyInterpreterFrame* entered) {
+  if (vm::FrameView::code(entered)->co_argcount < 1) return false;
+  PyObject* context = vm::FrameView::locals(entered)[0];
+  return context != nullptr && contexts_.count(context) != 0 &&
+         _PyType_Lookup(Py_TYPE(context), interned("apply")) == reinterpret_cast<PyObject*>(vm::FrameView::function(entered));
+}
+
 // The torch call under way has entered this frame. False: it is not followed.
 bool Recorder::follow_callback(_PyInterpreterFrame* entered) {
-  if (done_ || torch_call_ == nullptr || !torch_call_->backward || python_in_torch_ || handling_.open) return false;
+  if (done_ || torch_call_ == nullptr || python_in_torch_ || handling_.open) return false;
   PyObject* function = reinterpret_cast<PyObject*>(vm::FrameView::function(entered));
   PyCodeObject* code = vm::FrameView::code(entered);
-  const std::pair<PyCodeObject*, int> place{top().code, current_unit_};
-  const bool first = !torch_call_->followed;
-  if (callback_parts_.count(function) == 0 || (code->co_flags & kGeneratorFlags) != 0 || lessons_.opaque_consumers.count(place) != 0) return false;
-  if (first && !consumers_.empty()) return false;
+  const std::pair<PyCodeObject*, int> place = torch_call_->place;
+  const bool first = !torch_call_->followed, applies = torch_call_->arguments != nullptr;
+  const bool in_function = applies || is_function_backward(entered);
+  if (applies) {
+    const auto is = [&](V v) { return v != kNoValue && concrete(v) == function; };
+    if (!is(torch_call_->forward) && !is(torch_call_->setup)) return false;
+  } else if (!torch_call_->backward || (callback_parts_.count(function) == 0 && hooks_.count(function) == 0 && !in_function)) {
+    return false;
+  }
+  const auto hook = applies || in_function ? hooks_.end() : hooks_.find(function);
+  if ((code->co_flags & kGeneratorFlags) != 0 || lessons_.opaque_consumers.count(place) != 0) return false;
+  if (first && std::any_of(consumers_.begin(), consumers_.end(), [](const Consumer& each) { return each.kind != Consumer::kTorch; })) return false;
 
   if (first) {
     Consumer consumer;
     consumer.kind = Consumer::kTorch;
     consumer.frame = nullptr;
     consumer.place = place;
-    consumer.snapshot = current_snapshot_;
+    consumer.snapshot = consumers_.empty() ? current_snapshot_ : consumers_.front().snapshot;
     consumer.first_storage = trace_.num_storages;
     consumers_.push_back(std::move(consumer));
     torch_call_->followed = true;
   }
   aten_->disable();
   in_torch_ = false;
-  callbacks_.push_back({entered, frames_.size(), call_state()});
+  callbacks_.push_back({entered, function, frames_.size(), call_state()});
+  callbacks_.back().gives_several = in_function || (hook != hooks_.end() && hook->second.arguments == 2);
   vm::follow_nested();
   convert_call_so_far();
   if (first && !done_) {
-    free_graph(torch_call_->graph);  // as far as anybody can see from now on: the call is done again from before it, or not at all
-    consumers_.back().raises = new_snapshot();
+    if (!applies) free_graph(torch_call_->graph);  // as far as anybody can see from now on: the call is done again from before it, or not at all
+    consumers_.back().raises = consumers_.size() > 1 ? consumers_.front().raises : new_snapshot();
   }
 
   ShadowFrame frame;
   frame.frame = entered;
   frame.code = code;
   frame.function = function;
-  frame.function_value = constant(function);
+  frame.function_value = hook != hooks_.end() ? hook->second.function : constant(function);
   frame.call_unit = current_unit_;
   frame.nlocals = vm::FrameView::local_count(entered);
-  if (!done_ && know_function(frame.function_value)) {
+  if (!done_ && in_function && !applies) guard_type_unchanged(Py_TYPE(vm::FrameView::locals(entered)[0]));
+  if (!done_ && applies) {
+    if (know_function(frame.function_value)) given_to_function(entered, frame.function_value, &frame.slots);
+  } else if (!done_ && hook != hooks_.end()) {
+    if (know_function(frame.function_value)) given_to_hook(entered, hook->second, &frame.slots);
+  } else if (!done_ && know_function(frame.function_value)) {
     PyObject** base = vm::FrameView::locals(entered);
     for (int i = 0; i < frame.nlocals && !done_; i++) {
       frame.slots.push_back(given_to_callback(base[i]));
@@ -132,19 +161,41 @@ bool Recorder::follow_callback(_PyInterpreterFrame* entered) {
   return true;
 }
 
+// What backward() of a Function has given is what it was: tensors and None in the same places.
+void Recorder::know_gradients(V v) {
+  PyObject* o = concrete(v);
+  std::vector<V> items;
+  if (is_tensor(o)) {
+    as_tensor(v);
+  } else if (o == Py_None) {
+    if (!is_const(v)) guard(IrOp::k_guard_is, {as_object(v), const_ref(Py_None)}, -1);
+  } else if (PyTuple_CheckExact(o) && known_items(v, &items)) {
+    for (V item : items)
+      if (!done_ && (!PyTuple_Check(concrete(item)))) know_gradients(item);
+      else if (!done_) give_up(Abort::k_python_in_torch_call, "backward() gives a tuple in a tuple");
+  } else if (!done_) {
+    give_up(Abort::k_python_in_torch_call, std::string("backward() gives a ") + Py_TYPE(o)->tp_name);
+  }
+}
+
 // It has been left with this result, or by an exception.
 void Recorder::leave_callback(PyObject* result) {
   const Callback callback = std::move(callbacks_.back());
   callbacks_.pop_back();
   if (!done_ && (result == nullptr || callback.result == kNoValue)) give_up(Abort::k_exception);
   if (!done_ && bridge_->torch_state().grad_mode != callback.grad_mode) give_up(Abort::k_torch_callback, "it leaves another grad mode");
-  if (!done_ && result == Py_None && !is_const(callback.result)) guard(IrOp::k_guard_is, {as_object(callback.result), const_ref(Py_None)}, -1);
-  if (!done_ && result != Py_None) {
+  TorchCall* const call = std::get<0>(callback.state);
+  const bool applies = call != nullptr && call->arguments != nullptr;
+  if (!done_ && callback.gives_several && !applies) know_gradients(callback.result);
+  else if (applies || done_) ;
+  else if (result == Py_None && !is_const(callback.result)) guard(IrOp::k_guard_is, {as_object(callback.result), const_ref(Py_None)}, -1);
+  if (!done_ && result != Py_None && !callback.gives_several) {
     if (is_tensor(result)) as_tensor(callback.result);
     else give_up(Abort::k_python_in_torch_call, std::string("it gives a ") + Py_TYPE(result)->tp_name);
   }
   frames_.resize(callback.depth);
   call_state() = callback.state;
+  if (!done_ && applies && concrete(call->forward) == callback.function) call->output = callback.result;
   in_torch_ = true;
   aten_->enable();
 }
@@ -213,8 +264,8 @@ void Recorder::forget_early() {
     }
 }
 
-void Recorder::guard_early() {
-  const auto needed = lessons_.early_guards.find({top().code, current_unit_});
+void Recorder::guard_early(std::pair<PyCodeObject*, int> place) {
+  const auto needed = lessons_.early_guards.find(place);
   if (needed == lessons_.early_guards.end()) return;
   for (const auto& [fact, object, key] : needed->second) {
     if (done_) return;
@@ -237,12 +288,12 @@ void Recorder::guard_early() {
   }
 }
 
-// The torch call is over.
-void Recorder::end_callbacks() {
-  if (needs_early_) give_up(Abort::k_torch_callback, "guards that are needed before it");
+// The torch call is over. outer: callbacks that it was itself called in.
+void Recorder::end_callbacks(size_t outer) {
+  if (needs_early_ && outer == 0) give_up(Abort::k_torch_callback, "guards that are needed before it");
   effect_done_ = effect_done_ || consumers_.back().effect;
-  if (!callbacks_.empty()) frames_.resize(callbacks_.front().depth);  // something has ended the recording in its middle
-  callbacks_.clear();
+  if (callbacks_.size() > outer) frames_.resize(callbacks_[outer].depth);  // something has ended the recording in its middle
+  callbacks_.resize(outer);
   drop_consumer();
 }
 

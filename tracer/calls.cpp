@@ -310,6 +310,11 @@ HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, P
     }
     if (V generator = make_generator(callee, args, kwnames); generator != kNoValue) return finish_call(view, generator, pops);
     if (done_) return HookResult::kContinue;
+    if (kwnames == nullptr)
+      if (const std::optional<HookResult> registered = register_tensor_hook(view, callee, args, pops)) return *registered;
+    if (done_) return HookResult::kContinue;
+    if (V bound = bind_default_args(callee, args, kwnames); bound != kNoValue) return finish_call(view, bound, pops);
+    if (done_) return HookResult::kContinue;
     if (enter_function(view, callee, args, kwnames, pops, vm::Continuation::kPush)) return HookResult::kReload;
     if (entered_error_) return HookResult::kError;
     if (done_) return HookResult::kContinue;
@@ -491,6 +496,9 @@ HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args,
     return finish_call(view, result, pops);
   }
   if (done_) return HookResult::kContinue;
+  if (kwnames == nullptr)
+    if (const std::optional<HookResult> called = call_node_method(view, callable_name(o), args, pops)) return *called;
+  if (kwnames == nullptr && is_function_apply(o)) return apply_function(view, callee, args, pops);
   if (touches_torch(o, args)) return torch_call(view, callee, args, kwnames, pops);
   const IrOp op = residual_op(o, args);
   if (op == IrOp::k_call) return residual_call(view, op, callee, args, kwnames, pops);
@@ -504,7 +512,7 @@ PyObject* Recorder::known_to_raise(const std::string& name, const std::vector<V>
     return look_up(args[0], concrete(args[1])).kind == Attribute::kMissing ? PyExc_AttributeError : nullptr;
   if (name == "builtins.next" && args.size() == 1 && at(args[0]).kind == Value::kIterator && at(args[0]).position >= at(args[0]).items.size()) {
     at(args[0]).source = kNoValue;  // from now on it has no items, whatever the list gets
-    at(args[0]).snap = kNoRef;
+    changed(args[0]);
     return PyExc_StopIteration;
   }
   return nullptr;

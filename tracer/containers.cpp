@@ -103,7 +103,7 @@ bool Recorder::add_to_set(V set, V item) {
   if (PySet_Contains(concrete(set), concrete(item)) == 0) {
     PySet_Add(concrete(set), concrete(item));
     at(set).items.push_back(item);
-    at(set).snap = kNoRef;
+    changed(set);
   }
   return true;
 }
@@ -251,7 +251,7 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
       if (at(list).kind == Value::kList && at(list).object == kNoRef) {
         if (PyList_Append(concrete(list), concrete(item)) < 0) return raised(view);
         at(list).items.push_back(item);
-        at(list).snap = kNoRef;
+        changed(list);
       } else {
         bool ok = true;
         run_residual(IrOp::k_list_append, {list, item}, 0, &ok);
@@ -271,7 +271,7 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
         Py_DECREF(none);
         auto& mine = at(list).items;
         mine.insert(mine.end(), items.begin(), items.end());
-        at(list).snap = kNoRef;
+        changed(list);
         pop(view, 1);
         return next(view);
       }

@@ -84,7 +84,7 @@ bool Recorder::resume(vm::ThreadView& view, V generator, vm::Continuation k) {
   }
   follow(std::move(frame));
   at(generator).running = true;
-  at(generator).snap = kNoRef;
+  changed(generator);
   push(view, constant(Py_None));
   return true;
 }
@@ -100,7 +100,7 @@ void Recorder::suspend(vm::ThreadView& view) {
   state.items.insert(state.items.end(), top().slots.begin(), top().slots.end());
   state.position = static_cast<size_t>(position);
   state.running = false;
-  state.snap = kNoRef;
+  changed(generator);
   frames_.pop_back();
   shadow_push(value);
 }

@@ -15,8 +15,13 @@ using IrOp = ir::Op;
 
 // The tensors that backward() from these goes through: along the operands that required gradients when they were used.
 std::set<Ref> Recorder::graph_of(const std::vector<V>& tensors) {
-  std::set<Ref> reached, needed;
+  std::set<Ref> needed;
   for (V v : tensors) needed.insert(as_tensor(v));
+  return graph_of(std::move(needed));
+}
+
+std::set<Ref> Recorder::graph_of(std::set<Ref> needed) const {
+  std::set<Ref> reached;
   while (!needed.empty()) {
     const Ref ref = *needed.rbegin();
     needed.erase(ref);
@@ -61,14 +66,20 @@ void Recorder::note_new_grads() {
   }
 }
 
+// What exits make of tensors with graphs from here on is made in another way.
+void Recorder::forget_graphs() {
+  epoch_++;
+  for (Value& value : values_)
+    if (value.kind == Value::kTensor ? value.wrap.requires_grad : value.kind == Value::kContext || !value.items.empty()) value.snap = kNoRef;
+}
+
 void Recorder::free_graph(const std::set<Ref>& graph) {
   // It is freed (retain_graph is seen by the second backward not failing; its values stay the same).
   std::vector<Ref> freed;
   for (Ref ref : graph)
     if (requires_graph_.count(ref)) freed.push_back(ref);
   emit(IrOp::k_graph_freed, Type::kVoid, freed);
-  for (Value& value : values_)
-    if (value.kind == Value::kTensor ? value.wrap.requires_grad : !value.items.empty()) value.snap = kNoRef;  // exits from here on find no graph
+  forget_graphs();  // exits from here on find none
   for (V v : live_graph_)
     if (at(v).object != kNoRef && at(v).escaped) return give_up(Abort::k_graph_escaped, stored_at_.empty() ? "" : "stored " + stored_at_);  // the graphs live on, to cut()
   freed_.insert(freed.begin(), freed.end());
@@ -150,6 +161,33 @@ bool Recorder::written_between(Ref tensor, Ref after, Ref before, const std::set
   return false;
 }
 
+static void set_operands(ir::Trace* trace, Ref ref, const std::vector<Ref>& operands) {
+  trace->insts[ref].first = static_cast<uint32_t>(trace->operands.size());
+  trace->insts[ref].count = static_cast<uint32_t>(operands.size());
+  trace->operands.insert(trace->operands.end(), operands.begin(), operands.end());
+}
+
+// What this call is made of again where this wrap is; kNoRef: it is an operation of torch's.
+Ref Recorder::recipe_at(Ref call, Ref wrap) const {
+  const auto known = recipes_.find(call);
+  Ref found = kNoRef;
+  if (known != recipes_.end())
+    for (Ref recipe : known->second)
+      if (recipe < wrap) found = recipe;
+  return found;
+}
+
+// Of the calls of torch.autograd.Function, and of tensors with hooks, that a tensor's graph goes through, in order.
+std::vector<Ref> Recorder::recipes_of(Ref tensor, Ref wrap) const {
+  std::vector<Ref> found;
+  std::set<Ref> calls;
+  for (Ref ref : graph_of(std::set<Ref>{tensor}))
+    if (trace_.insts[ref].op == IrOp::k_result) calls.insert(trace_.arg(ref, 0));
+  for (Ref call : calls)
+    if (const Ref recipe = recipe_at(call, wrap); recipe != kNoRef) found.push_back(recipe);
+  return found;
+}
+
 // For each tensor that becomes a Python object: has its graph been freed where it is made, and if not, what rebuilds it under autograd.
 // False: nothing can.
 bool Recorder::fill_wraps() {
@@ -157,7 +195,7 @@ bool Recorder::fill_wraps() {
   std::vector<size_t> freed_at;  // positions of graph_freed
   for (size_t i = 0; i < count; i++)
     if (trace_.insts[i].op == IrOp::k_graph_freed) freed_at.push_back(i);
-  std::vector<Ref> last_use;  // found for the first wrap that asks
+  std::vector<Ref> live;
   for (size_t i = 0; i < count; i++) {
     if (trace_.insts[i].op != IrOp::k_wrap) continue;
     ir::Wrap& wrap = trace_.wraps[trace_.insts[i].imm];
@@ -167,7 +205,18 @@ bool Recorder::fill_wraps() {
       for (uint32_t k = 0; k < trace_.insts[position].count && position < i; k++)
         if (trace_.arg(static_cast<Ref>(position), k) == tensor) wrap.freed = true;
     if (wrap.freed) continue;
-    if (last_use.empty()) last_use = last_uses(trace_);
+    live.push_back(static_cast<Ref>(i));
+    if (recipes_.empty()) continue;
+    const std::vector<Ref> needed = recipes_of(tensor, static_cast<Ref>(i));  // more than are repeated, maybe
+    if (!needed.empty() && !trace_.insts[i].sunk) return false;  // it is made in the middle of a run, where no recipe is
+    std::vector<Ref> operands{tensor};
+    operands.insert(operands.end(), needed.begin(), needed.end());
+    set_operands(&trace_, static_cast<Ref>(i), operands);
+  }
+  const std::vector<Ref> last_use = live.empty() ? std::vector<Ref>{} : last_uses(trace_);
+  for (Ref i : live) {
+    ir::Wrap& wrap = trace_.wraps[trace_.insts[i].imm];
+    Ref tensor = trace_.arg(i, 0);
     const Ref until = trace_.insts[i].sunk ? last_use[i] : static_cast<Ref>(i);  // it is built up to there
     // Backward slice through the differentiable operations.
     std::set<Ref> needed{tensor}, leaves;
@@ -206,9 +255,9 @@ bool Recorder::fill_wraps() {
     std::vector<Ref> operands{tensor};
     for (Ref leaf : leaves)
       if (trace_.insts[leaf].type == Type::kTensor) operands.push_back(leaf);
-    trace_.insts[i].first = static_cast<uint32_t>(trace_.operands.size());
-    trace_.insts[i].count = static_cast<uint32_t>(operands.size());
-    trace_.operands.insert(trace_.operands.end(), operands.begin(), operands.end());
+    for (Ref call : rerun)
+      if (const Ref recipe = recipe_at(call, i); recipe != kNoRef) operands.push_back(recipe);
+    set_operands(&trace_, i, operands);
   }
   return true;
 }

@@ -276,7 +276,7 @@ HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
         }
         V item = fits ? renew(at(iterator).items[position], object) : this->object(kNoRef, object);
         at(iterator).position++;
-        at(iterator).snap = kNoRef;
+        changed(iterator);
         push(view, item);
         Py_DECREF(object);
         return next(view);

@@ -1,5 +1,6 @@
 // Recording of globals, names, cells, imports and function objects. See recorder.h.
 #include "tracer/recorder.h"
+#include "runtime/exec/execute.h"
 #include "vm/objects.h"
 
 namespace dynvm::tracer {
@@ -22,7 +23,7 @@ V Recorder::make_cell(V initial) {
 
 V Recorder::free_variable(V function, int index) {
   V v = kNoValue;
-  if (at(function).kind == Value::kObject && !at(function).items.empty()) {
+  if ((at(function).kind == Value::kObject || at(function).kind == Value::kFunction) && !at(function).items.empty()) {
     v = at(function).items[index];  // a function made in this trace: its cells are known values
   } else {                          // part of a constant function, as immutable as it
     v = constant(PyTuple_GET_ITEM(reinterpret_cast<PyFunctionObject*>(concrete(function))->func_closure, index));
@@ -140,9 +141,10 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
     }
     case Op::kStoreDeref: {
       V cell = slot(arg), value = peek(1);
+      if (at(cell).kind == Value::kCell && reaches(value, cell)) as_object(value);  // a function that knows itself
       if (at(cell).kind == Value::kCell) {
         at(cell).items[0] = value;
-        at(cell).snap = kNoRef;
+        changed(cell);
         shadow_pop(1);
         return HookResult::kContinue;
       }
@@ -176,13 +178,20 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
         }
         cells = at(closure).items;
       }
-      bool ok = true;
-      V function = run_residual(IrOp::k_make_function,
-                                {code_value, constant(vm::FrameView::globals(view.frame)), defaults, kwdefaults, annotations, closure}, 0, &ok);
-      if (!ok) return raised(view);
-      at(function).items = cells;
+      const std::vector<V> parts{code_value, constant(vm::FrameView::globals(view.frame)), defaults, kwdefaults, annotations, closure};
+      std::vector<PyObject*> objects;
+      for (V part : parts) objects.push_back(concrete(part));
+      PyObject* made = nullptr;
+      int truth = 0;
+      if (!runtime::execute(IrOp::k_make_function, 0, objects.data(), static_cast<int>(objects.size()), nullptr, &made, &truth)) return raised(view);
+      V function = virtual_object(Value::kFunction, cells, made);
+      Py_DECREF(made);
+      for (V part : {defaults, kwdefaults, annotations})
+        if (part != null_) at(function).items.push_back(part);
+      at(function).items_known = false;
       at(function).type_known = true;
       functions_[function] = {defaults, kwdefaults};
+      function_parts_[function] = parts;
       pop(view, depth - 1);
       push(view, function);
       return next(view);

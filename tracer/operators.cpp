@@ -182,6 +182,39 @@ V Recorder::number_compare(int op, V left, V right) {
   return scalar(Type::kBool, emit(floats ? reals[op] : ints[op], Type::kBool, {x, y}), truth ? Py_True : Py_False);
 }
 
+// A virtual list or tuple so many times; kNoValue: not known, or many.
+V Recorder::repeated(V items, V times) {
+  PyObject* number = concrete(times);
+  const bool is_list = at(items).kind == Value::kList && at(items).object == kNoRef;
+  if ((!is_list && at(items).kind != Value::kTuple) || !PyLong_CheckExact(number) || at(times).kind == Value::kScalar) return kNoValue;
+  const Py_ssize_t count = PyLong_AsSsize_t(number);
+  PyErr_Clear();
+  const std::vector<V> once = at(items).items;
+  if (count < 0 || static_cast<size_t>(count) * once.size() > 256 || !promote(times) || done_) return kNoValue;
+  if (!is_list && !PyTuple_CheckExact(concrete(items))) return kNoValue;
+  PyObject* object = PySequence_Repeat(concrete(items), count);
+  if (object == nullptr) PyErr_Clear();
+  if (object == nullptr) return kNoValue;
+  std::vector<V> all;
+  for (Py_ssize_t i = 0; i < count; i++) all.insert(all.end(), once.begin(), once.end());
+  const V result = virtual_object(is_list ? Value::kList : Value::kTuple, std::move(all), object);
+  Py_DECREF(object);
+  return result;
+}
+
+// list += items, of a virtual list; false: it is none, or the items are not known.
+bool Recorder::extended(V list, V items) {
+  std::vector<V> more;
+  if (at(list).kind != Value::kList || at(list).object != kNoRef || iterators_.count(items) != 0 || !iteration_items(items, &more) || done_) return false;
+  PyObject* same = PySequence_InPlaceConcat(concrete(list), concrete(items));
+  if (same == nullptr) PyErr_Clear();
+  if (same == nullptr) return false;
+  Py_DECREF(same);
+  at(list).items.insert(at(list).items.end(), more.begin(), more.end());
+  changed(list);
+  return true;
+}
+
 // The concatenation of two tuples of which one is virtual; kNoValue: the items of the other are not known.
 V Recorder::tuple_sum(V left, V right) {
   std::vector<V> items, more;
@@ -285,6 +318,8 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
         result = taken(apply_binary(nb, a, b));  // (None,) * 3, "%s" % name, Size + tuple
       }
       if (result == kNoValue && nb == kAdd && (at(left).kind == Value::kTuple || at(right).kind == Value::kTuple)) result = tuple_sum(left, right);
+      if (result == kNoValue && nb == kMultiply && arg < 13) result = repeated(left, right);
+      if (result == kNoValue && nb == kAdd && arg >= 13 && extended(left, right)) result = left;
       if (done_) return HookResult::kContinue;
       if (result == kNoValue) return residual(view, IrOp::k_binary, {left, right}, arg, 2);
       pop(view, 2);
@@ -694,9 +729,19 @@ ir::Ref Recorder::list_guard(V v) {
   return const_ref(list);
 }
 
-// dict[key] = value in a virtual dict; false: it is none, or the key is no constant string.
+// dict[key] = value in a virtual dict, list[index] = value in a virtual list; false: it is none, or the key is no constant string or index in range.
 bool Recorder::put_item(V container, V key, V value) {
   PyObject* k = concrete(key);
+  if (at(container).kind == Value::kList && at(container).object == kNoRef && PyLong_CheckExact(k) && at(key).kind != Value::kScalar && promote(key)) {
+    const auto size = static_cast<Py_ssize_t>(at(container).items.size());
+    Py_ssize_t index = PyLong_AsSsize_t(k);
+    PyErr_Clear();
+    if (index < 0) index += size;
+    if (index < 0 || index >= size || PyList_SetItem(concrete(container), index, Py_NewRef(concrete(value))) < 0) return false;
+    at(container).items[static_cast<size_t>(index)] = value;
+    changed(container);
+    return true;
+  }
   if (at(container).kind != Value::kDict || at(container).object != kNoRef || !PyUnicode_CheckExact(k) || !promote(key)) return false;
   if (PyDict_SetItem(concrete(container), k, concrete(value)) < 0) {
     PyErr_Clear();
@@ -712,7 +757,7 @@ bool Recorder::put_item(V container, V key, V value) {
   } else {
     dict.items[i] = value;
   }
-  dict.snap = kNoRef;
+  changed(container);
   return true;
 }
 

@@ -162,8 +162,10 @@ void Recorder::give_up(Abort reason, std::string detail) {
   detail_ = std::move(detail);
   for (const Consumer& consumer : consumers_) {
     if (consumer.kind != Consumer::kScript && consumer.kind != Consumer::kTorch) continue;
+    if (abort_ == Abort::k_graph_escaped) continue;  // it is not what was called that cannot be followed
     if (!needs_early_ && abort_ != Abort::k_dict_changes) {
-      lessons_.opaque_consumers.insert(consumer.place);
+      // A torch call may have been met in a rare iteration: it gets other chances.
+      if (consumer.kind == Consumer::kScript || ++lessons_.failed_callbacks[consumer.place] > 2) lessons_.opaque_consumers.insert(consumer.place);
       forget_early();
     }
     const Abort reason = consumer.kind == Consumer::kScript ? Abort::k_script_function : Abort::k_torch_callback;
@@ -580,7 +582,10 @@ V Recorder::run_residual(IrOp op, const std::vector<V>& args, int64_t imm, bool*
     const bool own_attribute = (op == IrOp::k_set_attr_known || op == IrOp::k_get_attr_known) && v == args[0];
     const bool initialised = args.size() > 1 && v == args[1] && concrete(args[0]) == exception_init();
     const bool of_super = op == IrOp::k_call_pure && concrete(args[0]) == reinterpret_cast<PyObject*>(&PySuper_Type);  // known to whom that is known
-    if (!own_attribute && !initialised && !of_super) escape(v);
+    if (!own_attribute && !initialised && !of_super) {
+      escape(v);
+      at(v).escaped_at = -1;
+    }
     if (op != IrOp::k_iter_next_known) iterators_.erase(v);
     concretes.push_back(at(v).concrete);
   }
@@ -608,6 +613,7 @@ V Recorder::run_residual(IrOp op, const std::vector<V>& args, int64_t imm, bool*
 void Recorder::escape(V v) {
   if (at(v).escaped) return;
   at(v).escaped = true;
+  at(v).escaped_at = barriers_;
   if (!at(v).fresh) return;
   if (concrete(v) != nullptr && Py_TYPE(concrete(v)) == &PySuper_Type)
     for (V self : std::vector<V>(at(v).items)) escape(self);

@@ -66,6 +66,7 @@ struct Lessons {
   bool sizes_by_slices = false;                             // ends of slices of tensors decide sizes
   bool residual_sizes = false;                              // operations whose data decides sizes stay calls: what follows from the sizes was not found
   std::set<std::pair<PyCodeObject*, int>> opaque_consumers; // (code, unit): a generator that a builtin consumes there has effects
+  std::map<std::pair<PyCodeObject*, int>, int> failed_callbacks;  // (code, unit) of a torch call: times that a function that it calls could not be followed
   // (code, unit) of a torch call: what functions that it calls need guarded when they have had an effect already, and so before the call. Holds
   // references, until the next recording is over.
   std::map<std::pair<PyCodeObject*, int>, std::set<std::tuple<char, PyObject*, PyObject*>>> early_guards;
@@ -224,6 +225,14 @@ class Recorder {
   int32_t snapshot();
   int32_t new_snapshot();
   ir::Ref make(V v, bool for_snapshot);
+  std::vector<ir::Ref> parts_of(V v, bool for_snapshot);
+  bool is_still(V v);
+  // What snapshots show of a virtual value, and of what it is in, is another thing from now on.
+  void changed(V v) {
+    at(v).snap = ir::kNoRef;
+    epoch_++;
+  }
+  bool reaches(V v, V target, int depth = 0);
   void barrier();
   void escape(V v);
 
@@ -350,39 +359,78 @@ class Recorder {
     const std::vector<V>& inputs;
     bool backward;
     const std::set<ir::Ref>& graph;   // of backward()
+    std::pair<PyCodeObject*, int> place{};    // what lessons on it are kept for
     bool followed = false;            // a callback of it has been followed
+    // Of torch.autograd.Function.apply (functions.cpp): what it is given, functions that it calls, the context that it has made, what forward() has given.
+    const std::vector<V>* arguments = nullptr;
+    V forward = kNoValue, setup = kNoValue, context = kNoValue, output = kNoValue;
   };
   // A Python function that it has called, which is followed, and what of the recorder's state is that of the torch call.
   struct Callback {
     _PyInterpreterFrame* frame;
+    PyObject* function;
     size_t depth;                     // frames followed
     std::tuple<TorchCall*, int32_t, size_t, size_t, size_t, int, const vm::Inst*, ir::TorchState, bool> state;  // call_state()
     V result = kNoValue;
     bool grad_mode = false;           // that it began in
+    bool gives_several = false;       // backward() of a torch.autograd.Function, a hook of a node: a tuple of gradients
   };
   auto call_state() {
     return std::tie(torch_call_, current_snapshot_, step_begin_, step_depth_, step_slots_, current_unit_, previous_ip_, torch_state_, subscript_);
   }
   bool writes_own_memory(const std::vector<ir::Ref>& written);
-  bool guard_hooks();
+  bool guard_hooks(const std::set<ir::Ref>& graph);
   void note_callbacks(PyObject* dict);
   V given_to_callback(PyObject* o);
   void convert_call_so_far();
+  bool is_function_backward(_PyInterpreterFrame* entered);
   bool follow_callback(_PyInterpreterFrame* entered);
+  void know_gradients(V v);
   void leave_callback(PyObject* result);
   bool sets_grad_mode(const std::string& name) const;
   void follow_grad_mode();
-  void end_callbacks();
+  void end_callbacks(size_t outer);
   // A torch call under way has called a function that has had an effect: what may leave the trace has no place to leave to.
   bool no_guard_may_follow() const { return !consumers_.empty() && consumers_.front().kind == Consumer::kTorch && consumers_.front().effect; }
   void needed_early(ir::Op op, const std::vector<ir::Ref>& args);
-  void guard_early();
+  void guard_early(std::pair<PyCodeObject*, int> place);
   void forget_early();
   bool in_callback(const _PyInterpreterFrame* frame) const { return !callbacks_.empty() && callbacks_.back().frame == frame; }
   TorchCall* torch_call_ = nullptr;
   std::vector<Callback> callbacks_;
   bool needs_early_ = false;             // there is a new lesson of that kind: the recording is only gone on with to find more of them
   std::set<PyObject*> callback_parts_;   // functions that torch may call, and objects that it gives to them, which are always the same
+
+  // --- functions.cpp
+  static bool is_function_apply(PyObject* callee);
+  Handler apply_function(vm::ThreadView& view, V callee, const std::vector<V>& args, int pops);
+  V bind_default_args(V callee, const std::vector<V>& args, PyObject* kwnames);
+  V new_context(PyObject* context);
+  bool given_to_function(_PyInterpreterFrame* entered, V function, std::vector<V>* locals);
+  V context_attribute(V context, PyObject* name);
+  void settle(V v);
+  bool store_context_attribute(V context, PyObject* name, V value, bool* error);
+  V function_results(const TorchCall& call, PyObject* cls, PyObject* result, std::vector<bridge::OpRecord>& records,
+                     const std::map<int32_t, ir::Ref>& before);
+  bool same_locals(_PyInterpreterFrame* entered, V function, const std::vector<V>& args, std::vector<V>* locals);
+  ir::Ref add_node(ir::AtenCall call, const std::vector<ir::Ref>& operands, int32_t id, ir::TensorMeta meta);
+  ir::Ref context_attributes(const TorchCall& call, const std::vector<V>& results);
+  std::unordered_map<PyObject*, V> contexts_;       // of Functions whose backward() may be called
+  std::map<ir::Ref, std::vector<ir::Ref>> recipes_; // function_output, hooked -> what an exit makes it of, at different times
+  ir::Ref recipe_at(ir::Ref call, ir::Ref wrap) const;
+  std::vector<ir::Ref> recipes_of(ir::Ref tensor, ir::Ref wrap) const;
+
+  // --- graph_hooks.cpp
+  // Of a Function's context: one of its outputs, with its tensor value then, and parts of the recipe.
+  struct Node { V output; ir::Ref made; std::vector<ir::Ref> calls; ir::Ref cls, attributes; std::vector<ir::Ref> hooks; };
+  struct Hook { V function, self; int arguments; };
+  bool note_hook(V hook, int arguments);
+  bool given_to_hook(_PyInterpreterFrame* entered, const Hook& hook, std::vector<V>* locals);
+  V hook_handle(PyObject* handle);
+  std::optional<Handler> register_tensor_hook(vm::ThreadView& view, V callee, const std::vector<V>& args, int pops);
+  std::optional<Handler> call_node_method(vm::ThreadView& view, const std::string& name, const std::vector<V>& args, int pops);
+  std::map<V, Node> nodes_;
+  std::unordered_map<PyObject*, Hook> hooks_;       // by function
 
   // --- exceptions.cpp
   // From the raise of an exception until it has been handled.
@@ -425,6 +473,8 @@ class Recorder {
   V taken(PyObject* made);
   V number_operator(int op, V left, V right);
   V plain_number_operator(int op, V left, V right);
+  V repeated(V items, V times);
+  bool extended(V list, V items);
   V tuple_sum(V left, V right);
   V tuple_compare(int op, V left, V right);
   V int_operator_without_guard(int op, V left, V right);
@@ -484,6 +534,7 @@ class Recorder {
   // with the result's Value in *out (kNoValue: no tensor operation, no tensor result); false: given up, or raised (*error).
   bool with_torch(const std::function<PyObject*()>& fn, const std::vector<V>& inputs, const char* what, V* out, bool* error, PyObject* callee = nullptr);
   std::set<ir::Ref> graph_of(const std::vector<V>& tensors);
+  std::set<ir::Ref> graph_of(std::set<ir::Ref> tensors) const;
   std::vector<V> live_graphs();
   void before_write(const std::vector<ir::Ref>& written);
   bool from_outside(const std::set<ir::Ref>& graph);
@@ -522,6 +573,7 @@ class Recorder {
   void note_grads();
   V known_grad(V tensor);
   void note_new_grads();
+  void forget_graphs();
   void free_graph(const std::set<ir::Ref>& graph);
   bool fill_wraps();
   struct BoundNumber { V value; size_t record, arg; };   // a changing number is that argument of that operation
@@ -565,6 +617,10 @@ class Recorder {
   std::map<V, KnownIterator> iterators_;                 // iterators over known items
   std::map<V, bool> bound_;                              // bound C methods: items are (descriptor, self)
   std::map<V, std::pair<V, V>> functions_;               // functions made here: defaults, keyword defaults
+  std::map<V, std::vector<V>> function_parts_;           // of virtual ones: operands of make_function
+  int making_ = 0;                                       // objects in objects
+  uint64_t epoch_ = 0;
+  int64_t barriers_ = 0;
   std::set<PyObject*> guarded_dicts_;
   std::set<std::pair<PyObject*, PyObject*>> dict_uses_;  // (dict, key)
   std::vector<V> root_initial_;

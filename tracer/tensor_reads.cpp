@@ -83,6 +83,17 @@ Recorder::Attribute Recorder::look_up_tensor(V v, PyObject* name) {
   if (strcmp(text, "grad_fn") == 0 || strcmp(text, "_version") == 0 || strcmp(text, "_base") == 0) {
     if (at(v).kind != Value::kTensor) as_tensor(v);
     result.kind = done_ ? Attribute::kAborted : Attribute::kGetter;
+    if (!done_ && strcmp(text, "grad_fn") == 0 && at(v).has_graph() && !contexts_.empty()) {
+      PyObject* node = PyObject_GetAttr(o, name);
+      PyErr_Clear();
+      const auto context = contexts_.find(node);
+      Py_XDECREF(node);
+      if (context != contexts_.end()) {
+        result.kind = Attribute::kValue;
+        result.value = context->second;
+        return result;
+      }
+    }
     const bridge::TensorObject object = bridge_->describe(o);
     const bool none = strcmp(text, "grad_fn") == 0 ? object.grad_fn.empty() : strcmp(text, "_base") == 0 && at(v).kind == Value::kTensor && !object.is_view;
     if (!done_ && none) {

@@ -371,8 +371,8 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   }
   if (backward) {
     note_grads();
-    if (!guard_hooks()) return false;
-    guard_early();
+    if (!guard_hooks(graph)) return false;
+    guard_early({top().code, current_unit_});
   }
   snapshot();
   if (done_) return false;
@@ -383,7 +383,8 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   aten_->take();
   in_torch_ = true;
   python_in_torch_ = false;
-  TorchCall call{inputs, backward, graph};
+  TorchCall call{inputs, backward, graph, {top().code, current_unit_}};
+  const size_t outer_callbacks = callbacks_.size();
   TorchCall* const outer_call = std::exchange(torch_call_, &call);
   // Entering or leaving a mode runs no operations, and may keep the thread's dispatch keys for later: the recorder's must not be among them.
   const bool is_mode = strcmp(what, "torch._C.__enter__") == 0 || strcmp(what, "torch._C.__exit__") == 0;
@@ -398,10 +399,11 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   Py_XSETREF(raw_result_, result);
   struct Over {
     Recorder* recorder;
+    size_t outer;
     ~Over() {
-      if (recorder != nullptr) recorder->end_callbacks();
+      if (recorder != nullptr) recorder->end_callbacks(outer);
     }
-  } const over{call.followed ? this : nullptr};
+  } const over{call.followed ? this : nullptr, outer_callbacks};
   if (result == nullptr) {
     *error = true;
     give_up(Abort::k_operation_raised, what);
@@ -780,7 +782,7 @@ void Recorder::refresh(V v) {
   Value& value = at(v);
   value.ref = found->second;
   value.tensor_id = id;
-  value.snap = kNoRef;
+  changed(v);
   value.wrap.requires_grad = object.requires_grad;
   value.wrap.is_leaf = object.is_leaf;
   value.wrap.grad_fn = object.grad_fn;

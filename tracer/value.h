@@ -32,12 +32,15 @@ struct Value {
     kGenerator, // a virtual generator: items are its function, then local variables and value stack; goes on at code unit `position`
     kSet,       // a virtual set of `items`, all constants with a hash that runs no Python code
     kView,      // a virtual view of a dict (items[0]): keys, values or items, by `position`
+    kFunction,  // a virtual function: items are the cells of its closure, then what else it is made of
+    kContext,   // of a torch.autograd.Function, its attributes are Values (functions.cpp), or a hook's handle: no value of the trace
     kIterator,  // a virtual iterator over `items`, standing before items[position]; made from `source` when that is a list, else over a tuple of the rest
   } kind = kNull;
   ir::Type scalar = ir::Type::kVoid;
   bool stable = false;        // kObject: loaded from long-lived state, so worth promoting by an identity guard
   bool escaped = false;       // handed to code outside the trace, or kept by an object that was
-  bool fresh = false;         // an instance made by this trace: until it escapes, all its attributes are known
+  bool fresh = false;         // an instance made by this trace: until it escapes, all its attributes are known; if not to a call, until the next barrier
+  int64_t escaped_at = -1;    // barriers before it escaped; -1: to a call
   bool type_known = false;    // kObject: its exact type has been guarded
   bool of_sizes = false;      // kScalar: computed from sizes of tensors and constants alone
   bool is_result = false;     // made by this iteration (a call's result): never promoted
@@ -47,6 +50,7 @@ struct Value {
   ir::Ref ref = ir::kNoRef;
   ir::Ref object = ir::kNoRef;
   ir::Ref snap = ir::kNoRef;
+  uint64_t snap_epoch = 0;    // when it was right (Recorder::changed)
   int32_t tensor_id = -1;     // kTensor: the recorder's id
   ir::Wrap wrap;
   std::vector<V> items;       // contents, where known (also for materialised tuples and fresh lists)

@@ -1,5 +1,7 @@
 // The recorder's values and how they become instructions: constants, unboxed numbers, virtual objects, snapshots. Purpose and invariants:
 // recorder.h and value.h.
+#include <algorithm>
+
 #include "runtime/base/log.h"
 #include "tracer/heuristics.h"
 #include "tracer/recorder.h"
@@ -135,18 +137,59 @@ Ref Recorder::const_index(size_t index) {
   return ref;
 }
 
+// Operands of the instruction that makes a virtual container.
+std::vector<Ref> Recorder::parts_of(V v, bool for_snapshot) {
+  const Value value = at(v);  // a copy: making the items may grow values_
+  std::vector<Ref> refs;
+  const auto add = [&](V x) {  // snapshots may name scalars directly, operands of sunk instructions too
+    if (!for_snapshot) escape(x);
+    const Ref ref = for_snapshot ? as_snapshot(x) : as_object(x);
+    refs.push_back(ref == ir::kSlotNull ? const_ref(nullptr) : ref);
+  };
+  switch (value.kind) {
+    case Value::kFunction:
+      for (V x : function_parts_.at(v)) add(x);
+      break;
+    case Value::kGenerator:
+      add(value.items[0]);
+      refs.push_back(const_index(value.position));
+      for (size_t i = 1; i < value.items.size() && !value.running; i++) add(value.items[i]);
+      break;
+    case Value::kView:
+    case Value::kCell: add(value.items[0]); break;
+    case Value::kIterator:
+      if (value.source != kNoValue) {
+        add(value.source);
+        refs.push_back(const_index(value.position));
+      } else {
+        for (size_t i = value.position; i < value.items.size(); i++) add(value.items[i]);
+      }
+      break;
+    default:
+      for (size_t i = 0; i < value.items.size(); i++) {
+        if (value.kind == Value::kDict) refs.push_back(const_ref(value.keys[i]));
+        add(value.items[i]);
+      }
+      break;
+  }
+  return refs;
+}
+
+// Does what a snapshot was given of it show it as it is now?
+bool Recorder::is_still(V v) {
+  const Value::Kind kind = at(v).kind;
+  if (kind < Value::kTuple || kind == Value::kContext || at(v).snap_epoch == epoch_) return true;
+  if (kind == Value::kTuple && !PyTuple_CheckExact(at(v).concrete)) return true;  // torch.Size
+  const std::vector<Ref> now = parts_of(v, true);
+  Ref made = at(v).snap;
+  if (kind == Value::kIterator && at(v).source == kNoValue) made = trace_.arg(made, 0);
+  const ir::Inst& inst = trace_.insts[made];
+  return std::equal(now.begin(), now.end(), trace_.operands.begin() + inst.first, trace_.operands.begin() + inst.first + inst.count);
+}
+
 // The instruction that makes a virtual value's object.
 Ref Recorder::make(V v, bool for_snapshot) {
-  Value value = at(v);  // a copy: making the items may grow values_
-  auto item = [&](V x) {
-    if (!for_snapshot) escape(x);
-    return for_snapshot ? as_snapshot(x) : as_object(x);
-  };
-  auto object_item = [&](V x) {  // snapshots may name scalars directly, operands of sunk instructions too
-    Ref ref = item(x);
-    return ref == ir::kSlotNull ? const_ref(nullptr) : ref;
-  };
-  std::vector<Ref> refs;
+  const Value value = at(v);  // a copy: making the items may grow values_
   switch (value.kind) {
     case Value::kScalar:
       if (value.scalar == Type::kInt) return emit(IrOp::k_box_int, Type::kObject, {value.ref});
@@ -158,50 +201,47 @@ Ref Recorder::make(V v, bool for_snapshot) {
     }
     case Value::kTuple:
       if (!PyTuple_CheckExact(value.concrete)) {  // torch.Size
+        std::vector<Ref> refs;
         for (V x : value.items) refs.push_back(as_int(x));
         return emit(IrOp::k_build_size, Type::kObject, refs);
       }
-      for (V x : value.items) refs.push_back(object_item(x));
-      return emit(IrOp::k_build_tuple, Type::kObject, refs);
-    case Value::kList:
-      for (V x : value.items) refs.push_back(object_item(x));
-      return emit(IrOp::k_build_list, Type::kObject, refs);
-    case Value::kSlice:
-      for (V x : value.items) refs.push_back(object_item(x));
-      return emit(IrOp::k_build_slice, Type::kObject, refs);
-    case Value::kMethod:
-      for (V x : value.items) refs.push_back(object_item(x));
-      return emit(IrOp::k_bind_method, Type::kObject, refs);
-    case Value::kCell: return emit(IrOp::k_build_cell, Type::kObject, {object_item(value.items[0])});
+      return emit(IrOp::k_build_tuple, Type::kObject, parts_of(v, for_snapshot));
+    case Value::kList: return emit(IrOp::k_build_list, Type::kObject, parts_of(v, for_snapshot));
+    case Value::kSlice: return emit(IrOp::k_build_slice, Type::kObject, parts_of(v, for_snapshot));
+    case Value::kMethod: return emit(IrOp::k_bind_method, Type::kObject, parts_of(v, for_snapshot));
+    case Value::kCell: return emit(IrOp::k_build_cell, Type::kObject, parts_of(v, for_snapshot));
+    case Value::kFunction: return emit(IrOp::k_make_function, Type::kObject, parts_of(v, for_snapshot));
     case Value::kGenerator:
       if (value.running && !for_snapshot) {
         give_up(Abort::k_generator_frame, "a running or exhausted generator is handed out");
         return const_ref(Py_None);
       }
-      refs = {as_object(value.items[0]), const_index(value.position)};
-      for (size_t i = 1; i < value.items.size() && !value.running; i++) refs.push_back(object_item(value.items[i]));
-      return emit(IrOp::k_generator_at, Type::kObject, refs);
-    case Value::kSet:
-      for (V x : value.items) refs.push_back(object_item(x));
-      return emit(IrOp::k_set_of, Type::kObject, refs, 0, !for_snapshot);
-    case Value::kView: return emit(IrOp::k_dict_view, Type::kObject, {object_item(value.items[0])}, static_cast<int64_t>(value.position));
+      return emit(IrOp::k_generator_at, Type::kObject, parts_of(v, for_snapshot));
+    case Value::kSet: return emit(IrOp::k_set_of, Type::kObject, parts_of(v, for_snapshot), 0, !for_snapshot);
+    case Value::kView: return emit(IrOp::k_dict_view, Type::kObject, parts_of(v, for_snapshot), static_cast<int64_t>(value.position));
     case Value::kIterator: {
-      if (value.source != kNoValue) return emit(IrOp::k_iter_at, Type::kObject, {object_item(value.source), const_index(value.position)});
-      for (size_t i = value.position; i < value.items.size(); i++) refs.push_back(object_item(value.items[i]));
-      Ref rest = emit(IrOp::k_build_tuple, Type::kObject, refs);
+      if (value.source != kNoValue) return emit(IrOp::k_iter_at, Type::kObject, parts_of(v, for_snapshot));
+      Ref rest = emit(IrOp::k_build_tuple, Type::kObject, parts_of(v, for_snapshot));
       trace_.insts[rest].sunk = for_snapshot;
       return emit(IrOp::k_get_iter_known, Type::kObject, {rest}, 0, !for_snapshot);
     }
-    case Value::kDict:
-      for (size_t i = 0; i < value.items.size(); i++) {
-        refs.push_back(const_ref(value.keys[i]));
-        refs.push_back(object_item(value.items[i]));
-      }
-      return emit(IrOp::k_build_map, Type::kObject, refs, 0, !for_snapshot);
+    case Value::kDict: return emit(IrOp::k_build_map, Type::kObject, parts_of(v, for_snapshot), 0, !for_snapshot);
+    case Value::kContext:
+      if (auto node = nodes_.find(v); for_snapshot && node != nodes_.end() && at(node->second.output).ref == node->second.made)
+        return emit(IrOp::k_get_attr_known, Type::kObject, {as_snapshot(node->second.output), const_ref(interned("grad_fn"))});
+      give_up(Abort::k_python_in_torch_call, "an autograd.Function's context, or a hook's handle, is handed out");
+      return const_ref(Py_None);
     default: break;
   }
   give_up(Abort::k_shadow_mismatch, "make");
   return const_ref(Py_None);
+}
+
+// Is `target` in it?
+bool Recorder::reaches(V v, V target, int depth) {
+  if (v == target || depth > 20) return true;
+  const std::vector<V> items = at(v).items;
+  return std::any_of(items.begin(), items.end(), [&](V item) { return reaches(item, target, depth + 1); });
 }
 
 Ref Recorder::as_object(V v) {
@@ -215,6 +255,12 @@ Ref Recorder::as_object(V v) {
   if (at(v).object == kNoRef) {
     Ref ref = make(v, false);
     at(v).object = ref;
+    epoch_++;
+    if (at(v).kind == Value::kFunction) {
+      at(v).kind = Value::kObject;
+      at(v).ref = ref;
+      at(v).is_result = true;
+    }
     if (at(v).kind == Value::kCell || at(v).kind == Value::kIterator || at(v).kind == Value::kGenerator || at(v).kind == Value::kSet) {
       Value& value = at(v);
       if (value.kind == Value::kCell) cells_[v] = value.items[0];
@@ -225,7 +271,10 @@ Ref Recorder::as_object(V v) {
       value.items_known = false;
       value.items.clear();
     }
-    if (at(v).has_graph()) live_graph_.push_back(v);
+    if (at(v).has_graph()) {
+      live_graph_.push_back(v);
+      if (stored_at_.empty()) stored_at_ = where();
+    }
   }
   return at(v).object;
 }
@@ -240,11 +289,20 @@ Ref Recorder::as_snapshot(V v) {
     default: break;
   }
   if (at(v).object != kNoRef) return at(v).object;
+  if (making_ > 100) {  // also where a trace is just being cut
+    give_up(Abort::k_shadow_mismatch, "an object in itself");
+    abort_ = Abort::k_shadow_mismatch;
+    return const_ref(Py_None);
+  }
+  making_++;
+  if (at(v).snap != kNoRef && !is_still(v)) at(v).snap = kNoRef;
   if (at(v).snap == kNoRef) {
     Ref ref = make(v, true);
     trace_.insts[ref].sunk = true;
     at(v).snap = ref;
   }
+  at(v).snap_epoch = epoch_;
+  making_--;
   return at(v).snap;
 }
 
@@ -277,8 +335,9 @@ int32_t Recorder::new_snapshot() {
     ir::SnapshotFrame out;
     out.code = frame.code;
     if (i > 0) {
-      if (frame.function_ref == kNoRef) frame.function_ref = as_object(frame.function_value);
-      out.function = frame.function_ref;
+      const bool is_virtual = at(frame.function_value).kind == Value::kFunction;
+      if (frame.function_ref == kNoRef && !is_virtual) frame.function_ref = as_object(frame.function_value);
+      out.function = is_virtual ? as_snapshot(frame.function_value) : frame.function_ref;
       out.continuation = static_cast<uint8_t>(frame.continuation);
     }
     out.unit = i + 1 < frames_.size() ? frames_[i + 1].call_unit : current_unit_;
@@ -380,6 +439,7 @@ Ref Recorder::as_bool(V v) {
 void Recorder::barrier() {
   if (!callbacks_.empty()) give_up(Abort::k_torch_callback, "a call that may run any Python code");
   known_.clear();
+  barriers_++;
   for (auto it = fields_.begin(); it != fields_.end();)
     it = at(it->first.first).fresh && !at(it->first.first).escaped ? std::next(it) : fields_.erase(it);
   items_.clear();

@@ -165,8 +165,7 @@ class Fuse {
       if (inst.op != Op::k_wrap && !inst.sunk) continue;
       if (!seen.insert(value).second) continue;
       if (inst.op == Op::k_wrap) shown->insert(shown_storages_[value].begin(), shown_storages_[value].end());
-      else
-        for (uint32_t k = 0; k < inst.count; ++k) objects.push_back(trace_.arg(inst, k));
+      for (uint32_t k = 0; k < inst.count; ++k) objects.push_back(trace_.arg(inst, k));
     }
   }
 

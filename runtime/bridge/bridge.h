@@ -77,6 +77,9 @@ class Recorder {
   virtual int32_t tensor_id(PyObject* tensor) = 0;  // id of a tensor object's value, new if not seen before; -1: cannot be traced
   // The tensor object of a value that was made from Python data (aten::lift_fresh), which the recorder keeps; null for any other. New reference.
   virtual PyObject* constant(int32_t id) { (void)id; return nullptr; }
+  // From now on this tensor object's value has an id of its own, and so has what is computed on its memory, though other tensors look at it the same way:
+  // their graphs are others.
+  virtual int32_t separate(PyObject* tensor) = 0;
   // This tensor is what `.data` of another one has given.
   virtual void note_data(PyObject* tensor) { (void)tensor; }
   // storage = recorder-wide storage number. requires_grad, is_leaf and is_parameter are those of the object last given to tensor_id.
@@ -151,6 +154,7 @@ struct SessionFunctions {
   int (*begin_run)(Session*);                                        // memory for intermediates, for this run; -1: raised
   void (*end_run)(Session*);
   int (*arrange)(Session*);                                          // the arena for the symbols' values, which inputs have told; -1: raised
+  void (*set_recipe)(Session*, int32_t wrap, int32_t index, PyObject* recipe);  // before wrap: of one among the calls that it runs again which is no operation of torch's (runtime/torch/function_nodes.h)
 };
 
 // What operations would give for tensors of other sizes, without running them on data. Tensors and storages have the caller's numbers.

@@ -454,6 +454,11 @@ PyObject* CompiledTrace::wrap(Activation* activation, int32_t inst) {
   return functions.wrap(session_of(activation), index);
 }
 
+void CompiledTrace::set_recipe(Activation* activation, int32_t inst, int32_t index, PyObject* recipe) {
+  auto* self = static_cast<CompiledTrace*>(activation->owner);
+  self->bridge_->functions().set_recipe(session_of(activation), self->programs_.plan.wrap[inst], index, recipe);
+}
+
 int64_t CompiledTrace::number(Activation* activation, Ref ref) const {
   const ir::Inst& inst = trace_.insts[ref];
   bool constant = inst.op == Op::k_const_int || inst.op == Op::k_const_float || inst.op == Op::k_const_bool;

@@ -133,6 +133,7 @@ class CompiledTrace {
   void end(codegen::Activation* activation, ir::Ref inst);
   static int write_back(codegen::Activation* activation);
   static PyObject* wrap(codegen::Activation* activation, int32_t inst);
+  static void set_recipe(codegen::Activation* activation, int32_t inst, int32_t index, PyObject* recipe);
   int64_t number(codegen::Activation* activation, ir::Ref ref) const;  // its 64 bits
 
   ir::Trace trace_;

@@ -61,6 +61,13 @@ bool Materialiser::make(Ref ref, PyObject** out) {
     case Op::k_box_float:
     case Op::k_box_bool: return get(trace.arg(inst, 0), out);  // the number itself is boxed
     case Op::k_wrap:
+      for (uint32_t k = 1, index = 0; k < inst.count; ++k) {  // of Functions that its graph goes through
+        if (trace.insts[trace.arg(inst, k)].type != Type::kObject) continue;
+        PyObject* recipe = nullptr;
+        if (!get(trace.arg(inst, k), &recipe)) return false;
+        CompiledTrace::set_recipe(activation_, static_cast<int32_t>(ref), static_cast<int32_t>(index++), recipe);
+        Py_DECREF(recipe);
+      }
       *out = CompiledTrace::wrap(activation_, static_cast<int32_t>(ref));
       return *out != nullptr;
     default: break;

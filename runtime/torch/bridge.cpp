@@ -11,6 +11,7 @@
 
 #include "runtime/torch/capture.h"
 #include "runtime/torch/convert.h"
+#include "runtime/torch/function_nodes.h"
 #include "runtime/torch/gemm.h"
 #include "runtime/torch/operator_facts.h"
 #include "runtime/torch/program.h"
@@ -116,6 +117,7 @@ extern "C" __attribute__((visibility("default"))) dynvm::bridge::Bridge* dynvm_t
   if (!torch_is_the_one_built_for() || !load_python_classes()) return nullptr;
   try {
     register_recording_fallback();
+    register_function_output();
   } catch (...) {
     set_python_error(std::current_exception());
     return nullptr;

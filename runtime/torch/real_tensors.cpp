@@ -19,6 +19,7 @@
 
 #include <mutex>
 
+#include "runtime/torch/function_nodes.h"
 #include "runtime/torch/python_tensor.h"
 #include "runtime/torch/recorder.h"
 #include "runtime/torch/session.h"
@@ -150,6 +151,7 @@ at::Tensor SessionImpl::real_tensor(int32_t number, bool detach_base) {
   }
   if (plan.view_call >= 0 && !plan.stands_alone) {
     const CallPlan& view = program_.calls[static_cast<size_t>(plan.view_call)];
+    if (view.call.name == kFunctionOutput || view.call.name == kHooked) return made = real_tensor(plan.view_base, detach_base);  // the tensor itself
     // A view that needs no grad of a base that does was taken without grad mode, or of a detached look-alike of the base.
     at::Tensor base = real_tensor(plan.view_base, detach_base && view.call.grad_mode);
     std::vector<IValue> stack = copy_arguments(calls_[static_cast<size_t>(plan.view_call)].arguments);
@@ -249,6 +251,19 @@ void SessionImpl::run_forward(const WrapPlan& plan) {
     CallState& state = calls_[static_cast<size_t>(number)];
     // detach() gives a tensor that looks the same: its users carry the mark that their operand required no grad.
     if (call.call.name == "aten::detach" && call.results.size() == 1 && !call.tensors.empty() && call.results[0] == call.tensors[0].tensor) continue;
+    if (call.call.name == kFunctionOutput) {
+      apply_function(call, number, plan);
+      continue;
+    }
+    if (call.call.name == kHooked) {
+      const auto recipe = recipes_.find(number);
+      TORCH_CHECK(recipe != recipes_.end(), "dynvm: the graph cannot be rebuilt, for a hook is not known");
+      const at::Tensor value = graph_operand(call.tensors.at(0).tensor, true, plan);
+      hook_again(recipe->second, value);
+      graph_[static_cast<size_t>(call.results.at(0))] = value;
+      rerun_[static_cast<size_t>(number)] = true;
+      continue;
+    }
     std::vector<IValue> stack = copy_arguments(state.arguments);
     // The graph may keep a number's tensor: it needs one of its own, for the next iteration writes into this one.
     for (const ScalarPlace& place : call.scalars) {
@@ -272,6 +287,42 @@ void SessionImpl::run_forward(const WrapPlan& plan) {
       if (call.results[i] >= 0) graph_[static_cast<size_t>(call.results[i])] = results[i];
     }
     rerun_[static_cast<size_t>(number)] = true;
+  }
+}
+
+// Of the k-th call that this wrap runs again and that is no operation of torch's.
+void SessionImpl::set_recipe(int32_t wrap, int32_t index, PyObject* recipe) {
+  for (int32_t number : program_.wraps[static_cast<size_t>(wrap)].spec.forward) {
+    const std::string& name = program_.calls[static_cast<size_t>(number)].call.name;
+    if ((name != kFunctionOutput && name != kHooked) || index-- > 0) continue;
+    has_real_ = true;
+    PyObject*& known = recipes_[number];
+    Py_INCREF(recipe);
+    Py_XSETREF(known, recipe);
+    return;
+  }
+}
+
+// All outputs of the Function's call get their graph.
+void SessionImpl::apply_function(const CallPlan& call, int32_t number, const WrapPlan& plan) {
+  const auto recipe = recipes_.find(number);
+  TORCH_CHECK(recipe != recipes_.end(), "dynvm: the graph cannot be rebuilt, for a Function's context is not known");
+  std::vector<int32_t> outputs;
+  std::vector<at::Tensor> inputs;
+  for (const TensorPlace& place : call.tensors) {
+    if (place.argument == 1) outputs.push_back(place.tensor);
+    if (place.argument != 2) continue;
+    at::Tensor value = graph_operand(place.tensor, place.required_grad, plan);
+    inputs.push_back(!place.required_grad && value.requires_grad() ? value.detach() : value);
+  }
+  const std::vector<int64_t>& layout = call.call.args[3].ints;
+  const ModesOfCall modes(call.call);
+  const std::vector<at::Tensor> made = apply_again(recipe->second, [&](size_t k) { return graph_operand(outputs[k], false, plan); }, inputs, layout);
+  for (size_t other = 0; other < program_.calls.size(); ++other) {
+    const CallPlan& each = program_.calls[other];
+    if (each.call.name != kFunctionOutput || each.call.args[3].ints[0] != layout[0]) continue;
+    if (each.results[0] >= 0) graph_[static_cast<size_t>(each.results[0])] = made[static_cast<size_t>(each.call.args[3].ints[1])];
+    rerun_[other] = true;
   }
 }
 
@@ -318,7 +369,11 @@ PyObject* SessionImpl::wrap(int32_t number) {
       const c10::InferenceMode as_recorded(false);  // an exit may be in another mode than what is wrapped was made in
       const c10::impl::ExcludeDispatchKeyGuard guard(keys_not_rerun());
       has_real_ = true;
-      wrapped = wrap_value(number, program_.wraps[static_cast<size_t>(number)]);
+      try {
+        wrapped = wrap_value(number, program_.wraps[static_cast<size_t>(number)]);
+      } catch (const PythonRaised&) {
+        return -1;
+      }
     }
     object = to_python(wrapped);
     return object ? 0 : -1;

@@ -110,6 +110,13 @@ class RecorderImpl final : public bridge::Recorder {
     return id;
   }
 
+  int32_t separate(PyObject* object) override {
+    std::lock_guard lock(mutex_);
+    const at::Tensor& tensor = unpack(object);
+    separate_.insert(tensor.storage().unsafeGetStorageImpl());
+    return own_id(tensor);
+  }
+
   void note_data(PyObject* object) override {
     std::lock_guard lock(mutex_);
     data_tensors_.emplace_back(unpack(object).getIntrusivePtr());
@@ -148,7 +155,21 @@ class RecorderImpl final : public bridge::Recorder {
     c10::impl::tls_set_dispatch_key_excluded(kRecordedMark, on);
   }
 
+  // Of this very tensor, whatever else looks the same. It is held weakly, so that its address stays its own.
+  int32_t own_id(const at::Tensor& tensor) {
+    const int32_t id = static_cast<int32_t>(metas_.size());
+    ir::TensorMeta& meta = metas_.emplace_back(to_meta(tensor));
+    meta.storage = storage_number(tensor.storage());
+    meta.requires_grad = tensor.requires_grad();
+    meta.is_leaf = tensor.is_leaf();
+    own_ids_.insert_or_assign(tensor.unsafeGetTensorImpl(), std::pair(id, c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr())));
+    return id;
+  }
+
   int32_t id_of(const at::Tensor& tensor) {
+    if (!own_ids_.empty()) {
+      if (const auto own = own_ids_.find(tensor.unsafeGetTensorImpl()); own != own_ids_.end()) return own->second.first;
+    }
     Look look{tensor.storage().unsafeGetStorageImpl(), tensor.storage_offset(), tensor.scalar_type(), tensor.is_inference(), {}};
     const c10::IntArrayRef sizes = tensor.sizes(), strides = tensor.strides();
     look.geometry.reserve(sizes.size() * 2);
@@ -428,7 +449,8 @@ class RecorderImpl final : public bridge::Recorder {
       if (const char* reason = refusal_of(tensor)) {
         refuse(record, reason);
       } else {
-        id = id_of(tensor);
+        const bool is_separate = separate_.count(tensor.storage().unsafeGetStorageImpl()) != 0 && record.call.mutates.empty() && own_ids_.count(tensor.unsafeGetTensorImpl()) == 0;
+        id = is_separate ? own_id(tensor) : id_of(tensor);
         // What is so counts, not what the schema says: an operation may return its argument where the schema promises a new tensor.
         const int32_t storage = metas_[static_cast<size_t>(id)].storage;
         const auto shares = [&](size_t argument) {
@@ -494,6 +516,8 @@ class RecorderImpl final : public bridge::Recorder {
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_refs_;
   std::unordered_set<const c10::StorageImpl*> overlapping_;
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> data_tensors_;
+  std::unordered_set<const c10::StorageImpl*> separate_;  // memory that tensors with graphs of their own look at
+  std::unordered_map<const c10::TensorImpl*, std::pair<int32_t, c10::weak_intrusive_ptr<c10::TensorImpl>>> own_ids_;
   int foreign_ = 0;                       // storages on memory that is not torch's
 };
 

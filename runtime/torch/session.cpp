@@ -691,6 +691,8 @@ void SessionImpl::end_iteration() {
     for (at::Tensor& t : cloned_) t.reset();
     handed_out_.assign(handed_out_.size(), -1);
     rerun_.assign(rerun_.size(), false);
+    for (auto& [call, recipe] : recipes_) Py_DECREF(recipe);
+    recipes_.clear();
     has_real_ = false;
   }
   for (int32_t t : bound_) inputs_[static_cast<size_t>(t)].reset();
@@ -741,6 +743,7 @@ const bridge::SessionFunctions& session_functions() {
       [](bridge::Session* s) { return of(s)->begin_run(); },
       [](bridge::Session* s) { of(s)->end_run(); },
       [](bridge::Session* s) { return of(s)->arrange(); },
+      [](bridge::Session* s, int32_t wrap, int32_t index, PyObject* recipe) { of(s)->set_recipe(wrap, index, recipe); },
   };
   return functions;
 }

@@ -20,6 +20,7 @@
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
+#include <map>
 #include <vector>
 
 #include "runtime/torch/arenas.h"
@@ -64,6 +65,7 @@ class SessionImpl {
   int bump_version(int32_t tensor, int32_t by);
   int64_t tensor_size(int32_t tensor, int32_t dim) const;
   PyObject* wrap(int32_t number);
+  void set_recipe(int32_t wrap, int32_t index, PyObject* recipe);
   void end_iteration();
   void drop_caches();                   // memory kept for the next iteration
 
@@ -107,6 +109,7 @@ class SessionImpl {
   void snapshot(size_t storage);                          // keeps a copy of a bound input's storage, once an iteration
   at::Tensor graph_operand(int32_t tensor, bool required_grad, const WrapPlan& plan);
   void run_forward(const WrapPlan& plan);
+  void apply_function(const CallPlan& call, int32_t number, const WrapPlan& plan);
   at::Tensor wrap_live(const WrapPlan& plan);
   at::Tensor wrap_value(int32_t number, const WrapPlan& plan);
 
@@ -144,6 +147,7 @@ class SessionImpl {
   std::vector<at::Tensor> wrapped_;     // per wrap: what it returned in this iteration
   std::vector<at::Tensor> cloned_;      // per storage: bytes of an input as they were before the calls of a graph wrote it
   std::vector<bool> rerun_;             // per call: run again in this iteration
+  std::map<int32_t, PyObject*> recipes_;  // per call of a Function or hooked tensor, in this iteration; owned
   bool has_real_ = false;
 };
 

