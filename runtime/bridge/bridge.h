@@ -145,6 +145,7 @@ struct SessionFunctions {
   int64_t (*tensor_size)(Session*, int32_t tensor, int32_t dim);     // as it is now; dim -1: the number of elements
   int (*begin_run)(Session*);                                        // memory for intermediates, for this run; -1: raised
   void (*end_run)(Session*);
+  void (*drop_storage)(Session*, int32_t storage);                   // kResult: nothing needs its memory in this iteration any more
 };
 
 // What operations would give for tensors of other sizes, without running them on data. Tensors and storages have the caller's numbers.

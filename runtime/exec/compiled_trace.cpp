@@ -45,6 +45,10 @@ void launch_kernel(const codegen::cuda::CudaKernel* kernel, void* const* pointer
   }
 }
 void run_kernel(const codegen::CompiledKernel* kernel, void* const* pointers, const int64_t* scalars, Activation*) { kernel->run(pointers, scalars); }
+void drop_storage(bridge::Session* session, int32_t storage, int64_t, Activation* activation) {
+  if (activation->stretches != nullptr) stretches_of(activation)->drop(storage);
+  else static_cast<CompiledTrace*>(activation->owner)->functions().drop_storage(session, storage);
+}
 int queue_call(bridge::Session*, int32_t call, const int64_t* scalars, Activation* activation) { return stretches_of(activation)->call(call, scalars); }
 
 int read_scalar(bridge::Session* session, int32_t tensor, int64_t* value, Activation* activation) {
@@ -174,6 +178,7 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
     helpers_.tensor_size = address(functions.tensor_size);
     helpers_.bump_version = address(functions.bump_version);
     helpers_.end_iteration = address(functions.end_iteration);
+    helpers_.drop_storage = address(&drop_storage);
   }
   codegen::TraceCodeInput input{&trace_, &values_, &programs_.plan, &python_layout(), &helpers_, {}};
   if (base::Status status = compile_kernels(&input.kernels, options.background); !status.ok()) return status;
@@ -268,20 +273,25 @@ void CompiledTrace::plan_stretches(const std::vector<codegen::KernelEntry>& entr
   for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
     const ir::Inst& inst = trace_.insts[ref];
     const auto number = static_cast<int32_t>(plan.operations.size());
+    // What the instructions since the last operation were the last to need.
+    if (ref > 0 && number > 0) {
+      const std::vector<int32_t>& drop = programs_.plan.drop[ref - 1];
+      plan.operations.back().drops.insert(plan.operations.back().drops.end(), drop.begin(), drop.end());
+    }
     if (inst.op == Op::k_kernel && !inst.sunk) {
       const codegen::KernelEntry& entry = entries[inst.imm];
       if (entry.entry != address(&launch_kernel)) continue;
       auto* kernel = static_cast<const codegen::cuda::CudaKernel*>(entry.context);
       if (kernel->idle()) continue;
       if (!plan.of_kernel.emplace(kernel, number).second) return;
-      plan.operations.push_back({kernel, -1, {}});
+      plan.operations.push_back({kernel, -1, {}, {}});
     } else if (inst.op == Op::k_aten && programs_.plan.call[ref] >= 0) {
       const int32_t call = programs_.plan.call[ref];
       bridge::CallFacts facts = program_->facts(call);
       plan.passive[call] = facts.passive;
       if (!facts.capturable) continue;
       plan.of_call[call] = number;
-      plan.operations.push_back({nullptr, call, std::move(facts)});
+      plan.operations.push_back({nullptr, call, std::move(facts), {}});
     }
   }
   if (plan.operations.size() < 2) return;

@@ -561,6 +561,13 @@ void SessionImpl::end_iteration() {
   ++iteration_;
 }
 
+void SessionImpl::drop_storage(int32_t number) {
+  const size_t s = static_cast<size_t>(number);
+  if (!storages_[s].real || program_.storages[s].spec.kind != Kind::kResult) return;
+  storages_[s].real = c10::Storage();
+  point(s, nullptr);
+}
+
 void SessionImpl::drop_caches() {
   for (size_t s = 0; s < storages_.size(); ++s) {
     if (program_.storages[s].spec.kind == Kind::kArena || !storages_[s].real) continue;
@@ -584,6 +591,7 @@ const bridge::SessionFunctions& session_functions() {
       [](bridge::Session* s, int32_t tensor, int32_t dim) { return of(s)->tensor_size(tensor, dim); },
       [](bridge::Session* s) { return of(s)->begin_run(); },
       [](bridge::Session* s) { of(s)->end_run(); },
+      [](bridge::Session* s, int32_t storage) { of(s)->drop_storage(storage); },
   };
   return functions;
 }

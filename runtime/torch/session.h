@@ -60,6 +60,7 @@ class SessionImpl {
   int64_t tensor_size(int32_t tensor, int32_t dim) const;
   PyObject* wrap(int32_t number);
   void end_iteration();
+  void drop_storage(int32_t storage);
   void drop_caches();                   // memory kept for the next iteration
 
   struct Refusal {
