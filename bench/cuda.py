@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -203,28 +204,29 @@ def main():
     failed = 0
     for some, mode in jobs:
         program = [DYNVM, "--report", os.path.join(folder, "report.json")] if mode == "dynvm" else [PYTHON]
-        try:
-            done = subprocess.run([*program, os.path.abspath(__file__), "--worker", ",".join(some), mode], capture_output=True, text=True, timeout=TIME_LIMIT_S * len(some))
-            output, errors = done.stdout, done.stderr
-        except subprocess.TimeoutExpired as late:
-            output, errors = (late.stdout or b"").decode(), f"took more than {TIME_LIMIT_S * len(some)} s"
-        for text in output.splitlines():
-            if not text.startswith("ROW "):
-                continue
-            row = json.loads(text[4:])
-            rows[row["name"], mode] = row
+        command = [*program, os.path.abspath(__file__), "--worker", ",".join(some), mode]
+        told = set()
+        with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as worker:
+            late = threading.Timer(TIME_LIMIT_S * len(some), worker.kill)
+            late.start()
+            for text in worker.stdout:
+                if not text.startswith("ROW "):
+                    continue
+                row = json.loads(text[4:])
+                name = row["name"]
+                rows[name, mode] = row
+                told.add(name)
+                print(f"{name:14} {mode:24} skipped: {row['skipped']}" if "skipped" in row else line(name, mode, row, rows.get((name, "eager"))), flush=True)
+            late.cancel()
+            errors.seek(0)
+            why = errors.read()[-1500:]
         for name in some:
-            row = rows.get((name, mode))
-            if row is None:
+            if name not in told:
                 failed += 1
-                print(f"{name:14} {mode:24} failed: {errors[-1500:]}", flush=True)
-            elif "skipped" in row:
-                print(f"{name:14} {mode:24} skipped: {row['skipped']}", flush=True)
-            else:
-                print(line(name, mode, row, rows.get((name, "eager"))), flush=True)
-    if arguments.json:
-        with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump([{"mode": mode, **row} for (_, mode), row in rows.items()], file)
+                print(f"{name:14} {mode:24} failed: {why}", flush=True)
+        if arguments.json:
+            with open(arguments.json, "w", encoding="utf-8") as file:
+                json.dump([{"mode": mode, **row} for (_, mode), row in rows.items()], file)
     return 1 if failed else 0
 
 

@@ -52,8 +52,8 @@ base::Status read_environment() {
 
 base::Status check_options() {
   const std::string& stress = base::options().stress;
-  if (!stress.empty() && stress != "exit" && stress != "native") {
-    return base::Status::failure(fmt::format("--stress: expected exit or native, got '{}'", stress));
+  if (!stress.empty() && stress != "exit" && stress != "native" && stress != "wait") {
+    return base::Status::failure(fmt::format("--stress: expected exit, native or wait, got '{}'", stress));
   }
   return {};
 }

@@ -229,7 +229,8 @@ bool Recorder::fill_wraps() {
         const ir::AtenCall& call = trace_.calls[trace_.insts[trace_.arg(r, 0)].imm];
         auto use = uses.find(r);
         auto [first, last] = use != uses.end() ? use->second : std::pair<Ref, Ref>(static_cast<Ref>(i), static_cast<Ref>(i));
-        if (call.is_random || !is_differentiated(call)) {
+        // A random call that autograd has recorded is run again with the numbers that it drew; what one has only filled is there.
+        if (!is_differentiated(call) || (call.is_random && !call.mutates.empty())) {
           if (written_between(r, first, until, rerun)) return false;
           leaves.insert(r);  // to autograd what it gave or wrote is a leaf
         } else if (written_between(r, r, last, rerun)) {

@@ -423,6 +423,8 @@ bool make_room(LoopState& loop, SidePoint* side) {
 
 // The state is the loop header's and no root trace could be entered: is another to be recorded?
 HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
+  for (const auto& trace : loop.roots.traces())
+    if (!trace->compiled->ready()) return HookResult::kContinue;  // the one whose kernels are being compiled may be what is wanted
   if (loop.waits > 0) {
     loop.waits--;
     return HookResult::kContinue;

@@ -1,6 +1,9 @@
 // See background.h.
 #include "codegen/cuda/background.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
@@ -12,6 +15,11 @@
 namespace dynvm::codegen::cuda {
 namespace {
 
+constexpr int kNice = 10;  // the script goes first
+
+// Half of the processors: the script is to be no slower for it.
+size_t most_threads() { return std::max(1u, std::thread::hardware_concurrency() / 2); }
+
 struct Pool {
   std::mutex mutex;
   std::condition_variable comes;
@@ -21,6 +29,7 @@ struct Pool {
   bool over = false;
 
   void work() {
+    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);  // of this thread alone
     std::unique_lock lock(mutex);
     for (;;) {
       ++idle;
@@ -61,7 +70,7 @@ void run_in_background(std::function<void()> job) {
   const std::lock_guard lock(p.mutex);
   if (p.over) return;
   p.jobs.push_back(std::move(job));
-  if (p.idle < p.jobs.size() && p.threads.size() < std::max(1u, std::thread::hardware_concurrency())) p.threads.emplace_back([&p] { p.work(); });
+  if (p.idle < p.jobs.size() && p.threads.size() < most_threads()) p.threads.emplace_back([&p] { p.work(); });
   p.comes.notify_one();
 }
 

@@ -32,6 +32,7 @@ struct TensorPlan {
   std::vector<int32_t> wrap;                // by Ref of a wrap: wrap index
   std::vector<std::vector<int32_t>> allocate;  // by Ref: fresh storages to allocate before it
   ir::Ref arranged_at = ir::kNoRef;         // before which the session arranges its arena
+  std::vector<std::vector<int32_t>> drop;      // by Ref: storages whose memory came from a call and is not needed behind it
 };
 
 // A compiled kernel: entry(storage_data, scalars), or entry(context, storage_data, scalars, activation) when there is a context. The session's call and read_scalar get

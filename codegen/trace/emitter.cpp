@@ -116,6 +116,13 @@ void TraceEmitter::instruction(Ref ref) {
     if (!done) fail("there is no code for this operation");
   }
   if (inst.op != ir::Op::k_loop) release(values_.dying[ref]);
+  if (inst.op == ir::Op::k_loop || inst.op == ir::Op::k_leave || helpers_.drop_storage == nullptr) return;
+  for (int32_t storage : input_.tensors->drop[ref]) {
+    a_.mov(rdi, r13);
+    a_.mov(esi, storage);
+    a_.mov(rcx, rbx);
+    call(helpers_.drop_storage);
+  }
 }
 
 // Where tensor work has been put off, the instruction may have to see it done.

@@ -155,6 +155,7 @@ struct SessionFunctions {
   void (*end_run)(Session*);
   int (*arrange)(Session*);                                          // the arena for the symbols' values, which inputs have told; -1: raised
   void (*set_recipe)(Session*, int32_t wrap, int32_t index, PyObject* recipe);  // before wrap: of one among the calls that it runs again which is no operation of torch's (runtime/torch/function_nodes.h)
+  void (*drop_storage)(Session*, int32_t storage);                   // kResult: nothing needs its memory in this iteration any more
 };
 
 // What operations would give for tensors of other sizes, without running them on data. Tensors and storages have the caller's numbers.

@@ -51,6 +51,10 @@ void run_symbolic(const SymbolicKernel* kernel, void* const* pointers, const int
   for (size_t k = 0; k < kernel->numbers.size(); ++k) numbers[k] = kernel->numbers[k](activation->symbols);
   kernel->code->run(pointers, scalars, numbers);
 }
+void drop_storage(bridge::Session* session, int32_t storage, int64_t, Activation* activation) {
+  if (activation->stretches != nullptr) stretches_of(activation)->drop(storage);
+  else static_cast<CompiledTrace*>(activation->owner)->functions().drop_storage(session, storage);
+}
 int queue_call(bridge::Session*, int32_t call, const int64_t* scalars, Activation* activation) { return stretches_of(activation)->call(call, scalars); }
 
 int read_scalar(bridge::Session* session, int32_t tensor, int64_t* value, Activation* activation) {
@@ -154,6 +158,7 @@ base::Status CompiledTrace::compile(ir::Trace&& optimised, const ir::Plan& plan,
 }
 
 base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, const CompileOptions& options) {
+  if (options.stress_waits) waits_ = 60;
   values_ = codegen::plan_values(trace_);
   if (base::Status status = build_program(trace_, plan, &programs_); !status.ok()) return status;
   helpers_ = helper_table();
@@ -181,6 +186,7 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
     helpers_.tensor_size = address(functions.tensor_size);
     helpers_.bump_version = address(functions.bump_version);
     helpers_.end_iteration = address(functions.end_iteration);
+    helpers_.drop_storage = address(&drop_storage);
   }
   codegen::TraceCodeInput input{&trace_, &values_, &programs_.plan, &python_layout(), &helpers_, {}};
   if (base::Status status = compile_kernels(&input.kernels, options.background); !status.ok()) return status;
@@ -221,6 +227,7 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
 }
 
 bool CompiledTrace::ready() {
+  if (waits_ > 0) return --waits_, false;
   if (!ready_) ready_ = std::all_of(cuda_kernels_.begin(), cuda_kernels_.end(), [](const auto& kernel) { return kernel->ready(); });
   return ready_;
 }
@@ -282,20 +289,25 @@ void CompiledTrace::plan_stretches(const std::vector<codegen::KernelEntry>& entr
   for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
     const ir::Inst& inst = trace_.insts[ref];
     const auto number = static_cast<int32_t>(plan.operations.size());
+    // What the instructions since the last operation were the last to need.
+    if (ref > 0 && number > 0) {
+      const std::vector<int32_t>& drop = programs_.plan.drop[ref - 1];
+      plan.operations.back().drops.insert(plan.operations.back().drops.end(), drop.begin(), drop.end());
+    }
     if (inst.op == Op::k_kernel && !inst.sunk) {
       const codegen::KernelEntry& entry = entries[inst.imm];
       if (entry.entry != address(&launch_kernel)) continue;
       auto* kernel = static_cast<const codegen::cuda::CudaKernel*>(entry.context);
       if (kernel->idle()) continue;
       if (!plan.of_kernel.emplace(kernel, number).second) return;
-      plan.operations.push_back({kernel, -1, {}});
+      plan.operations.push_back({kernel, -1, {}, {}});
     } else if (inst.op == Op::k_aten && programs_.plan.call[ref] >= 0) {
       const int32_t call = programs_.plan.call[ref];
       bridge::CallFacts facts = program_->facts(call);
       plan.passive[call] = facts.passive;
       if (!facts.capturable) continue;
       plan.of_call[call] = number;
-      plan.operations.push_back({nullptr, call, std::move(facts)});
+      plan.operations.push_back({nullptr, call, std::move(facts), {}});
     }
   }
   if (plan.operations.size() < 2) return;

@@ -35,6 +35,7 @@ namespace dynvm::runtime {
 struct CompileOptions {
   bool stress_exits = false;    // each guard fails once, the first time it is reached
   bool listing = false;         // keep the machine code's text (--dump=asm)
+  bool stress_waits = false;    // ready() only when it has been asked a few times
   bool background = false;      // CUDA kernels are compiled while the script goes on: see ready()
   bool cuda_graphs = true;      // launch what needs nothing of the host as CUDA graphs
   bool count_residuals = false; // count each residual operation's runs and time by name, for the report
@@ -153,6 +154,7 @@ class CompiledTrace {
   std::vector<uint64_t> exits_;
   std::vector<codegen::ResidualCounter> residuals_;
   bool ready_ = false;
+  int waits_ = 0;                // times that ready() is still to be false, under stress
   uint64_t iterations_ = 0, runs_ = 0, total_exits_ = 0;
   int tensor_ops_ = 0;
 };

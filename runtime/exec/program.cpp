@@ -34,6 +34,11 @@ class Builder {
     out_.plan.call.assign(n, -1);
     out_.plan.wrap.assign(n, -1);
     out_.plan.allocate.assign(n, {});
+    out_.plan.drop.assign(n, {});
+    for (size_t storage = 0; storage < plan_.storages.size(); ++storage) {
+      const ir::StoragePlan& of = plan_.storages[storage];
+      if (of.kind == ir::StoragePlan::kResult && of.last != ir::kNoRef) out_.plan.drop[of.last].push_back(static_cast<int32_t>(storage));
+    }
     for (const ir::StoragePlan& storage : plan_.storages)
       out_.spec.storages.push_back({kind_of(storage.kind), storage.bytes, storage.offset, storage.symbolic, storage.first, storage.last});
     out_.spec.arena_bytes = plan_.arena_bytes;

@@ -183,7 +183,24 @@ int Stretches::arrive(int32_t operation, const int64_t* scalars) {
   const int status = complete(static_cast<size_t>(number));
   queued_.clear();
   numbers_.clear();
+  drop_now();
   return status;
+}
+
+void Stretches::drop(int32_t storage) {
+  if (*pending_ != 0 && stretches_[current_].mode != Mode::kNever) dropped_.push_back(storage);
+  else plan_.bridge->functions().drop_storage(session_, storage);
+}
+
+void Stretches::drop_now() {
+  for (int32_t storage : dropped_) plan_.bridge->functions().drop_storage(session_, storage);
+  dropped_.clear();
+}
+
+// Of the memory that the calls of a stretch bring, what is not needed behind this operation: the next ones can have it.
+void Stretches::drop_given(int32_t operation, const std::vector<int32_t>& given) {
+  for (int32_t storage : plan_.operations[operation].drops)
+    if (std::binary_search(given.begin(), given.end(), storage)) plan_.bridge->functions().drop_storage(session_, storage);
 }
 
 int Stretches::run(int32_t operation) {
@@ -195,12 +212,15 @@ int Stretches::run_queued() {
   int status = 0;
   const std::vector<std::pair<int32_t, size_t>> queued = std::move(queued_);
   queued_.clear();
-  for (const auto& [operation, place] : queued) {
+  for (size_t k = 0; k < queued.size(); ++k) {
+    const auto& [operation, place] = queued[k];
     if (const CudaKernel* kernel = plan_.operations[operation].kernel) {
       kernel->launch(session_->storage_data, numbers_.data() + place);
     } else if ((status = run(operation)) != 0) {
       break;
     }
+    // Behind the last one an exit may need what it was the last to work on.
+    if (k + 1 < queued.size()) drop_given(operation, stretches_[of_operation_[operation]].given);
   }
   numbers_.clear();
   return status;
@@ -216,6 +236,7 @@ int Stretches::barrier(bool once) {
   note_pending(false);
   int status = 0;
   if (queued) status = run_queued();
+  drop_now();
   if (at > stretches_[number].begin && at < stretches_[number].end && (!once || ++interruptions_[at] >= kInterruptions)) split(number, at);
   return status;
 }
@@ -225,7 +246,9 @@ int Stretches::end_run() {
   current_ = -1;
   note_pending(false);
   if (failed_type_ != nullptr) return barrier();
-  return queued ? run_queued() : 0;
+  const int status = queued ? run_queued() : 0;
+  drop_now();
+  return status;
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -364,6 +387,7 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
         break;
       }
       what.kernel->launch(session_->storage_data, numbers_.data() + place);
+      for (int32_t storage : what.kernel->storages()) node.fixed.push_back(std::binary_search(stretch.given.begin(), stretch.given.end(), storage));
       if ((node.node = codegen::cuda::last_node(side)) == nullptr) {
         error = "a kernel was not captured";
         break;
@@ -374,6 +398,7 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
       error = "an operation cannot be captured";
       break;
     }
+    if (operation + 1 < stretch.end) drop_given(operation, stretch.given);
   }
   std::string at_end;
   void* graph = plan_.captures->end(captured, &at_end);
@@ -381,8 +406,7 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
   if (error.empty() && graph == nullptr) error = at_end;
   for (int32_t storage : stretch.given) {
     void* const kept = error.empty() ? plan_.captures->keep(session_, storage) : nullptr;
-    if (kept != nullptr) variant.given.emplace_back(storage, kept);
-    else if (error.empty()) error = "a result without memory";
+    if (kept != nullptr) variant.given.emplace_back(storage, kept);  // else it was needed inside only
   }
   for (size_t k = 0; k < stretch.storages.size(); ++k) plan_.captures->point(session_, stretch.storages[k], before[k]);
   if (error.empty())
@@ -411,11 +435,12 @@ int Stretches::replay(Stretch& stretch, Variant& variant, bool* done) {
     const int64_t* const numbers = numbers_.data() + place;
     const std::vector<int32_t>& storages = kernel->storages();
     bool same = true;
-    for (size_t k = 0; k < storages.size(); ++k) same = same && known.launch.parameter[k] == reinterpret_cast<int64_t>(session_->storage_data[storages[k]]);
+    for (size_t k = 0; k < storages.size(); ++k) same = same && (known.fixed[k] || known.launch.parameter[k] == reinterpret_cast<int64_t>(session_->storage_data[storages[k]]));
     for (int k = 0; k < kernel->num_scalars(); ++k) same = same && known.launch.parameter[storages.size() + static_cast<size_t>(k)] == numbers[k];
     if (same) continue;
     codegen::cuda::Launch changed = known.launch;
     for (size_t k = 0; k < storages.size(); ++k) {
+      if (known.fixed[k]) continue;
       changed.parameter[k] = reinterpret_cast<int64_t>(session_->storage_data[storages[k]]);
       if (!kernel->aligned(changed.parameter[k])) return 0;
     }

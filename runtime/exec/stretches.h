@@ -41,6 +41,7 @@ struct StretchPlan {
     const codegen::cuda::CudaKernel* kernel = nullptr;  // or
     int32_t call = -1;
     bridge::CallFacts facts;                            // of a call
+    std::vector<int32_t> drops;                         // storages that nothing behind it, and before the next one, needs
   };
   std::vector<Operation> operations;
   std::vector<int32_t> of_call;                         // by call: its operation, -1 none
@@ -63,6 +64,8 @@ class Stretches {
   // Somebody may look at the device or at memory: all that came before is launched.
   // once: not each time, as far as is known (a finalizer).
   int barrier(bool once = false);
+  // Nothing behind the work that was queued so far needs the storage's memory.
+  void drop(int32_t storage);
   // The run is over, by an exit or not.
   int end_run();
 
@@ -71,6 +74,7 @@ class Stretches {
   struct Node {
     void* node;
     codegen::cuda::Launch launch;  // as the graph has it
+    std::vector<bool> fixed;       // by pointer: the graph's own memory
   };
   struct Variant {
     void* stream = nullptr;
@@ -96,6 +100,8 @@ class Stretches {
   int raise_failed();
   int arrive(int32_t operation, const int64_t* scalars);
   int run(int32_t operation);
+  void drop_given(int32_t operation, const std::vector<int32_t>& given);
+  void drop_now();
   int run_queued();
   int complete(size_t number);
   void plan(Stretch& stretch);
@@ -123,6 +129,7 @@ class Stretches {
   bool queueing_ = false;
   std::vector<std::pair<int32_t, size_t>> queued_;  // operation, its numbers' place
   std::vector<int64_t> numbers_;
+  std::vector<int32_t> dropped_;        // while work was queued
   PyThreadState* thread_ = nullptr;     // whose run it is
   PyObject *failed_type_ = nullptr, *failed_value_ = nullptr, *failed_traceback_ = nullptr;  // of work done where nothing could be raised
 };

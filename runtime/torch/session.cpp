@@ -719,6 +719,13 @@ void SessionImpl::end_iteration() {
   ++iteration_;
 }
 
+void SessionImpl::drop_storage(int32_t number) {
+  const size_t s = static_cast<size_t>(number);
+  if (!storages_[s].real || program_.storages[s].spec.kind != Kind::kResult) return;
+  storages_[s].real = c10::Storage();
+  point(s, nullptr);
+}
+
 void SessionImpl::drop_caches() {
   for (size_t s = 0; s < storages_.size(); ++s) {
     if (program_.storages[s].spec.kind == Kind::kArena || !storages_[s].real) continue;
@@ -744,6 +751,7 @@ const bridge::SessionFunctions& session_functions() {
       [](bridge::Session* s) { of(s)->end_run(); },
       [](bridge::Session* s) { return of(s)->arrange(); },
       [](bridge::Session* s, int32_t wrap, int32_t index, PyObject* recipe) { of(s)->set_recipe(wrap, index, recipe); },
+      [](bridge::Session* s, int32_t storage) { of(s)->drop_storage(storage); },
   };
   return functions;
 }

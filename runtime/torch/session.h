@@ -67,6 +67,7 @@ class SessionImpl {
   PyObject* wrap(int32_t number);
   void set_recipe(int32_t wrap, int32_t index, PyObject* recipe);
   void end_iteration();
+  void drop_storage(int32_t storage);
   void drop_caches();                   // memory kept for the next iteration
 
   struct Refusal {

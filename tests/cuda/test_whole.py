@@ -23,11 +23,11 @@ class Whole(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout[-1000:] + done.stderr[-3000:])
         return dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith("["))
 
-    def check(self, *options, names=()):
+    def check(self, *options, names=(), background=False):
         expected = self.numbers([PYTHON], names)
         with tempfile.TemporaryDirectory() as folder:
             report = os.path.join(folder, "report.json")
-            got = self.numbers([DYNVM, "--hot", "3", "--cache", "off", "--report", report, *options], names)
+            got = self.numbers([DYNVM, "--hot", "3", "--cache", "off", "--cuda-background", "on" if background else "off", "--report", report, *options], names)
             with open(report, encoding="utf-8") as file:
                 facts = json.load(file)
         for name, numbers in expected.items():
@@ -42,6 +42,10 @@ class Whole(unittest.TestCase):
     def test_same(self):
         facts = self.check()
         self.assertGreater(facts["tensor_ops_compiled"], 0.6 * facts["tensor_ops_total"], facts["aborts"])
+        self.assertGreater(facts["cuda_graphs"]["launches"], 100, facts["notes"])
+
+    def test_compiled_beside_the_script(self):
+        self.check(names=("adam", "exits", "recurrent"), background=True)
 
     def test_exits(self):
         self.check("--stress", "exit", names=("adam", "convolutions", "branches", "written_inputs", "exits", "sizes", "sizes_training", "sizes_grow"))
