@@ -17,6 +17,7 @@
 
 #include <string>
 
+#include "codegen/cuda/background.h"
 #include "tracer/manager.h"
 #endif
 
@@ -52,6 +53,7 @@ bool install() {
   if (counting) std::atexit([] { base::dump(base::DumpStage::kPairs, "executed instructions", vm::counted()); });
 #endif
 #ifdef DYNVM_HAS_TRACER
+  if (Py_AtExit(codegen::cuda::stop_background) < 0) base::report().notes["CUDA kernels"] = "too many exit functions: compiling ends late";
   if (base::options().jit) tracer::install(bridge_path().c_str());
 #endif
   return true;

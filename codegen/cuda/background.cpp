@@ -48,24 +48,30 @@ struct Pool {
 // Never destroyed: threads look at it until they are joined.
 Pool& pool() {
   static Pool* const the_pool = [] {
-    std::atexit([] {
-      Pool& p = pool();
-      {
-        const std::lock_guard lock(p.mutex);
-        p.over = true;
-      }
-      p.comes.notify_all();
-      for (std::thread& thread : p.threads) thread.join();
-      p.threads.clear();
-    });
+    std::atexit(stop_background);
     return new Pool;
   }();
   return *the_pool;
 }
 
+bool begun = false;  // there is a pool
+
 }  // namespace
 
+void stop_background() {
+  if (!begun) return;
+  Pool& p = pool();
+  {
+    const std::lock_guard lock(p.mutex);
+    p.over = true;
+  }
+  p.comes.notify_all();
+  for (std::thread& thread : p.threads) thread.join();
+  p.threads.clear();
+}
+
 void run_in_background(std::function<void()> job) {
+  begun = true;
   Pool& p = pool();
   const std::lock_guard lock(p.mutex);
   if (p.over) return;

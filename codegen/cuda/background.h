@@ -1,7 +1,8 @@
 // Threads that compile, beside the script.
 //
 // Inputs: jobs, which touch nothing of Python's. Outputs: each is run once, in the order in which they came, by half as many threads as there are processors.
-// Invariants: the threads are made when the first job comes, and joined when the process exits: what has not begun by then is not run.
+// Invariants: the threads are made when the first job comes, and joined when Python finalizes: what has not begun by then is not run. When the process exits would be
+// too late: the compiler registers what it cleans up then after this has been asked first, so that goes first and leaves the threads without it.
 // Tests: tests/cuda (on a machine with a GPU).
 #pragma once
 
@@ -10,5 +11,7 @@
 namespace dynvm::codegen::cuda {
 
 void run_in_background(std::function<void()> job);
+// Waits for the jobs that have begun.
+void stop_background();
 
 }  // namespace dynvm::codegen::cuda

@@ -321,8 +321,10 @@ class Fuse {
         if (result >= 0 && shared_[trace_.metas[result].storage] && writers_[trace_.metas[result].storage] < 2) return false;
     // All on one device, which kernels can be made for.
     int device = kNoDevice;
+    bool symbolic = false;
     auto fits = [&](int32_t meta) {
       if (meta < 0) return true;
+      symbolic = symbolic || trace_.metas[meta].symbolic;
       const int here = device_of(trace_.metas[meta]);
       if (device == kNoDevice) device = here;
       return here == device;
@@ -331,7 +333,7 @@ class Fuse {
       if (!fits(result)) return false;
     for (uint32_t k = 0; k < inst.count; ++k)
       if (!fits(trace_.insts[trace_.arg(inst, k)].meta)) return false;
-    return device >= 0 ? options_.fuse_cuda : device != kOtherDevice;
+    return device >= 0 ? options_.fuse_cuda && (options_.fuse_cuda_symbols || !symbolic) : device != kOtherDevice;
   }
 
   // --- groups

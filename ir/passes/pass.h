@@ -32,6 +32,7 @@ struct PassOptions {
   int64_t small_space = 16384;
   bool fuse_reductions = true;
   bool fuse_cuda = false;              // lower operations on CUDA tensors too
+  bool fuse_cuda_symbols = false;      // also those whose sizes are symbols
   std::vector<std::string> keep_aten;  // operations ("aten::_softmax") that stay library calls
   // Called after each pass that ran (for --dump): its name and the trace.
   std::function<void(std::string_view, const Trace&)> after;

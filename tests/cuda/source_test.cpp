@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include <fstream>
 
 #include "../kernel/random_kernel.h"
+#include "codegen/cuda/background.h"
 #include "codegen/cuda/nvrtc.h"
 #include "codegen/cuda/prelude.h"
 #include "codegen/cuda/render.h"
@@ -249,6 +251,25 @@ TEST(CudaSource, Compiles) {
   const base::Status status = codegen::cuda::compile_source(text, 90, &cubin);
   EXPECT_TRUE(status.ok()) << status.message().substr(0, 4000);
   EXPECT_EQ(cubin.substr(1, 3), "ELF");
+}
+
+// A process ends while kernels are compiled.
+TEST(CudaSource, EndsWhileCompiling) {
+  if (const std::string missing = codegen::cuda::nvrtc_missing(); !missing.empty()) GTEST_SKIP() << missing;
+  for (const int milliseconds : {1, 30, 100}) {
+    EXPECT_EXIT(
+        {
+          for (int k = 0; k < 6; ++k)
+            codegen::cuda::run_in_background([k, milliseconds] {
+              std::string cubin;
+              (void)codegen::cuda::compile_source(fmt::format("{}extern \"C\" __global__ void end_{}_{}_{}(float* x) {{ x[0] = tanhf(x[1]); }}\n", codegen::cuda::prelude(), getpid(), k, milliseconds), 90, &cubin);
+            });
+          usleep(static_cast<useconds_t>(milliseconds) * 1000);
+          codegen::cuda::stop_background();
+          std::exit(0);
+        },
+        testing::ExitedWithCode(0), "");
+  }
 }
 
 }  // namespace

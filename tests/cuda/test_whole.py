@@ -51,7 +51,7 @@ class Whole(unittest.TestCase):
         self.check("--stress", "exit", names=("adam", "convolutions", "branches", "written_inputs", "exits", "sizes", "sizes_training", "sizes_grow"))
 
     def test_sizes_are_open(self):
-        facts = self.check(names=("sizes", "sizes_training", "sizes_large", "sizes_grow"))
+        facts = self.check("--cuda-symbols", "on", names=("sizes", "sizes_training", "sizes_large", "sizes_grow"))
         self.assertGreater(facts["sizes"]["open"], 3, facts["sizes"])
         self.assertEqual(facts["notes"], {})
 
