@@ -98,13 +98,14 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
     return assemble(*trace, std::move(ir), plan, recording.owned, bridge, code, unit, kind);
   };
   ir::Trace recorded;
-  if (pass_options.fuse_cuda) recorded = ir;
+  const bool has_symbols = !ir.symbols.empty();
+  if (pass_options.fuse_cuda || has_symbols) recorded = ir;
   base::Status status = build();
-  if (!status.ok() && pass_options.fuse_cuda) {  // once more with the library's operations
-    base::report().notes.emplace("CUDA kernels of trace " + std::to_string(trace->id), status.message());
+  if (!status.ok() && (pass_options.fuse_cuda || has_symbols)) {  // once more with the library's operations
+    base::report().notes.emplace("kernels of trace " + std::to_string(trace->id), status.message());
     DYNVM_LOG(kCompile, "trace {}: {}", trace->id, status.message());
     ir = std::move(recorded);
-    pass_options.fuse_cuda = false;
+    pass_options.fuse_cuda = pass_options.fuse_symbols = false;
     status = build();
   }
   if (!status.ok()) {
