@@ -9,5 +9,5 @@ with torch.no_grad():
     for x in [torch.randn(rows, columns) for rows, columns in shapes]:
         y = torch.tanh(x) * 2 + 1
         mean = (y * y).mean()
-        found.append((int(y.argmax()), int(y.argmin()), y.argmax(1).tolist(), round(float(mean), 4), round(float(y.sum(0).max()), 4)))
+        found.append((int(y.t().argmax()), int((y.t() * 3).argmin()), y.argmax(1).tolist(), round(float(mean), 2), round(float(y.sum(0).max()), 2)))
 print(found)
