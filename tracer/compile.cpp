@@ -76,7 +76,6 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
     if (inst.op == ir::Op::k_unbox_tensor) trace->inputs.push_back(inst.meta);
   ir::PassOptions pass_options;
   pass_options.fuse_cuda = fuses_cuda(ir);
-  pass_options.fuse_cuda_symbols = base::options().cuda_symbols;
   std::string before;
   if (base::dump_on(base::DumpStage::kIr)) {
     before = ir::print_trace(ir);

@@ -7,6 +7,7 @@
 
 #include "ir/kernel/symbols.h"
 #include "ir/passes/rewrite.h"
+#include "runtime/base/options.h"
 #include "runtime/base/report.h"
 
 namespace dynvm::tracer {
@@ -33,7 +34,8 @@ std::string GenericTrace::Opening::run() {
   trace_ = old_;
   trace_.metas = a_.metas;
   mark();
-  give_symbols(b_.metas, call_facts(), &trace_);
+  const bool on_gpu = std::any_of(trace_.metas.begin(), trace_.metas.end(), [](const TensorMeta& meta) { return meta.device_type != 0; });
+  if (!on_gpu || base::options().cuda_symbols) give_symbols(b_.metas, call_facts(), &trace_);
   symbol_sizes_.assign(trace_.symbols.size(), {kNoRef, 0});
   if (std::string why = check(); !why.empty()) return why;
   trace_.insts.clear();

@@ -333,7 +333,7 @@ class Fuse {
       if (!fits(result)) return false;
     for (uint32_t k = 0; k < inst.count; ++k)
       if (!fits(trace_.insts[trace_.arg(inst, k)].meta)) return false;
-    if (symbolic && !(options_.fuse_symbols && (device < 0 || options_.fuse_cuda_symbols))) return false;
+    if (symbolic && !options_.fuse_symbols) return false;
     return device >= 0 ? options_.fuse_cuda : device != kOtherDevice;
   }
 

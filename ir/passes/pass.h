@@ -32,8 +32,7 @@ struct PassOptions {
   int64_t small_space = 16384;
   bool fuse_reductions = true;
   bool fuse_cuda = false;              // lower operations on CUDA tensors too
-  bool fuse_symbols = true;            // and those whose sizes are symbols
-  bool fuse_cuda_symbols = false;      // both at once
+  bool fuse_symbols = true;            // operations whose sizes are symbols too
   std::vector<std::string> keep_aten;  // operations ("aten::_softmax") that stay library calls
   // Called after each pass that ran (for --dump): its name and the trace.
   std::function<void(std::string_view, const Trace&)> after;
