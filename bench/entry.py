@@ -4,7 +4,7 @@
 Usage:   dynvm bench/entry.py [--rounds N]      (or python: eager's times of the same)
 Outputs: one line for each pair, in microseconds, the least of all rounds; the rounds of a pair alternate.
            sequential - plain   100 modules Linear(8, 8) in an nn.Sequential, against the same products with the parameters at hand
-           mapped - loop        `x + 1` in a function that C calls, a trace entered and left each time, against a loop that is inside one
+           mapped - loop        `x + 1` in a function that C calls, a trace entered and left each time, against a loop that is inside one and makes the same objects
 """
 import argparse
 from collections import deque
@@ -42,9 +42,10 @@ def mapped(function, items):
 
 
 def loop(x):
+    kept = [None]
     for _ in range(STEPS):
-        y = x + 1
-    return y
+        kept[0] = x + 1  # made an object each time, as what the function returns is
+    return kept
 
 
 def microseconds(function, *arguments):
