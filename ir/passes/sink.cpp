@@ -6,9 +6,15 @@
 // depends on the time (iterators, functions with cells) are not sunk, nor is what a loop writes back to its frame: each iteration makes that, and a tensor
 // would be copied out of the arena each time. A sunk instruction needs no snapshot.
 //
+// For the same reason the tensors that frames hold where a trace ends are made in front of the `leave`, from memory that is theirs from the start: its snapshot becomes one of its own
+// that names those. Tensors inside of sunk objects are not, as they have to be the same objects there.
+//
 // Tests: tests/ir/passes/sink.
+#include <map>
+
 #include "ir/effects.h"
 #include "ir/passes/pass.h"
+#include "ir/passes/rewrite.h"
 
 namespace dynvm::ir {
 namespace {
@@ -28,6 +34,52 @@ bool can_sink(const Inst& inst) {
   }
 }
 
+void note_parts(const Trace& trace, Ref object, std::vector<bool>* parts) {
+  const Inst& inst = trace.insts[object];
+  if (!inst.sunk || inst.op == Op::k_wrap) return;
+  for (uint32_t k = 0; k < inst.count; ++k) {
+    const Ref part = trace.arg(inst, k);
+    if ((*parts)[part]) continue;
+    (*parts)[part] = true;
+    note_parts(trace, part, parts);
+  }
+}
+
+void make_at_leave(Trace& trace) {
+  const Inst leave = trace.insts.back();
+  if (leave.op != Op::k_leave) return;
+  Snapshot snapshot = trace.snapshots[leave.snapshot];
+  std::vector<bool> parts(trace.insts.size(), false);
+  for (uint32_t frame : snapshot.frames)
+    for_each_value(trace.frames[frame], [&](Ref value) { note_parts(trace, value, &parts); });
+  for_each_store_value(snapshot, [&](Ref value) {
+    parts[value] = true;
+    note_parts(trace, value, &parts);
+  });
+  std::map<Ref, Ref> made;
+  for (uint32_t frame : snapshot.frames)
+    for (Ref slot : trace.frames[frame].slots)
+      if (slot < parts.size() && trace.insts[slot].op == Op::k_wrap && trace.insts[slot].sunk && !parts[slot]) made.emplace(slot, kNoRef);
+  if (made.empty()) return;
+  trace.insts.pop_back();
+  for (auto& [sunk, now] : made) {
+    Inst wrap = trace.insts[sunk];
+    wrap.sunk = false;
+    now = static_cast<Ref>(trace.insts.size());
+    trace.insts.push_back(wrap);
+  }
+  for (uint32_t& frame : snapshot.frames) {
+    SnapshotFrame copy = trace.frames[frame];
+    for (Ref& slot : copy.slots)
+      if (const auto found = made.find(slot); found != made.end()) slot = found->second;
+    frame = static_cast<uint32_t>(trace.frames.size());
+    trace.frames.push_back(std::move(copy));
+  }
+  trace.snapshots.push_back(std::move(snapshot));
+  trace.insts.push_back(leave);
+  trace.insts.back().snapshot = static_cast<int32_t>(trace.snapshots.size()) - 1;
+}
+
 }  // namespace
 
 void pass_sink(Trace& trace, const PassOptions&) {
@@ -44,6 +96,7 @@ void pass_sink(Trace& trace, const PassOptions&) {
     if (inst.sunk) continue;
     for (uint32_t k = 0; k < inst.count; ++k) used[trace.arg(inst, k)] = true;
   }
+  make_at_leave(trace);
 }
 
 }  // namespace dynvm::ir
