@@ -8,6 +8,7 @@
 
 #include "ir/arrange.h"
 #include "ir/effects.h"
+#include "ir/kernel/symbols.h"
 #include "ir/passes/rewrite.h"
 
 namespace dynvm::ir {
@@ -153,9 +154,8 @@ class Planner {
   void find_symbolic() {
     std::vector<bool> known(trace_.symbols.size(), false);
     const auto for_each_symbol = [&](const TensorMeta& meta, const auto& body) {
-      for (int64_t size : meta.sizes)
-        for (size_t k = 0; k < trace_.symbols.size(); ++k)
-          if (size != 0 && size % trace_.symbols[k] == 0) body(k);
+      for (size_t k = 0; k < trace_.symbols.size(); ++k)
+        if (has_symbol(meta.sizes, trace_.symbols[k])) body(k);
     };
     for (Ref ref = 0; ref < trace_.insts.size() && first_work_ == kNoRef; ++ref) {
       const Inst& inst = trace_.insts[ref];

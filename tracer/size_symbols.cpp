@@ -69,7 +69,7 @@ class Giver {
       const TensorMeta& meta = trace_.metas[static_cast<size_t>(operand.meta)];
       unknown = unknown || (meta.open != 0 && !meta.symbolic);
       for (size_t s = 0; meta.symbolic && s < trace_.symbols.size(); ++s)
-        if (has_symbol(meta.sizes, s)) add(&of_operands, s);
+        if (ir::has_symbol(meta.sizes, trace_.symbols[s])) add(&of_operands, s);
     }
     if (unknown && std::any_of(call.result_alias.begin(), call.result_alias.end(), [](int32_t alias) { return alias >= 0; })) return;
     Settled settled;
@@ -98,7 +98,7 @@ class Giver {
         if (!size) return false;
         meta.sizes[d] = *size;
         for (size_t k = 0; k < trace_.symbols.size(); ++k)
-          if (has_symbol({*size}, k)) add(&mine, k);
+          if (ir::has_symbol({*size}, trace_.symbols[k])) add(&mine, k);
       }
       if (!lay_out(m, more ? std::vector<Symbols>{mine, of_operands, all()} : std::vector<Symbols>{mine, of_operands}, &meta)) return false;
       settled->emplace_back(m, std::move(meta));
@@ -140,9 +140,6 @@ class Giver {
     return pairs_.size() - 1;
   }
 
-  bool has_symbol(const std::vector<int64_t>& sizes, size_t symbol) const {
-    return std::any_of(sizes.begin(), sizes.end(), [&](int64_t size) { return size != 0 && size % trace_.symbols[symbol] == 0; });
-  }
   Symbols all() const {
     Symbols indexes;
     for (size_t k = 0; k < pairs_.size(); ++k) indexes.push_back(k);

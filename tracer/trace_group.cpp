@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kMaxSamples = 4, kMaxGenerics = 4, kMaxSeen = 4096;
 constexpr int kMaxFailures = 4;
-constexpr int kMadeAtOnce = 12;  // with --hot: traces for sizes, before there is one for all; and times that sizes come, before they have their own
+constexpr int kMadeAtOnce = 12;  // with --hot: traces for certain sizes that are made when these come; and times that others come, before they have their own
 constexpr int kRefusals = 64;  // of sizes, before numbers are tried once more after that; twice as many each time
 uint64_t uses = 0;  // of traces
 

@@ -7,6 +7,10 @@
 
 namespace dynvm::ir {
 
+bool has_symbol(const std::vector<int64_t>& numbers, int64_t code) {
+  return std::any_of(numbers.begin(), numbers.end(), [&](int64_t number) { return number != 0 && number % code == 0; });
+}
+
 bool is_symbolic(int64_t number, const std::vector<int64_t>& codes) {
   return number != 0 && std::any_of(codes.begin(), codes.end(), [&](int64_t code) { return number % code == 0; });
 }

@@ -49,6 +49,8 @@ struct Product {
   bool is_symbol() const { return count == 1 && factor == 1; }
 };
 
+// Is the symbol with this code in any of them?
+bool has_symbol(const std::vector<int64_t>& numbers, int64_t code);
 // Does any symbol divide it?
 bool is_symbolic(int64_t number, const std::vector<int64_t>& codes);
 // The number where the symbols have these values, one per code. Of a constant: itself.

@@ -270,17 +270,14 @@ namespace {
 
 // Is each symbol in the sizes of its results one of its operands' sizes? Else other things than these decide what it gives.
 bool sizes_come_from_operands(const Trace& trace, const Inst& inst, const AtenCall& call) {
-  const auto has_symbol = [](const TensorMeta& meta, int64_t code) {
-    return std::any_of(meta.sizes.begin(), meta.sizes.end(), [&](int64_t size) { return size != 0 && size % code == 0; });
-  };
   const auto comes_from_operand = [&](int64_t code) {
     for (uint32_t k = 0; k < inst.count; ++k)
-      if (const Inst& operand = trace.insts[trace.arg(inst, k)]; operand.type == Type::kTensor && has_symbol(trace.metas[operand.meta], code)) return true;
+      if (const Inst& operand = trace.insts[trace.arg(inst, k)]; operand.type == Type::kTensor && has_symbol(trace.metas[operand.meta].sizes, code)) return true;
     return false;
   };
   for (int32_t result : call.results)
     for (int64_t code : trace.symbols)
-      if (result >= 0 && has_symbol(trace.metas[result], code) && !comes_from_operand(code)) return false;
+      if (result >= 0 && has_symbol(trace.metas[result].sizes, code) && !comes_from_operand(code)) return false;
   return true;
 }
 

@@ -243,6 +243,7 @@ void ProgramImpl::plan_storages(const bridge::ProgramSpec& spec) {
 }
 
 void ProgramImpl::plan_tensors(const bridge::ProgramSpec& spec) {
+  tensors_of_symbol.resize(spec.symbols.size());
   for (const ir::TensorMeta& meta : spec.tensors) {
     TensorPlan plan;
     plan.meta = meta;
@@ -264,7 +265,6 @@ void ProgramImpl::plan_tensors(const bridge::ProgramSpec& spec) {
         }
         return product;
       };
-      tensors_of_symbol.resize(spec.symbols.size());
       for (int64_t size : meta.sizes) plan.sizes.push_back(factor(size));
       for (int64_t stride : meta.strides) plan.strides.push_back(factor(stride));
       plan.offset = factor(meta.offset);
@@ -272,7 +272,6 @@ void ProgramImpl::plan_tensors(const bridge::ProgramSpec& spec) {
     if (StoragePlan& storage = storages[static_cast<size_t>(meta.storage)]; storage.spec.symbolic) storage.tensors.push_back(static_cast<int32_t>(tensors.size()));
     tensors.push_back(std::move(plan));
   }
-  tensors_of_symbol.resize(spec.symbols.size());
 }
 
 void ProgramImpl::plan_call(const bridge::CallSpec& spec) {

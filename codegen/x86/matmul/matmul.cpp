@@ -28,6 +28,8 @@ double largest_work(const CpuFeatures& features) { return features.avx512 && !fe
 // The most bytes of an operand of which each k stands in other lines: AVX2's small tiles read it again too often. b is packed instead. (bench/RESULTS.md)
 int64_t largest_strided(const CpuFeatures& features) { return features.avx512 ? 1 << 22 : 1 << 18; }
 
+bool is_large_b(const Matmul& call, const CpuFeatures& features) { return call.columns * call.inner * (call.wide ? 8 : 4) > largest_strided(features); }
+
 // A panel of b in the order that tiles read it: to[k, j] = from[j, k], rows of `width` elements; nothing is written behind `columns`.
 template <typename T>
 void pack_rest(const T* from, int64_t stride, int64_t columns, int64_t inner, int64_t first_column, int64_t first_inner, T* to, int64_t width) {
@@ -110,7 +112,7 @@ class Run {
     const TileLimits limits = tile_limits(features);
     lanes_ = limits.lanes_bytes / size_;
     width_ = lanes_ * limits.vectors;
-    pack_ = call.b.column != 1 || call.columns * call.inner * size_ > largest_strided(features);
+    pack_ = call.b.column != 1 || is_large_b(call, features);
     panels_ = (call.columns + width_ - 1) / width_;
     blocks_ = (call.rows + limits.rows - 1) / limits.rows;
     TileForm form;
@@ -197,7 +199,7 @@ bool matmul(const Matmul& call, const CpuFeatures& features) {
   const int64_t size = call.wide ? 8 : 4;
   const int64_t limit = largest_strided(features) / size;
   if (work > largest_work(features) || (call.a.column != 1 && call.rows * call.inner > limit)) return false;
-  if (call.rows < kThinRows && (call.b.column != 1 || call.columns * call.inner > limit)) return false;
+  if (call.rows < kThinRows && (call.b.column != 1 || is_large_b(call, features))) return false;
   Run run;
   if (!run.prepare(call, features)) return false;
   const double cost = work * static_cast<double>(call.batches) * kNanosecondsPerOperation * (call.wide ? 2 : 1);
