@@ -121,6 +121,11 @@ bool is_view_call(const Trace& trace, const Inst& inst) {
   return true;
 }
 
+bool is_known_view(const Trace& trace, const Inst& inst) {
+  const AtenCall& call = trace.calls[inst.imm];
+  return is_view_call(trace, inst) && (call.follows || !has_run_time_numbers(call)) && !opens(trace, call);
+}
+
 TensorEffects tensor_effects(const Trace& trace, Ref ref) {
   TensorEffects out;
   const Inst& inst = trace.insts[ref];

@@ -29,6 +29,8 @@ std::vector<Ref> views_behind(const Trace& trace, Ref tensor);
 
 // The call computes nothing: each result looks at the memory of an argument (view, detach, _unsafe_view).
 bool is_view_call(const Trace& trace, const Inst& inst);
+// A view whose place is known before the trace runs: nothing runs for it, and it cannot leave the trace.
+bool is_known_view(const Trace& trace, const Inst& inst);
 
 // What an exit needs in memory to make a wrap's object: the tensor's own storage, and where the exit runs forward calls again, what random
 // ones among them drew and what they read that neither they nor the trace's inputs provide. value: also the tensor's own where those calls give its value

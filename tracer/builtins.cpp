@@ -281,7 +281,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       return take(PyLong_FromVoidPtr(concrete(args[0])));
     case Builtin::kHasattr:
     case Builtin::kGetattr: {
-      if (n < 2 || !PyUnicode_CheckExact(concrete(args[1])) || !promote(args[1])) return false;
+      if (n < 2 || !promote_name(args[1])) return false;
       Attribute a = look_up(args[0], concrete(args[1]));
       if (done_) return false;
       if (a.kind == Attribute::kPython && (n == 3 || which == Builtin::kHasattr) && callable_name(a.function) == kModuleGetattr) {
@@ -346,7 +346,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       *result = constant(Py_None);
       return true;
     case Builtin::kObjectGetattribute: {
-      if (n != 2 || !PyUnicode_CheckExact(concrete(args[1])) || !promote(args[1])) return false;
+      if (n != 2 || !promote_name(args[1])) return false;
       PyObject* o = concrete(args[0]);
       type_of(args[0]);
       guard_type_unchanged(Py_TYPE(o));

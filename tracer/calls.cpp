@@ -508,7 +508,7 @@ HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args,
 
 // The class of what a C function is known to raise, under guards; null where it is not known to.
 PyObject* Recorder::known_to_raise(const std::string& name, const std::vector<V>& args) {
-  if (name == "builtins.getattr" && args.size() == 2 && PyUnicode_CheckExact(concrete(args[1])) && promote(args[1]))
+  if (name == "builtins.getattr" && args.size() == 2 && promote_name(args[1]))
     return look_up(args[0], concrete(args[1])).kind == Attribute::kMissing ? PyExc_AttributeError : nullptr;
   if (name == "builtins.next" && args.size() == 1 && at(args[0]).kind == Value::kIterator && at(args[0]).position >= at(args[0]).items.size()) {
     at(args[0]).source = kNoValue;  // from now on it has no items, whatever the list gets
@@ -523,7 +523,7 @@ PyObject* Recorder::known_to_raise(const std::string& name, const std::vector<V>
 bool Recorder::call_followed(vm::ThreadView& view, PyObject* callee, const std::vector<V>& args, PyObject* kwnames, int pops) {
   if (kwnames != nullptr) return false;
   std::string name = callable_name(callee);
-  if (name == "builtins.getattr" && args.size() == 2 && PyUnicode_CheckExact(concrete(args[1])) && promote(args[1])) {
+  if (name == "builtins.getattr" && args.size() == 2 && promote_name(args[1])) {
     Attribute a = look_up(args[0], concrete(args[1]));
     if (done_) return false;
     if (a.kind == Attribute::kPython) {
@@ -533,7 +533,7 @@ bool Recorder::call_followed(vm::ThreadView& view, PyObject* callee, const std::
         return enter_function(view, constant(a.function), a.args, nullptr, pops, vm::Continuation::kPush);
     }
   }
-  if (name == "object.__getattribute__" && args.size() == 2 && PyUnicode_CheckExact(concrete(args[1])) && promote(args[1])) {
+  if (name == "object.__getattribute__" && args.size() == 2 && promote_name(args[1])) {
     PyTypeObject* type = Py_TYPE(concrete(args[0]));
     PyObject* property = _PyType_Lookup(type, concrete(args[1]));
     PyObject* getter = property != nullptr && Py_TYPE(property) == &PyProperty_Type ? PyObject_GetAttrString(property, "fget") : nullptr;

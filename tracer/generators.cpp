@@ -109,6 +109,8 @@ bool Recorder::consume(vm::ThreadView& view, Consumer::Kind kind, V generator, i
   Consumer consumer;
   consumer.place = {top().code, current_unit_};
   if (lessons_.opaque_consumers.count(consumer.place) != 0) return false;
+  const std::vector<V>& state = at(generator).items;
+  if (state.size() > 1 && advances_unseen(state[1])) return false;  // where a generator expression has its iterator
   consumer.kind = kind;
   consumer.pops = pops;
   consumer.depth = depth;

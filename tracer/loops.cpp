@@ -40,6 +40,14 @@ bool plain_iterator(PyObject* it) {
 
 }  // namespace
 
+// Taking an item of it is an effect: it cannot be put back.
+bool Recorder::advances_unseen(V iterator) {
+  PyObject* it = concrete(iterator);
+  if (at(iterator).kind != Value::kObject || !PyIter_Check(it) || iterators_.count(iterator) != 0 || plain_iterator(it)) return false;
+  PyObject* method = _PyType_Lookup(Py_TYPE(it), next_name());
+  return method == nullptr || !PyFunction_Check(method);
+}
+
 // A snapshot of another state than "before this instruction": the innermost frame stands before `unit` with these slots. For guards on
 // what an operation of this instruction returned.
 int32_t Recorder::snapshot_at(int unit, std::vector<V> slots) {

@@ -280,6 +280,13 @@ void Recorder::likely_same(V v) {
   became_stable(v, static_cast<int32_t>(sites_.size()) - 1);
 }
 
+// The name of an attribute: wherever it comes from, a place asks for the same one mostly.
+bool Recorder::promote_name(V v) {
+  if (!PyUnicode_CheckExact(concrete(v))) return false;
+  if (PyUnicode_CHECK_INTERNED(concrete(v))) likely_same(v);
+  return promote(v);
+}
+
 bool Recorder::know_type(V v) {
   Value& value = at(v);
   PyTypeObject* type = value.concrete ? Py_TYPE(value.concrete) : nullptr;

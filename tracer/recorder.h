@@ -239,6 +239,7 @@ class Recorder {
   // --- guards
   // Makes it a constant under an identity guard; false when it changes too often. tells: what the guard of an int says when it fails.
   bool promote(V v, ir::TruthGuard tells = ir::kTruth);
+  bool promote_name(V v);
   bool know_type(V v);               // guard its exact type
   void guard_type_unchanged(PyTypeObject* type);
   void guard_torch_state();
@@ -343,6 +344,7 @@ class Recorder {
   V make_generator(V function, const std::vector<V>& args, PyObject* kwnames);
   bool resume(vm::ThreadView& view, V generator, vm::Continuation k);
   void suspend(vm::ThreadView& view);
+  bool advances_unseen(V iterator);
   bool consume(vm::ThreadView& view, Consumer::Kind kind, V generator, int pops, int depth = 0);
   std::optional<vm::HookResult> consume_operand(vm::ThreadView& view, V generator, int depth);
   void replace_operand(vm::ThreadView& view, int depth, V v);
@@ -557,6 +559,7 @@ class Recorder {
   void freeze(V v);
   V tensor_result(PyObject* result, const std::vector<V>& inputs, const std::vector<bridge::OpRecord>& records, bool* ok);
   V tensor_value(PyObject* object, int32_t id);
+  void free_dead_tensors();
   void refresh(V v);
   bool sizes_change(V tensor);
   V size_number(V tensor, int64_t dim);
@@ -602,6 +605,7 @@ class Recorder {
   std::map<V, V> cells_;                                 // cell -> content
   std::map<V, V> grads_;                                 // tensor object -> .grad
   std::unordered_map<PyObject*, V> leaf_objects_;        // tensor objects seen, by identity
+  size_t made_bytes_ = 0;                                // of tensors since dead ones were looked for
   std::set<int32_t> input_storages_;                     // of tensors that the trace unboxes
   std::set<V> identified_;                               // loaded objects that are known to be the tensor that they were
   std::set<int32_t> replaced_;                           // ids of memory that a leaf has been given by `leaf.data = ...`

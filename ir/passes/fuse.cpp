@@ -88,15 +88,18 @@ class Fuse {
     if (!trace.symbols.empty()) recoded_ = recoded_for_lowering(trace);
   }
 
-  // A call that becomes a kernel leaves the trace no more, so its snapshot is dropped. True when one was.
+  // A call that becomes a kernel, or that nothing runs for, leaves the trace no more, so its snapshot is dropped. True when one was.
   bool drop_snapshots() {
     look();
     bool dropped = false;
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
       Inst& inst = trace_.insts[ref];
-      if (inst.op != Op::k_aten || inst.sunk || inst.snapshot == kNoSnapshot || is_view_call(trace_, inst) || !wanted(inst)) continue;
-      std::vector<Lowered> lowered;
-      if (!temporary_of(trace_, ref) && !lower(ref, &lowered, kNoRef)) continue;
+      if (inst.op != Op::k_aten || inst.sunk || inst.snapshot == kNoSnapshot) continue;
+      if (!is_known_view(trace_, inst)) {
+        std::vector<Lowered> lowered;
+        if (is_view_call(trace_, inst) || !wanted(inst)) continue;
+        if (!temporary_of(trace_, ref) && !lower(ref, &lowered, kNoRef)) continue;
+      }
       inst.snapshot = kNoSnapshot;
       dropped = true;
     }

@@ -86,12 +86,7 @@ class Builder {
   }
   bool has_numbers(const Inst& inst) const { return !numbers_of(inst).empty(); }
 
-  // Views are in place already, unless a run-time number says where they look, or what they look at is known only then.
-  bool runs(Ref ref) const {
-    const Inst& inst = trace_.insts[ref];
-    const ir::AtenCall& call = trace_.calls[inst.imm];
-    return !inst.sunk && (!ir::is_view_call(trace_, inst) || (has_numbers(inst) && !call.follows) || ir::opens(trace_, call));
-  }
+  bool runs(Ref ref) const { return !trace_.insts[ref].sunk && !ir::is_known_view(trace_, trace_.insts[ref]); }
 
   // The call's index, made on first use.
   int32_t call(Ref ref) {

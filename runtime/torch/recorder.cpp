@@ -3,6 +3,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -77,6 +78,20 @@ void make_numbers_concrete(Stack& stack, size_t base) {
   }
 }
 
+// Does a tensor that C++ holds too keep a reference to its Python object, as it does in newer versions of torch?
+bool tensors_hold_objects() {
+  static const bool hold = [] {
+    at::Tensor tensor = at::empty({0});
+    PyObject* object = to_python(tensor);
+    const Py_ssize_t references = Py_REFCNT(object);
+    tensor.reset();
+    const bool more = references > Py_REFCNT(object);
+    Py_DECREF(object);
+    return more;
+  }();
+  return hold;
+}
+
 class RecorderImpl final : public bridge::Recorder {
  public:
   ~RecorderImpl() override { disable(); }
@@ -120,6 +135,23 @@ class RecorderImpl final : public bridge::Recorder {
   void note_data(PyObject* object) override {
     std::lock_guard lock(mutex_);
     data_tensors_.emplace_back(unpack(object).getIntrusivePtr());
+  }
+
+  void free_data(const std::vector<std::pair<PyObject*, Py_ssize_t>>& tensors) override {
+    std::lock_guard lock(mutex_);
+    std::unordered_map<c10::TensorImpl*, uint32_t> references;  // by objects that the caller alone holds, and by views of theirs, which hold their base
+    for (const auto& [object, times] : tensors) {
+      const at::Tensor& tensor = unpack(object);
+      const bool shared = tensor.use_count() > 1;
+      if (Py_REFCNT(object) != times + (shared && tensors_hold_objects())) continue;
+      references[tensor.unsafeGetTensorImpl()]++;
+      if (!shared && tensor.is_view()) references[tensor._base().unsafeGetTensorImpl()]++;
+    }
+    std::unordered_map<c10::StorageImpl*, uint32_t> lookers;
+    for (const auto& [tensor, count] : references)
+      if (c10::raw::intrusive_ptr::use_count(tensor) == count) lookers[tensor->unsafe_storage().unsafeGetStorageImpl()]++;
+    for (const auto& [storage, count] : lookers)
+      if (c10::raw::intrusive_ptr::use_count(storage) == count) storage->set_data_ptr_noswap(c10::DataPtr(nullptr, storage->device()));
   }
 
   const ir::TensorMeta& meta(int32_t id) override { return metas_.at(static_cast<size_t>(id)); }
