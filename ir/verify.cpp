@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "ir/effects.h"
 #include "ir/kernel/symbols.h"
 #include "ir/text.h"
 
@@ -121,7 +122,10 @@ class Verifier {
       if (operand.sunk && operand.op != Op::k_aten) return fail("uses a value that only exits make");
     }
     switch (inst.op) {
-      case Op::k_aten: call(inst); break;
+      case Op::k_aten:
+        call(inst);
+        if (error_.empty() && inst.snapshot == kNoSnapshot && !inst.sunk && !is_known_view(trace_, inst)) fail("needs a snapshot");
+        break;
       case Op::k_result: result(inst); break;
       case Op::k_kernel: kernel(inst); break;
       case Op::k_unbox_tensor:
@@ -215,7 +219,7 @@ class Verifier {
 
   void snapshot_rule(const Inst& inst, const OpInfo& info) {
     if (inst.snapshot == kNoSnapshot) {
-      bool needed = (info.effects & (kGuard | kRaises | kEnd)) && !inst.sunk;
+      bool needed = (info.effects & (kGuard | kRaises | kEnd)) && !inst.sunk && inst.op != Op::k_aten;
       if (needed) fail("needs a snapshot");
       return;
     }

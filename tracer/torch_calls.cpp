@@ -702,45 +702,6 @@ V Recorder::tensor_value(PyObject* o, int32_t id) {
   return v;
 }
 
-// A recording holds every object that it has met, so that none comes at another's address. The memory of tensors that the program has dropped goes back
-// nevertheless, as it would without a recording: new memory for each result costs page faults, and may be more than there is. From the newest value on, as
-// what holds others is newer than they are.
-void Recorder::free_dead_tensors() {
-  // A page fault costs as much as a look at some ten values.
-  constexpr size_t kAtLeast = 1 << 20, kBytesOfValue = 1 << 10;
-  if (made_bytes_ < std::max(kAtLeast, kBytesOfValue * values_.size())) return;
-  const auto is_holder = [this](PyObject* o) {
-    return o != nullptr && (is_tensor(o) || PyTuple_CheckExact(o) || PyList_CheckExact(o) || PyCell_Check(o) || PyFunction_Check(o));
-  };
-  const auto let_go = [&](PyObject*& place) {
-    if (is_holder(place)) Py_SETREF(place, Py_NewRef(Py_None));
-  };
-  std::unordered_map<PyObject*, Py_ssize_t> held;  // how often by this recording; a constant may be needed again
-  for (const Value& value : values_)
-    if (value.kind != Value::kConst && is_holder(value.concrete)) held[value.concrete]++;
-  std::vector<std::pair<PyObject*, Py_ssize_t>> tensors;
-  for (size_t k = values_.size(); k-- > 0;) {
-    PyObject* o = values_[k].concrete;
-    const auto found = held.find(o);
-    if (found == held.end()) continue;
-    const Py_ssize_t times = found->second;
-    held.erase(found);
-    if (is_tensor(o)) {
-      tensors.emplace_back(o, times);
-    } else if (Py_REFCNT(o) != times) {
-      continue;
-    } else if (PyCell_Check(o)) {
-      let_go(reinterpret_cast<PyCellObject*>(o)->ob_ref);
-    } else if (PyFunction_Check(o)) {
-      let_go(reinterpret_cast<PyFunctionObject*>(o)->func_closure);
-    } else {
-      std::for_each_n(PySequence_Fast_ITEMS(o), PySequence_Fast_GET_SIZE(o), let_go);
-    }
-  }
-  aten_->free_data(tensors);
-  made_bytes_ = 0;
-}
-
 V Recorder::tensor_result(PyObject* result, const std::vector<V>& inputs, const std::vector<OpRecord>& records, bool* ok) {
   if (is_tensor(result)) {
     std::vector<V> tensors, numbers;
