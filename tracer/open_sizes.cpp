@@ -22,12 +22,25 @@ using IrOp = ir::Op;
 
 GenericTrace::Opening::Opening(const GenericTrace& generic, const Walk& a, const Walk& b, Recording* made)
     : generic_(generic), old_(generic.recording_.trace), a_(a), b_(b), made_(*made), trace_(made->trace), renamed_(old_.insts.size(), kNoRef) {
-  std::set<Ref> met;
+  std::set<Ref> met, given;
   for (Ref call : generic_.calls_) {
-    std::vector<Ref>& first = given_first_.emplace_back();
+    Given& first = given_first_.emplace_back();
     for (Ref number : generic_.torch_call(old_.insts[call]).numbers)
-      if (generic_.free_.count(number) != 0 && met.insert(number).second) first.push_back(number);
+      if (free_behind(number, &met, &first.free) && given.insert(number).second) first.numbers.push_back(number);
   }
+}
+
+// Is the number one of Python's that may decide sizes (then it is added), or computed from such ones?
+bool GenericTrace::Opening::free_behind(Ref number, std::set<Ref>* met, std::vector<Ref>* free) const {
+  if (generic_.free_.count(number) != 0) {
+    if (met->insert(number).second) free->push_back(number);
+    return true;
+  }
+  bool any = false;
+  const ir::Inst& inst = old_.insts[number];
+  for (uint32_t k = 0; k < inst.count; k++)
+    if (old_.insts[old_.arg(inst, k)].type == Type::kInt) any = free_behind(old_.arg(inst, k), met, free) || any;
+  return any;
 }
 
 std::string GenericTrace::Opening::run() {
@@ -184,7 +197,7 @@ std::string GenericTrace::Opening::allowed(size_t number) const {
   const ir::AtenCall& call = trace_.calls[inst.imm];
   const std::vector<Steady>& steady = generic_.steady_[number];
   const std::vector<Fit>& fits = generic_.fits_[number];
-  const bool guarded = !given_first_[number].empty() ||
+  const bool guarded = !given_first_[number].numbers.empty() ||
                        std::any_of(steady.begin(), steady.end(), [&](const Steady& each) { return depends(each.source) != kConstant; }) ||
                        std::any_of(fits.begin(), fits.end(), [&](const Fit& fit) { return fit.value.by != 1 && depends(fit.value) != kConstant; });
   if ((guarded || may_leave(trace_, call)) && generic_.recording_.sizes.after_effect[static_cast<size_t>(inst.imm)]) return call.name + ": it may be left behind an effect";
@@ -210,14 +223,15 @@ std::string GenericTrace::Opening::call(Ref old, size_t number) {
   now.follows = trace_.calls[static_cast<size_t>(inst.imm)].follows;
   std::vector<Ref> operands;
   for (uint32_t k = 0; k < inst.count; k++) operands.push_back(renamed_[old_.arg(inst, k)]);
-  for (Ref free : given_first_[number]) {
+  for (Ref free : given_first_[number].free) {
     if (!is_free(free)) {
       guard(trace_.add(IrOp::k_eq_int, Type::kBool, {renamed_[free], constant(generic_.free_.at(free))}));
       continue;
     }
-    guard(trace_.add(IrOp::k_ge_int, Type::kBool, {renamed_[free], constant(2)}));
     same_size(renamed_[free], generic_.free_seen_.at(free));
   }
+  for (Ref each : given_first_[number].numbers)
+    if (numbers_[each] != kConstant) guard(trace_.add(IrOp::k_ge_int, Type::kBool, {renamed_[each], constant(2)}));
   for (const Steady& steady : generic_.steady_[number]) {
     if (depends(steady.source) == kConstant) continue;
     const Ref value = emit(steady.source);

@@ -20,6 +20,10 @@ class GenericTrace::Opening {
   std::string run();
 
  private:
+  // Numbers that were given to no call before: free ones (SizeFacts::Free), and those that are, or are computed from, such ones.
+  struct Given {
+    std::vector<ir::Ref> free, numbers;
+  };
   // Whether a number depends on open sizes, and whether by steps (a remainder), so that two examples may agree by chance.
   enum Dependence : uint8_t { kConstant, kDepends, kBySteps };
   void find_dependences();
@@ -34,6 +38,7 @@ class GenericTrace::Opening {
   void same_size(ir::Ref size, const std::vector<int64_t>& seen);
   void guard(ir::Ref truth);
   bool is_free(ir::Ref number) const;
+  bool free_behind(ir::Ref number, std::set<ir::Ref>* met, std::vector<ir::Ref>* free) const;
   uint64_t opened(int32_t meta) const;
   ir::Ref copy(ir::Ref old, const std::vector<ir::Ref>& operands);
   ir::Ref constant(int64_t value);
@@ -53,7 +58,7 @@ class GenericTrace::Opening {
   std::vector<Dependence> numbers_;                   // by instruction of the recording
   std::vector<ir::Ref> renamed_;
   int32_t snapshot_ = ir::kNoSnapshot;                // of the instruction at hand, or the last one that has one
-  std::vector<std::vector<ir::Ref>> given_first_;     // by call: the numbers of Python's that may decide sizes, and were not given to one before
+  std::vector<Given> given_first_;                    // by call
   std::vector<std::pair<ir::Ref, int64_t>> symbol_sizes_;  // by symbol: a tensor of the trace that is made, and its dimension of that size
   std::map<std::vector<int64_t>, ir::Ref> class_sizes_;  // of sizes that were always equal: the first one's
 };
