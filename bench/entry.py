@@ -4,7 +4,8 @@
 Usage:   dynvm bench/entry.py [--rounds N]      (or python: eager's times of the same)
 Outputs: one line for each pair, in microseconds, the least of all rounds; the rounds of a pair alternate.
            sequential - plain   100 modules Linear(8, 8) in an nn.Sequential, against the same products with the parameters at hand
-           mapped - loop        `x + 1` in a function that C calls, a trace entered and left each time, against a loop that is inside one and makes the same objects
+           mapped - loop        `x + 1` in a function that C calls, a trace entered and left each time, against a loop that is inside one and makes the same objects;
+                              once more with `x.add_(1)`, which makes none
 """
 import argparse
 from collections import deque
@@ -42,10 +43,19 @@ def mapped(function, items):
 
 
 def loop(x):
-    kept = [None]
-    for _ in range(STEPS):
-        kept[0] = x + 1  # made an object each time, as what the function returns is
+    kept = [None, None]
+    for i in range(STEPS):
+        kept[i & 1] = x + 1  # an object with memory of its own each time, as what the function returns is
     return kept
+
+
+def increment_in_place(x):
+    return x.add_(1)
+
+
+def loop_in_place(x):
+    for _ in range(STEPS):
+        x.add_(1)
 
 
 def microseconds(function, *arguments):
@@ -65,7 +75,7 @@ def main():
     pairs = [(layer.weight, layer.bias) for layer in model]
     x, items = torch.randn(4, 8), [torch.ones(8)] * STEPS
     cases = {"sequential": (sequential, model, x), "plain": (plain, pairs, x), "mapped": (mapped, increment, items), "loop": (loop, items[0]),
-             "mapped identity": (mapped, same, items)}
+             "mapped in place": (mapped, increment_in_place, items), "loop in place": (loop_in_place, items[0]), "mapped identity": (mapped, same, items)}
     least = dict.fromkeys(cases, float("inf"))
     with torch.no_grad():
         for _ in range(rounds):
@@ -75,6 +85,7 @@ def main():
         print(f"{name:16s} {value:8.3f} us")
     print(f"modules and their guards: {least['sequential'] - least['plain']:.3f} us")
     print(f"entry and exit: {least['mapped'] - least['mapped identity'] - least['loop']:.3f} us")
+    print(f"entry and exit, in place: {least['mapped in place'] - least['mapped identity'] - least['loop in place']:.3f} us")
 
 
 if __name__ == "__main__":

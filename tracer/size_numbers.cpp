@@ -3,6 +3,7 @@
 // A recording with `sizes_are_numbers_` takes the sizes of all tensors but constant ones for numbers that change from run to run: `x.shape` is a
 // virtual tuple of them, arithmetic and comparisons on them are operations and guards. What is folded by a tensor's geometry in any other
 // way is noted (SizeFacts::folds), to be looked at again when the trace is specialised.
+#include "ir/numbers.h"
 #include "tracer/recorder.h"
 #include "tracer/sizes.h"
 
@@ -93,6 +94,26 @@ V Recorder::number_of_sizes(V result, V left, V right) {
   auto of_sizes = [&](V v) { return at(v).kind == Value::kScalar && at(v).of_sizes; };
   at(result).of_sizes = (of_sizes(left) || of_sizes(right)) && (of_sizes(left) || is_const(left)) && (of_sizes(right) || is_const(right));
   return result;
+}
+
+// The numbers that this one is a sum or product of, or this one.
+void Recorder::note_free(Ref number, int64_t value) {
+  const ir::Inst& inst = trace_.insts[number];
+  const bool smooth = inst.op == IrOp::k_add_int || inst.op == IrOp::k_sub_int || inst.op == IrOp::k_mul_int || inst.op == IrOp::k_neg_int;
+  std::vector<std::pair<Ref, int64_t>> parts;
+  for (uint32_t k = 0; smooth && k < inst.count; k++) {
+    const Ref part = trace_.arg(inst, k);
+    if (ir::constant_number(trace_.insts[part]) || trace_.insts[part].op == IrOp::k_tensor_size) continue;
+    const auto known = known_ints_.find(part);
+    if (known == known_ints_.end()) {
+      parts.clear();
+      break;
+    }
+    parts.emplace_back(part, known->second);
+  }
+  for (const auto& [part, known] : parts) note_free(part, known);
+  const bool noted = std::any_of(sizes_.free.begin(), sizes_.free.end(), [&](const SizeFacts::Free& free) { return free.ref == number; });
+  if (parts.empty() && !noted) sizes_.free.push_back({number, value});
 }
 
 }  // namespace dynvm::tracer

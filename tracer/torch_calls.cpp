@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstring>
 
-#include "ir/numbers.h"
 #include "tracer/recorder.h"
 #include "runtime/exec/execute.h"
 #include "vm/objects.h"
@@ -579,26 +578,6 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
     if (!convert_record(record, scalars, backward)) return false;
   }
   return true;
-}
-
-// The numbers that this one is a sum or product of, or this one.
-void Recorder::note_free(Ref number, int64_t value) {
-  const ir::Inst& inst = trace_.insts[number];
-  const bool smooth = inst.op == IrOp::k_add_int || inst.op == IrOp::k_sub_int || inst.op == IrOp::k_mul_int || inst.op == IrOp::k_neg_int;
-  std::vector<std::pair<Ref, int64_t>> parts;
-  for (uint32_t k = 0; smooth && k < inst.count; k++) {
-    const Ref part = trace_.arg(inst, k);
-    if (ir::constant_number(trace_.insts[part]) || trace_.insts[part].op == IrOp::k_tensor_size) continue;
-    const auto known = known_ints_.find(part);
-    if (known == known_ints_.end()) {
-      parts.clear();
-      break;
-    }
-    parts.emplace_back(part, known->second);
-  }
-  for (const auto& [part, known] : parts) note_free(part, known);
-  const bool noted = std::any_of(sizes_.free.begin(), sizes_.free.end(), [&](const SizeFacts::Free& free) { return free.ref == number; });
-  if (parts.empty() && !noted) sizes_.free.push_back({number, value});
 }
 
 bool Recorder::convert_record(OpRecord& record, const ScalarArguments& scalars, bool backward) {
