@@ -104,6 +104,7 @@ Recording Recorder::take() {
     tensor_ops_ = 0;
     for (const ir::Inst& inst : trace_.insts) tensor_ops_ += inst.op == IrOp::k_aten || inst.op == IrOp::k_read_scalar;
   }
+  drop_computed_sizes();
   recording.trace = std::move(trace_);
   recording.sizes_are_numbers = sizes_are_numbers_;
   recording.sizes = std::move(sizes_);

@@ -106,7 +106,7 @@ struct SizeFacts {
     enum Kind : uint8_t { kContiguous, kGeometry } kind;  // is_contiguous(); anything else
     ir::Ref tensor;
   };
-  // A number of Python's that changes from run to run and may decide sizes: frozen where sizes are constants. Where one is a sum or product of others, these.
+  // A number of Python's that changes from run to run and may decide sizes: frozen where sizes are constants. None is a product of others.
   struct Free {
     ir::Ref ref;
     int64_t value;
@@ -558,8 +558,7 @@ class Recorder {
   void collect(V v, std::vector<V>* tensors, std::vector<V>* numbers, bool frozen = false);
   void freeze(V v);
   V tensor_result(PyObject* result, const std::vector<V>& inputs, const std::vector<bridge::OpRecord>& records, bool* ok);
-  void note_int(ir::Ref ref, PyObject* concrete);
-  void note_free(ir::Ref number, int64_t value);
+  void drop_computed_sizes();
   V tensor_value(PyObject* object, int32_t id);
   void free_dead_tensors();
   void refresh(V v);
@@ -615,7 +614,6 @@ class Recorder {
   std::unordered_map<int32_t, int32_t> metas_;
   std::unordered_map<int32_t, int32_t> storages_;
   std::unordered_map<int64_t, ir::Ref> int_refs_, float_refs_;
-  std::unordered_map<ir::Ref, int64_t> known_ints_;      // what unboxed ints are in this iteration
   std::vector<V> live_graph_;                            // tensor values with a live autograd graph
   V null_ = kNoValue;
   PyCodeObject* root_code_;

@@ -3,6 +3,8 @@
 // A recording with `sizes_are_numbers_` takes the sizes of all tensors but constant ones for numbers that change from run to run: `x.shape` is a
 // virtual tuple of them, arithmetic and comparisons on them are operations and guards. What is folded by a tensor's geometry in any other
 // way is noted (SizeFacts::folds), to be looked at again when the trace is specialised.
+#include <set>
+
 #include "ir/numbers.h"
 #include "tracer/recorder.h"
 #include "tracer/sizes.h"
@@ -96,24 +98,20 @@ V Recorder::number_of_sizes(V result, V left, V right) {
   return result;
 }
 
-// The numbers that this one is a sum or product of, or this one.
-void Recorder::note_free(Ref number, int64_t value) {
-  const ir::Inst& inst = trace_.insts[number];
-  const bool smooth = inst.op == IrOp::k_add_int || inst.op == IrOp::k_sub_int || inst.op == IrOp::k_mul_int || inst.op == IrOp::k_neg_int;
-  std::vector<std::pair<Ref, int64_t>> parts;
-  for (uint32_t k = 0; smooth && k < inst.count; k++) {
-    const Ref part = trace_.arg(inst, k);
-    if (ir::constant_number(trace_.insts[part]) || trace_.insts[part].op == IrOp::k_tensor_size) continue;
-    const auto known = known_ints_.find(part);
-    if (known == known_ints_.end()) {
-      parts.clear();
-      break;
+// A number that is a product of others of them, of sizes and constants, changes with these. So would sums, but ends of slices and positions are sums too.
+void Recorder::drop_computed_sizes() {
+  std::set<Ref> free;
+  for (const SizeFacts::Free& each : sizes_.free) free.insert(each.ref);
+  const auto computed = [&](const auto& self, Ref ref) -> bool {
+    const ir::Inst& inst = trace_.insts[ref];
+    if (inst.op != IrOp::k_mul_int) return false;
+    for (uint32_t k = 0; k < inst.count; k++) {
+      const Ref part = trace_.arg(inst, k);
+      if (free.count(part) == 0 && !ir::constant_number(trace_.insts[part]) && trace_.insts[part].op != IrOp::k_tensor_size && !self(self, part)) return false;
     }
-    parts.emplace_back(part, known->second);
-  }
-  for (const auto& [part, known] : parts) note_free(part, known);
-  const bool noted = std::any_of(sizes_.free.begin(), sizes_.free.end(), [&](const SizeFacts::Free& free) { return free.ref == number; });
-  if (parts.empty() && !noted) sizes_.free.push_back({number, value});
+    return true;
+  };
+  std::erase_if(sizes_.free, [&](const SizeFacts::Free& each) { return each.ref < trace_.insts.size() && computed(computed, each.ref); });
 }
 
 }  // namespace dynvm::tracer

@@ -557,7 +557,7 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
       bound.push_back(*place);
     } else if (at(v).scalar == Type::kInt && !lifts && std::none_of(places.begin(), places.end(), [&](const BoundNumber& each) { return records[each.record].call.name == "aten::select"; })) {
       int64_t value = PyLong_AsLongLong(number);
-      note_free(at(v).ref, value);
+      sizes_.free.push_back({at(v).ref, value});
       if (sizes_are_numbers_) sizes_.torch_calls.back().numbers.push_back(at(v).ref);
       else promote(v, ir::kSameSize);
     } else {

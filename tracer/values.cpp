@@ -53,7 +53,6 @@ V Recorder::scalar(Type type, Ref ref, PyObject* concrete) {
   value.scalar = type;
   value.ref = ref;
   value.concrete = Py_NewRef(concrete);
-  note_int(ref, concrete);
   return add_value(std::move(value));
 }
 
@@ -363,15 +362,7 @@ Ref Recorder::unbox(V v, IrOp op, Type type) {
   value.scalar = type;
   value.object = value.ref;
   value.ref = ref;
-  note_int(ref, value.concrete);
   return ref;
-}
-
-void Recorder::note_int(Ref ref, PyObject* concrete) {
-  if (concrete == nullptr || !PyLong_Check(concrete)) return;
-  int overflow = 0;
-  const int64_t number = PyLong_AsLongLongAndOverflow(concrete, &overflow);
-  if (overflow == 0) known_ints_.emplace(ref, number);
 }
 
 Ref Recorder::as_int(V v) {
