@@ -1,6 +1,7 @@
 // The recorder's values and how they become instructions: constants, unboxed numbers, virtual objects, snapshots. Purpose and invariants:
 // recorder.h and value.h.
 #include <algorithm>
+#include <unordered_set>
 
 #include "runtime/base/log.h"
 #include "tracer/heuristics.h"
@@ -466,19 +467,19 @@ void Recorder::free_dead_tensors() {
   const auto is_holder = [this](PyObject* o) {
     return o != nullptr && (is_tensor(o) || PyTuple_CheckExact(o) || PyList_CheckExact(o) || PyCell_Check(o) || PyFunction_Check(o));
   };
-  const auto let_go = [&](PyObject*& place) {
-    if (is_holder(place)) Py_SETREF(place, Py_NewRef(Py_None));
-  };
   std::unordered_map<PyObject*, Py_ssize_t> held;  // how often by this recording; a constant may be needed again
   for (const Value& value : values_)
     if (value.kind != Value::kConst && is_holder(value.concrete)) held[value.concrete]++;
+  const auto let_go = [&](PyObject*& place) {  // of what the recording holds itself: nothing dies here
+    if (held.count(place) != 0) Py_SETREF(place, Py_NewRef(Py_None));
+  };
+  std::unordered_set<PyObject*> met;
   std::vector<std::pair<PyObject*, Py_ssize_t>> tensors;
   for (size_t k = values_.size(); k-- > 0;) {
     PyObject* o = values_[k].concrete;
     const auto found = held.find(o);
-    if (found == held.end()) continue;
+    if (found == held.end() || !met.insert(o).second) continue;
     const Py_ssize_t times = found->second;
-    held.erase(found);
     if (is_tensor(o)) {
       tensors.emplace_back(o, times);
     } else if (Py_REFCNT(o) != times) {
