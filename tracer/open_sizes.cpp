@@ -22,25 +22,27 @@ using IrOp = ir::Op;
 
 GenericTrace::Opening::Opening(const GenericTrace& generic, const Walk& a, const Walk& b, Recording* made)
     : generic_(generic), old_(generic.recording_.trace), a_(a), b_(b), made_(*made), trace_(made->trace), renamed_(old_.insts.size(), kNoRef) {
+  // By instruction: is it a number of Python's that may decide sizes, or computed from such ones?
+  std::vector<bool> from_free(old_.insts.size(), false);
+  for (Ref ref = 0; ref < old_.insts.size(); ref++) {
+    from_free[ref] = generic_.free_.count(ref) != 0;
+    for (uint32_t k = 0; k < old_.insts[ref].count; k++)
+      if (const Ref part = old_.arg(ref, k); old_.insts[part].type == Type::kInt && from_free[part]) from_free[ref] = true;
+  }
   std::set<Ref> met, given;
+  const auto add_free = [&](const auto& self, Ref number, std::vector<Ref>* free) -> void {
+    if (!from_free[number] || !met.insert(number).second) return;
+    if (generic_.free_.count(number) != 0) return free->push_back(number);
+    for (uint32_t k = 0; k < old_.insts[number].count; k++)
+      if (const Ref part = old_.arg(number, k); old_.insts[part].type == Type::kInt) self(self, part, free);
+  };
   for (Ref call : generic_.calls_) {
     Given& first = given_first_.emplace_back();
-    for (Ref number : generic_.torch_call(old_.insts[call]).numbers)
-      if (free_behind(number, &met, &first.free) && given.insert(number).second) first.numbers.push_back(number);
+    for (Ref number : generic_.torch_call(old_.insts[call]).numbers) {
+      add_free(add_free, number, &first.free);
+      if (from_free[number] && given.insert(number).second) first.numbers.push_back(number);
+    }
   }
-}
-
-// Is the number one of Python's that may decide sizes (then it is added), or computed from such ones?
-bool GenericTrace::Opening::free_behind(Ref number, std::set<Ref>* met, std::vector<Ref>* free) const {
-  if (generic_.free_.count(number) != 0) {
-    if (met->insert(number).second) free->push_back(number);
-    return true;
-  }
-  bool any = false;
-  const ir::Inst& inst = old_.insts[number];
-  for (uint32_t k = 0; k < inst.count; k++)
-    if (old_.insts[old_.arg(inst, k)].type == Type::kInt) any = free_behind(old_.arg(inst, k), met, free) || any;
-  return any;
 }
 
 std::string GenericTrace::Opening::run() {

@@ -38,7 +38,6 @@ class GenericTrace::Opening {
   void same_size(ir::Ref size, const std::vector<int64_t>& seen);
   void guard(ir::Ref truth);
   bool is_free(ir::Ref number) const;
-  bool free_behind(ir::Ref number, std::set<ir::Ref>* met, std::vector<ir::Ref>* free) const;
   uint64_t opened(int32_t meta) const;
   ir::Ref copy(ir::Ref old, const std::vector<ir::Ref>& operands);
   ir::Ref constant(int64_t value);

@@ -68,15 +68,16 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)  # MB
 
 
 class Report(CompareCase):
-    def report_of(self, text):
+    def report_of(self, text, *options):
         file = os.path.join(self.folder, "r.json")
-        outcome = run(DYNVM, ["--hot=2", f"--report={file}", "--stats", self.script(text)])
+        outcome = run(DYNVM, ["--hot=2", f"--report={file}", "--stats", *options, self.script(text)])
         self.assertEqual(outcome.status, 0, outcome)
         with open(file, encoding="utf-8") as content:
-            return json.load(content), outcome.stderr
+            return json.load(content), outcome
 
     def test_residual_calls_have_counts_and_time(self):
-        report, stats = self.report_of(LOOP)
+        report, outcome = self.report_of(LOOP)
+        stats = outcome.stderr
         calls = report["residual_calls"]["call time.sleep"]
         self.assertGreater(calls, 40)
         self.assertLessEqual(calls, 60)
@@ -86,11 +87,8 @@ class Report(CompareCase):
         self.assertEqual(stats.count("\n"), 12)
 
     def test_recording_holds_no_dropped_memory(self):
-        file = os.path.join(self.folder, "r.json")
-        outcome = run(DYNVM, ["--hot=4", "--cache=off", f"--report={file}", self.script(DROPPED_RESULTS)])
-        self.assertEqual(outcome.status, 0, outcome)
-        with open(file, encoding="utf-8") as content:
-            traces = json.load(content)["traces"]
+        report, outcome = self.report_of(DROPPED_RESULTS, "--hot=4", "--cache=off")
+        traces = report["traces"]
         self.assertTrue(any(trace["tensor_ops"] >= 40 and trace["runs"] > 2 for trace in traces), traces)
         self.assertLess(int(outcome.stdout.split()[-1]), 400)
 
