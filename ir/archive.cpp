@@ -8,7 +8,7 @@ void fields(A& a, Inst& x) { a(x.op, x.type, x.sunk, x.snapshot, x.first, x.coun
 
 template <class A>
 void fields(A& a, TensorMeta& x) {
-  a(x.dtype, x.device_type, x.device_index, x.requires_grad, x.is_leaf, x.wrapped_number, x.is_parameter, x.has_hooks, x.inference, x.storage, x.offset, x.sizes, x.strides,
+  a(x.dtype, x.device_type, x.device_index, x.requires_grad, x.is_leaf, x.wrapped_number, x.is_parameter, x.is_subclass, x.has_hooks, x.inference, x.storage, x.offset, x.sizes, x.strides,
     x.open, x.symbolic);
 }
 
@@ -29,7 +29,7 @@ void fields(A& a, Wrap& x) { a(x.requires_grad, x.is_leaf, x.grad_fn, x.output_n
 
 template <class A>
 void fields(A& a, TorchState& x) {
-  a(x.grad_mode, x.inference_mode, x.autocast_cpu, x.autocast_cuda, x.deterministic, x.default_dtype, x.autocast_cpu_dtype, x.autocast_cuda_dtype,
+  a(x.grad_mode, x.inference_mode, x.autocast_cpu, x.autocast_cuda, x.deterministic, x.overrides, x.default_dtype, x.autocast_cpu_dtype, x.autocast_cuda_dtype,
     x.clean);
 }
 

@@ -175,6 +175,8 @@ class Parser {
         meta.wrapped_number = true;
       } else if (accept_word("param")) {
         meta.is_parameter = true;
+      } else if (accept_word("subclass")) {
+        meta.is_subclass = true;
       } else if (accept_word("hooks")) {
         meta.has_hooks = true;
       } else if (accept_word("inference")) {
@@ -215,6 +217,8 @@ class Parser {
         state.autocast_cuda = true;
       } else if (accept_word("deterministic")) {
         state.deterministic = true;
+      } else if (accept_word("no_overrides")) {
+        state.overrides = false;
       } else if (accept_word("unclean")) {
         state.clean = false;
       } else {

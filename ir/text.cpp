@@ -122,6 +122,7 @@ class Printer {
     flag(state.autocast_cpu, "autocast_cpu");
     flag(state.autocast_cuda, "autocast_cuda");
     flag(state.deterministic, "deterministic");
+    flag(!state.overrides, "no_overrides");
     flag(!state.clean, "unclean");
     out_ += " : ";
     out_ += dtype_name(state.default_dtype);
@@ -325,6 +326,7 @@ std::string print_meta(const TensorMeta& meta) {
   if (!meta.is_leaf) out += " nonleaf";
   if (meta.wrapped_number) out += " wrapped";
   if (meta.is_parameter) out += " param";
+  if (meta.is_subclass) out += " subclass";
   if (meta.has_hooks) out += " hooks";
   if (meta.inference) out += " inference";
   if (meta.open != 0) out += " open " + std::to_string(static_cast<int64_t>(meta.open));

@@ -81,6 +81,7 @@ struct TensorMeta {
   bool is_leaf = true;
   bool wrapped_number = false;   // a Python number in tensor clothing (type promotion treats it as a scalar)
   bool is_parameter = false;     // Python type is torch.nn.Parameter
+  bool is_subclass = false;      // another subclass of torch.Tensor: a guard says which
   bool has_hooks = false;        // a leaf whose gradient functions of Python are called with (register_hook and the like)
   bool inference = false;        // made under inference mode: autograd takes no part in it, and it has no version counter
   int32_t storage = -1;          // storage id within the trace
@@ -175,6 +176,7 @@ struct Wrap {
 // Torch's thread-local modes that a trace depends on.
 struct TorchState {
   bool grad_mode = true, inference_mode = false, autocast_cpu = false, autocast_cuda = false, deterministic = false;
+  bool overrides = true;              // subclasses of torch.Tensor have their __torch_function__ called
   DType default_dtype = DType::kF32;
   int8_t autocast_cpu_dtype = 0, autocast_cuda_dtype = 0;
   bool clean = true;                  // no torch function / dispatch mode, no functorch level, no profiler, no saved-tensor hooks

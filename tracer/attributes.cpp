@@ -2,6 +2,7 @@
 //
 // The order is that of object.__getattribute__: data descriptor of the class, instance dict, other class attribute, __getattr__. Each step
 // that finds nothing is part of the proof too, so it is guarded (the dict's version, the types' versions).
+#include <algorithm>
 #include <cstring>
 
 #include "tracer/recorder.h"
@@ -52,7 +53,7 @@ V Recorder::instance_item(V object_value, PyObject* name, bool* hidden) {
   if (at(object_value).fresh && (!at(object_value).escaped || at(object_value).escaped_at == barriers_)) return kNoValue;
   if (is_tensor(o) && !is_const(object_value)) {  // a tensor's own attribute never hides one of its class: docs/ARCHITECTURE.md, "Limits"
     PyObject* d = _PyType_Lookup(Py_TYPE(o), name);
-    if (d != nullptr) return kNoValue;
+    if (d != nullptr && (bridge_->describe(o).exact_type || Py_TYPE(d) == &PyMethodDescr_Type)) return kNoValue;
   }
   if (!is_const(object_value)) {
     *hidden = true;
@@ -120,6 +121,13 @@ Recorder::Attribute Recorder::look_up(V v, PyObject* name) {
   PyObject* o = concrete(v);
   PyTypeObject* type = Py_TYPE(o);
   if (PyType_Check(o)) return look_up_type(v, name);
+  if (at(v).kind == Value::kMethod)
+    for (int part : {0, 1})
+      if (PyUnicode_CompareWithASCIIString(name, part == 0 ? "__func__" : "__self__") == 0) {
+        result.kind = Attribute::kValue;
+        result.value = at(v).items[static_cast<size_t>(part)];
+        return result;
+      }
   if (type == &PySuper_Type) return look_up_super(v, name);
   if (is_module(type) && !at(v).fresh) likely_same(v);
   if (at(v).kind == Value::kObject && at(v).stable) promote(v);
@@ -369,7 +377,7 @@ V Recorder::bound_method_of_c(V object_value, PyObject* name, V method, V self, 
 
 HookResult Recorder::load_attribute(vm::ThreadView& view, PyObject* name, bool method) {
   V v = peek(1);
-  if (at(v).kind == Value::kTensor && !method && PyUnicode_CompareWithASCIIString(name, "data") == 0) {
+  if (at(v).kind == Value::kTensor && at(v).cls == nullptr && !method && PyUnicode_CompareWithASCIIString(name, "data") == 0) {
     // Of a tensor that the trace has made. It shares the version counter then, which only a write through it could show.
     PyObject* detach = PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(concrete(v))), "detach");
     if (detach == nullptr) return raised(view);
@@ -527,6 +535,11 @@ HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
   PyTypeObject* type = Py_TYPE(o);
   if (is_tensor(o)) {
     const char* text = PyUnicode_AsUTF8(name);
+    PyObject* d = _PyType_Lookup(type, name);
+    if (d != nullptr && vm::is_c_descriptor(d) && overridden({object_value})) {
+      give_up(Abort::k_tensor_subclass, std::string("store to tensor attribute ") + text);
+      return HookResult::kContinue;
+    }
     if (strcmp(text, "grad") == 0) {
       as_tensor(object_value);
       if (done_) return HookResult::kContinue;
@@ -544,7 +557,7 @@ HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
       return next(view);
     }
     if (done_) return HookResult::kContinue;
-    if (_PyType_Lookup(type, name) != nullptr) {
+    if (d != nullptr && (vm::is_c_descriptor(d) || bridge_->describe(o).exact_type)) {
       give_up(Abort::k_unsupported_operation, std::string("store to tensor attribute ") + text);
       return HookResult::kContinue;
     }
@@ -595,7 +608,20 @@ HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
     }
   }
   bool ok = true;
-  run_residual(IrOp::k_set_attr_known, {object_value, constant(name), value}, 0, &ok);
+  if (at(object_value).cls != nullptr && at(object_value).object == kNoRef) {  // its object has not been made
+    if (PyObject_GenericSetAttr(o, name, concrete(value)) < 0) return raised(view);
+    std::vector<PyObject*>& keys = at(object_value).keys;
+    const auto key = std::find(keys.begin(), keys.end(), name);
+    if (key != keys.end()) {
+      at(object_value).items[static_cast<size_t>(key - keys.begin())] = value;
+    } else {
+      keys.push_back(name);
+      at(object_value).items.push_back(value);
+    }
+    changed(object_value);
+  } else {
+    run_residual(IrOp::k_set_attr_known, {object_value, constant(name), value}, 0, &ok);
+  }
   if (!ok) return raised(view);
   // Other Values may name the same object.
   for (auto it = fields_.begin(); it != fields_.end();)

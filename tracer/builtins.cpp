@@ -30,7 +30,7 @@ bool is_builtin_value(PyObject* o) {
 
 enum class Builtin {
   kNone, kIsinstance, kIssubclass, kLen, kHasattr, kGetattr, kCallable, kId, kAbs, kMin, kMax, kSqrt, kSet, kSetAdd, kListAppend, kDictGet, kDictKeys, kDictValues,
-  kDictItems, kIter, kGlobals, kObjectGetattribute, kTypeOf, kInt, kFloat, kBool, kTuple, kList, kDict, kRange, kEnumerate, kZip, kReversed, kChain, kNext,
+  kDictItems, kIter, kGlobals, kObjectGetattribute, kTypeOf, kInt, kFloat, kBool, kTuple, kList, kDict, kRange, kEnumerate, kZip, kReversed, kChain, kMap, kNext,
   kObjectInit,
 };
 
@@ -58,6 +58,7 @@ Builtin builtin_of(PyObject* callee, const std::string& name) {
     if (type == &PyRange_Type) return Builtin::kRange;
     if (type == &PyEnum_Type) return Builtin::kEnumerate;
     if (type == &PyZip_Type) return Builtin::kZip;
+    if (type == &PyMap_Type) return Builtin::kMap;
     if (type == &PyReversed_Type) return Builtin::kReversed;
     if (strcmp(type->tp_name, "itertools.chain") == 0) return Builtin::kChain;
     return Builtin::kNone;
@@ -429,8 +430,17 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
     case Builtin::kTuple:
     case Builtin::kList: {
       std::vector<V> items;
-      if (n > 1 || (n == 1 && !(is_plain_tuple(concrete(args[0])) || PyList_CheckExact(concrete(args[0])) || at(args[0]).kind == Value::kView))) return false;
-      if (n == 1 && !(at(args[0]).kind == Value::kView ? iteration_items(args[0], &items) : known_items(args[0], &items))) return false;
+      if (n == 1 && at(args[0]).kind == Value::kIterator && !iterators_.count(args[0])) {  // what is left of it, which is used up
+        Value& iterator = at(args[0]);
+        items.assign(iterator.items.begin() + static_cast<ptrdiff_t>(iterator.position), iterator.items.end());
+        PyObject* rest = PySequence_Tuple(iterator.concrete);
+        if (rest == nullptr) PyErr_Clear();
+        Py_XDECREF(rest);
+        iterator.position = iterator.items.size();
+        iterator.source = kNoValue;
+        changed(args[0]);
+      } else if (n > 1 || (n == 1 && !(is_plain_tuple(concrete(args[0])) || PyList_CheckExact(concrete(args[0])) || at(args[0]).kind == Value::kView))) return false;
+      else if (n == 1 && !(at(args[0]).kind == Value::kView ? iteration_items(args[0], &items) : known_items(args[0], &items))) return false;
       if (done_) return false;
       PyObject* made = which == Builtin::kTuple ? PyTuple_New(static_cast<Py_ssize_t>(items.size())) : PyList_New(static_cast<Py_ssize_t>(items.size()));
       for (size_t i = 0; i < items.size(); i++) {
@@ -456,6 +466,14 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       std::vector<PyObject*> objects;
       for (V v : args) objects.push_back(concrete(v));
       return take(PyObject_Vectorcall(callee, objects.data(), n, nullptr));
+    }
+    case Builtin::kMap: {  // of type, which does nothing that shows: the others are called as the iterator is advanced
+      std::vector<V> items;
+      if (n != 2 || concrete(args[0]) != reinterpret_cast<PyObject*>(&PyType_Type) || iterators_.count(args[1]) || !iteration_items(args[1], &items)) return false;
+      for (V& item : items) item = constant(reinterpret_cast<PyObject*>(type_of(item)));
+      if (done_) return false;
+      *result = take_iterator(PyObject_CallFunctionObjArgs(callee, concrete(args[0]), concrete(args[1]), nullptr), std::move(items), kNoValue);
+      return *result != kNoValue;
     }
     case Builtin::kEnumerate:
     case Builtin::kZip:

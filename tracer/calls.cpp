@@ -408,6 +408,24 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
   if (kwnames == nullptr && !read_numbers(o, &args)) return HookResult::kContinue;
   if (fold_builtin(o, args, kwnames, &result)) return finish_call(view, result, pops);
   if (done_) return HookResult::kContinue;
+  PyObject* meta_call = _PyType_Lookup(Py_TYPE(o), interned("__call__"));
+  static PyObject* type_call = vm::own_attribute(&PyType_Type, "__call__");
+  PyObject* make = _PyType_Lookup(type, interned("__new__"));
+  PyObject* init = _PyType_Lookup(type, interned("__init__"));
+  // Made by a __new__ in Python, and not initialised.
+  static PyObject* object_init = vm::own_attribute(&PyBaseObject_Type, "__init__");
+  PyObject* maker = meta_call == type_call && init == object_init && make != nullptr && Py_TYPE(make) == &PyStaticMethod_Type ? PyObject_GetAttrString(make, "__func__") : nullptr;
+  if (maker != nullptr) {
+    const V function = constant(maker);
+    Py_DECREF(maker);
+    guard_type_unchanged(type);
+    if (done_) return HookResult::kContinue;
+    std::vector<V> all{callee};
+    all.insert(all.end(), args.begin(), args.end());
+    if (enter_function(view, function, all, kwnames, pops, vm::Continuation::kPush)) return HookResult::kReload;
+    if (entered_error_) return HookResult::kError;
+    if (done_) return HookResult::kContinue;
+  }
   if (touches_torch(o, args)) return torch_call(view, callee, args, kwnames, pops);
 
   if (kwnames == nullptr && PyExceptionClass_Check(o)) {
@@ -419,10 +437,6 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
   static PyObject* object_new = vm::own_attribute(&PyBaseObject_Type, "__new__");
   static PyObject* dict_new = vm::own_attribute(&PyDict_Type, "__new__");
   static PyObject* exception_new = vm::own_attribute(reinterpret_cast<PyTypeObject*>(PyExc_BaseException), "__new__");
-  PyObject* meta_call = _PyType_Lookup(Py_TYPE(o), interned("__call__"));
-  static PyObject* type_call = vm::own_attribute(&PyType_Type, "__call__");
-  PyObject* make = _PyType_Lookup(type, interned("__new__"));
-  PyObject* init = _PyType_Lookup(type, interned("__init__"));
   if (meta_call == type_call && (make == object_new || make == dict_new || (make == exception_new && kwnames == nullptr)) && init != nullptr && PyFunction_Check(init) && !(type->tp_flags & Py_TPFLAGS_IS_ABSTRACT)) {
     guard_type_unchanged(type);
     if (done_) return HookResult::kContinue;
@@ -490,6 +504,8 @@ HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args,
   PyObject* exception = kwnames == nullptr ? known_to_raise(callable_name(o), args) : nullptr;
   if (done_) return HookResult::kContinue;
   if (exception != nullptr) return raise(view, constant(exception));
+  const bool asks = callable_name(o).find("_has_torch_function") != std::string::npos;
+  if (!asks && touches_torch(o, args) && overridden(args)) return torch_call(view, callee, args, kwnames, pops);
   if (kwnames == nullptr && !read_numbers(o, &args)) return HookResult::kContinue;
   if (fold_builtin(o, args, kwnames, &result)) {
     if (result == kNoValue) return raised(view);
@@ -626,7 +642,7 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
       }
       V result = peek(1);
       vm::Continuation k = top().continuation;
-      if ((k == vm::Continuation::kBinary || k == vm::Continuation::kCompare) && concrete(result) == Py_NotImplemented) {
+      if ((k == vm::Continuation::kBinary || k == vm::Continuation::kCompare || k == vm::Continuation::kOverride) && concrete(result) == Py_NotImplemented) {
         give_up(Abort::k_opcode, "NotImplemented");
         return HookResult::kContinue;
       }
@@ -641,6 +657,7 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
       frames_.pop_back();
       switch (k) {
         case vm::Continuation::kPush:
+        case vm::Continuation::kOverride:
         case vm::Continuation::kContains:
         case vm::Continuation::kNext: shadow_push(result); break;
         case vm::Continuation::kDiscard:

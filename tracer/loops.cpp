@@ -75,6 +75,7 @@ V Recorder::fold_truth(V v) {
     case Value::kTuple:
     case Value::kList:
     case Value::kDict:
+    case Value::kSet:
     case Value::kSlice:
     case Value::kMethod: return known_truth(PyObject_IsTrue(o) == 1);
     case Value::kScalar: {

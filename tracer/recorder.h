@@ -434,6 +434,13 @@ class Recorder {
   std::map<V, Node> nodes_;
   std::unordered_map<PyObject*, Hook> hooks_;       // by function
 
+  // --- overrides.cpp
+  bool is_overriding(V v);
+  bool overridden(const std::vector<V>& args);
+  static bool can_be_instance(PyTypeObject* type);
+  bool note_instance(Value* value);
+  Handler call_override(vm::ThreadView& view, PyObject* asked, const std::vector<V>& inputs, int pops, vm::Continuation k);
+
   // --- exceptions.cpp
   // From the raise of an exception until it has been handled.
   struct Handling {
@@ -532,16 +539,21 @@ class Recorder {
   bool touches_torch(PyObject* callee, const std::vector<V>& args);
   bool read_numbers(PyObject* callee, std::vector<V>* args);
   Handler torch_call(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops);
+  struct Asked {
+    PyObject* what = nullptr;  // what Bridge::ask_override gives: fn was not run then
+    bool drops = false;        // what a __torch_function__ gives is not looked at
+  };
   // Runs `fn` with the ATen recorder on and turns what it recorded into IR. executed_: it ran, and raw_result_ owns its result. Returns true
   // with the result's Value in *out (kNoValue: no tensor operation, no tensor result); false: given up, or raised (*error).
-  bool with_torch(const std::function<PyObject*()>& fn, const std::vector<V>& inputs, const char* what, V* out, bool* error, PyObject* callee = nullptr);
+  bool with_torch(const std::function<PyObject*()>& fn, const std::vector<V>& inputs, const char* what, V* out, bool* error, PyObject* callee = nullptr,
+                  Asked* asked = nullptr);
   std::set<ir::Ref> graph_of(const std::vector<V>& tensors);
   std::set<ir::Ref> graph_of(std::set<ir::Ref> tensors) const;
   std::vector<V> live_graphs();
   void before_write(const std::vector<ir::Ref>& written);
   bool from_outside(const std::set<ir::Ref>& graph);
   static size_t numbers_read_first(const std::vector<bridge::OpRecord>& records);
-  std::string not_repeatable(const std::vector<bridge::OpRecord>& records, PyObject* result);
+  std::string not_repeatable(const std::vector<bridge::OpRecord>& records, PyObject* result, const std::vector<V>& inputs = {});
   bool convert_records(std::vector<bridge::OpRecord>& records, const std::vector<V>& inputs, bool backward);
   bool made_alike(ir::Ref a, ir::Ref b, int depth) const;
   void place_views(ir::AtenCall* call, const std::vector<int32_t>& ids, const std::vector<ir::Ref>& compact);

@@ -36,6 +36,7 @@ bool can_begin(const std::vector<LiveFrame>& frames) {
     if (vm::FrameView::generator(frame) != nullptr || vm::FrameView::has_frame_object(frame)) return false;
     switch (frames[i].continuation) {
       case vm::Continuation::kPush:
+      case vm::Continuation::kOverride:
       case vm::Continuation::kNext:
       case vm::Continuation::kDiscard:
       case vm::Continuation::kInit:

@@ -53,6 +53,7 @@ struct Value {
   uint64_t snap_epoch = 0;    // when it was right (Recorder::changed)
   int32_t tensor_id = -1;     // kTensor: the recorder's id
   ir::Wrap wrap;
+  PyTypeObject* cls = nullptr;   // kTensor: a subclass of torch.Tensor's; what `keys` and `items` hold are then its attributes (overrides.cpp)
   std::vector<V> items;       // contents, where known (also for materialised tuples and fresh lists)
   size_t position = 0;
   bool running = false;       // kGenerator: its frame is one of the recorder's (or it is exhausted), so it has no state of its own

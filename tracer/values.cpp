@@ -168,7 +168,7 @@ std::vector<Ref> Recorder::parts_of(V v, bool for_snapshot) {
       break;
     default:
       for (size_t i = 0; i < value.items.size(); i++) {
-        if (value.kind == Value::kDict) refs.push_back(const_ref(value.keys[i]));
+        if (!value.keys.empty()) refs.push_back(const_ref(value.keys[i]));
         add(value.items[i]);
       }
       break;
@@ -179,13 +179,14 @@ std::vector<Ref> Recorder::parts_of(V v, bool for_snapshot) {
 // Does what a snapshot was given of it show it as it is now?
 bool Recorder::is_still(V v) {
   const Value::Kind kind = at(v).kind;
-  if (kind < Value::kTuple || kind == Value::kContext || at(v).snap_epoch == epoch_) return true;
+  if ((kind < Value::kTuple && at(v).keys.empty()) || kind == Value::kContext || at(v).snap_epoch == epoch_) return true;
   if (kind == Value::kTuple && !PyTuple_CheckExact(at(v).concrete)) return true;  // torch.Size
   const std::vector<Ref> now = parts_of(v, true);
   Ref made = at(v).snap;
   if (kind == Value::kIterator && at(v).source == kNoValue) made = trace_.arg(made, 0);
   const ir::Inst& inst = trace_.insts[made];
-  return std::equal(now.begin(), now.end(), trace_.operands.begin() + inst.first, trace_.operands.begin() + inst.first + inst.count);
+  const uint32_t before = inst.op == IrOp::k_tensor_instance ? 2 : 0;  // operands that are no parts
+  return std::equal(now.begin(), now.end(), trace_.operands.begin() + inst.first + before, trace_.operands.begin() + inst.first + inst.count);
 }
 
 // The instruction that makes a virtual value's object.
@@ -198,7 +199,13 @@ Ref Recorder::make(V v, bool for_snapshot) {
       return emit(IrOp::k_box_bool, Type::kObject, {value.ref});
     case Value::kTensor: {
       trace_.wraps.push_back(value.wrap);
-      return emit(IrOp::k_wrap, Type::kObject, {value.ref}, static_cast<int64_t>(trace_.wraps.size()) - 1);
+      const Ref wrap = emit(IrOp::k_wrap, Type::kObject, {value.ref}, static_cast<int64_t>(trace_.wraps.size()) - 1);
+      if (value.cls == nullptr) return wrap;
+      trace_.insts[wrap].sunk = for_snapshot;
+      std::vector<Ref> parts{wrap, const_ref(reinterpret_cast<PyObject*>(value.cls))};
+      const std::vector<Ref> attributes = parts_of(v, for_snapshot);
+      parts.insert(parts.end(), attributes.begin(), attributes.end());
+      return emit(IrOp::k_tensor_instance, Type::kObject, parts, 0, !for_snapshot);
     }
     case Value::kTuple:
       if (!PyTuple_CheckExact(value.concrete)) {  // torch.Size

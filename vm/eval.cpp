@@ -465,6 +465,14 @@ leave_frame: {
 // Gives `result` to the instruction ip of the current frame as its continuation says.
 deliver:
   switch (continuation) {
+    case Continuation::kOverride:
+      if (unlikely(result == Py_NotImplemented)) {
+        SYNC();
+        Py_DECREF(result);
+        PyErr_SetString(PyExc_TypeError, "the overriding method returned NotImplemented");
+        goto error;
+      }
+      [[fallthrough]];
     case Continuation::kPush:
       PUSH(result);
       NEXT();

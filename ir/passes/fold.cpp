@@ -149,7 +149,7 @@ class Fold {
     const Wrap& how = trace_.wraps[wrap.imm];
     return wanted.dtype == have.dtype && wanted.sizes == have.sizes && wanted.strides == have.strides && wanted.storage == have.storage &&
            wanted.offset == have.offset && wanted.device_type == have.device_type && wanted.device_index == have.device_index &&
-           wanted.requires_grad == how.requires_grad && wanted.is_leaf == how.is_leaf && wanted.inference == have.inference && !wanted.is_parameter;
+           wanted.requires_grad == how.requires_grad && wanted.is_leaf == how.is_leaf && wanted.inference == have.inference && !wanted.is_parameter && !wanted.is_subclass;
   }
 
   // All operands are known numbers.

@@ -18,6 +18,7 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -226,6 +227,12 @@ class Bridge {
   // --- objects
   virtual bool is_tensor(PyObject*) = 0;
   virtual TensorObject describe(PyObject* tensor) = 0;
+  // Is it an instance of a subclass of torch.Tensor whose __torch_function__ torch calls?
+  virtual bool overrides(PyObject* object) { (void)object; return false; }
+  // Calls function(), one of whose arguments overrides. Where torch would have called __torch_function__ for an argument of its, *asked becomes a new tuple of what it would have given to
+  // it: function, types, arguments and maybe keyword arguments. Nothing has been done then, and the result is null where the call passes on what that
+  // gives, None where it drops it, else what it would have made of a strange object. Otherwise *asked is null. No exception stays set with *asked.
+  virtual PyObject* ask_override(const std::function<PyObject*()>& function, PyObject** asked) { *asked = nullptr; return function(); }
   virtual PyObject* get_grad(PyObject* tensor) = 0;                    // new reference (None when there is none)
   virtual int set_grad(PyObject* tensor, PyObject* grad_or_none) = 0;  // as `tensor.grad = ...` does
   virtual uint64_t storage_key(PyObject* tensor) = 0;                  // identity of the storage, for aliasing tests

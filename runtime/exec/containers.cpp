@@ -28,6 +28,13 @@ PyObject* build_map(PyObject** pairs, int64_t count) {
   return dict;
 }
 
+PyObject* tensor_instance(PyObject** parts, int64_t count) {
+  static PyObject* const name = PyUnicode_InternFromString("__class__");
+  int failed = Py_TYPE(parts[0]) == reinterpret_cast<PyTypeObject*>(parts[1]) ? 0 : PyObject_GenericSetAttr(parts[0], name, parts[1]);
+  for (int64_t k = 2; failed == 0 && k + 1 < count; k += 2) failed = PyObject_GenericSetAttr(parts[0], parts[k], parts[k + 1]);
+  return failed == 0 ? Py_NewRef(parts[0]) : nullptr;
+}
+
 PyObject* build_set(PyObject** items, int64_t count) {
   PyObject* set = PySet_New(nullptr);
   for (int64_t k = 0; set != nullptr && k < count; ++k) {

@@ -52,6 +52,7 @@ PyObject* generator_at(PyObject** parts, int64_t count);
 // The evaluator's, set by its client: function, code unit to go on at, local variables and value stack, their number (vm/objects.h).
 using SuspendedGenerator = PyObject* (*)(PyFunctionObject*, int, PyObject* const*, int);
 extern SuspendedGenerator suspended_generator;
+PyObject* tensor_instance(PyObject** parts, int64_t count);
 PyObject* dict_view(PyObject* dict, int64_t which);
 PyObject* iter_at(PyObject* list, PyObject* index);
 int dict_has_keys(PyObject* dict, PyObject* keys);               // raises nothing

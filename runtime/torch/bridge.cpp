@@ -14,6 +14,7 @@
 #include "runtime/torch/function_nodes.h"
 #include "runtime/torch/gemm.h"
 #include "runtime/torch/operator_facts.h"
+#include "runtime/torch/overrides.h"
 #include "runtime/torch/program.h"
 #include "runtime/torch/python_tensor.h"
 #include "runtime/torch/recorder.h"
@@ -32,6 +33,8 @@ class BridgeImpl final : public bridge::Bridge {
 
   bool is_tensor(PyObject* object) override { return is_tensor_object(object); }
   bridge::TensorObject describe(PyObject* tensor) override { return describe_tensor(tensor); }
+  bool overrides(PyObject* object) override { return torch_bridge::overrides(object); }
+  PyObject* ask_override(const std::function<PyObject*()>& function, PyObject** asked) override { return torch_bridge::ask_override(function, asked); }
   PyObject* get_grad(PyObject* tensor) override { return get_grad_object(tensor); }
   int set_grad(PyObject* tensor, PyObject* grad) override { return set_grad_object(tensor, grad); }
   uint64_t storage_key(PyObject* tensor) override {

@@ -102,7 +102,6 @@ bridge::TensorObject describe_tensor(PyObject* object) {
 }
 
 PyObject* get_grad_object(PyObject* object) {
-  if (!is_plain_tensor(object) && !is_plain_parameter(object)) return PyObject_GetAttrString(object, "grad");
   const at::Tensor& tensor = unpack(object);
   // A non-leaf without a retained gradient makes the attribute's getter warn.
   if (!tensor.is_leaf() && !tensor.retains_grad()) return PyObject_GetAttrString(object, "grad");

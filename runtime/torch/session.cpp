@@ -278,7 +278,8 @@ static bool sizes_fit(const ir::TensorMeta& meta, c10::IntArrayRef sizes, bool d
 }
 
 static const char* differs(const TensorPlan& plan, PyObject* object) {
-  if (plan.meta.is_parameter ? !is_plain_parameter(object) : !is_plain_tensor(object)) return "another Python type";
+  const bool fits = plan.meta.is_subclass ? is_tensor_object(object) : plan.meta.is_parameter ? is_plain_parameter(object) : is_plain_tensor(object);
+  if (!fits) return "another Python type";
   const at::Tensor& tensor = unpack(object);
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (impl->key_set() != plan.keys) return "another kind of tensor";

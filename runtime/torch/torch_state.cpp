@@ -32,13 +32,15 @@ ir::TorchState read_torch_state() {
   state.autocast_cpu_dtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCPU));
   state.autocast_cuda_dtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCUDA));
 
+  state.overrides = at::impl::PythonTorchFunctionTLS::get_disabled_state() == at::impl::TorchFunctionDisabledState::ENABLED;
+
   constexpr DispatchKeySet kRecorder({kRecordKey, kRecordedMark});
   const c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
   const DispatchKeySet included = keys.included_ - c10::default_included_set - kRecorder;
   DispatchKeySet excluded = keys.excluded_ - c10::default_excluded_set - c10::autocast_dispatch_keyset - kRecorder;
   if (state.inference_mode) excluded = excluded - c10::autograd_dispatch_keyset;
   state.clean = included.empty() && excluded.empty() && at::impl::PythonTorchFunctionTLS::stack_len() == 0 &&
-                at::impl::PythonTorchFunctionTLS::get_disabled_state() == at::impl::TorchFunctionDisabledState::ENABLED &&
+                at::impl::PythonTorchFunctionTLS::get_disabled_state() != at::impl::TorchFunctionDisabledState::ALL_DISABLED &&
                 !at::hasCallbacks() && !saved_tensor_hooks_active();
   return state;
 }

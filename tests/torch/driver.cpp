@@ -539,8 +539,16 @@ PyObject* torch_state(PyObject*, PyObject*) {
   set_item(dict, "autocast_cpu", PyBool_FromLong(s.autocast_cpu));
   set_item(dict, "deterministic", PyBool_FromLong(s.deterministic));
   set_item(dict, "default_dtype", text(std::string(ir::dtype_name(s.default_dtype))));
+  set_item(dict, "overrides", PyBool_FromLong(s.overrides));
   set_item(dict, "clean", PyBool_FromLong(s.clean));
   return dict;
+}
+PyObject* overrides(PyObject*, PyObject* object) { return PyBool_FromLong(torch_bridge->overrides(object)); }
+PyObject* ask_override(PyObject*, PyObject* function) {
+  PyObject* asked = nullptr;
+  PyObject* result = torch_bridge->ask_override([function] { return PyObject_CallNoArgs(function); }, &asked);
+  if (result == nullptr && PyErr_Occurred() != nullptr) return nullptr;
+  return Py_BuildValue("NN", result != nullptr ? result : Py_NewRef(Py_NotImplemented), asked != nullptr ? asked : Py_NewRef(Py_None));
 }
 PyObject* last_refusal(PyObject*, PyObject*) { return text(torch_bridge->last_refusal()); }
 PyObject* set_counting(PyObject*, PyObject* on) {
@@ -592,6 +600,8 @@ PyMethodDef methods[] = {
     {"set_grad", set_grad, METH_VARARGS, nullptr},
     {"storage_key", storage_key, METH_O, nullptr},
     {"torch_state", torch_state, METH_NOARGS, nullptr},
+    {"overrides", overrides, METH_O, nullptr},
+    {"ask_override", ask_override, METH_O, nullptr},
     {"last_refusal", last_refusal, METH_NOARGS, nullptr},
     {"set_counting", set_counting, METH_O, nullptr},
     {"ops_counted", ops_counted, METH_NOARGS, nullptr},

@@ -300,6 +300,48 @@ class Objects(unittest.TestCase):
         self.assertFalse(torch.vmap(lambda x: x * int(driver.torch_state()["clean"]))(torch.ones(2)).any())
         self.assertTrue(driver.torch_state()["clean"])
 
+        with torch._C.DisableTorchFunctionSubclass():
+            self.assertFalse(driver.torch_state()["overrides"])
+            self.assertTrue(driver.torch_state()["clean"])
+        with torch._C.DisableTorchFunction():
+            self.assertFalse(driver.torch_state()["clean"])
+        self.assertTrue(driver.torch_state()["overrides"])
+
+    def test_overrides(self):
+        called = []
+
+        class Sub(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                called.append(func)
+                return super().__torch_function__(func, types, args, kwargs)
+
+        class Disabled(torch.Tensor):
+            __torch_function__ = torch._C._disabled_torch_function_impl
+
+        plain, sub = torch.zeros(2), torch.ones(2).as_subclass(Sub)
+        self.assertEqual([driver.overrides(o) for o in (plain, sub, torch.nn.Parameter(plain), plain.as_subclass(Disabled), 3)], [False, True, False, False, False])
+        passed = NotImplemented  # stands for what the call passes on
+        parts = [plain, sub]
+        for call, expected, override, args, keywords in (
+            (lambda: sub + plain, passed, torch.Tensor.add, (sub, plain), None),
+            (lambda: torch.cat(parts, dim=0), passed, torch.cat, (parts,), {"dim": 0}),
+            (lambda: sub.shape, passed, torch.Tensor.shape.__get__, (sub,), None),
+            (lambda: sub.__setitem__(0, 5.0), None, torch.Tensor.__setitem__, (sub, 0, 5.0), None),
+        ):
+            result, asked = driver.ask_override(call)
+            self.assertIs(result, expected)
+            self.assertEqual(asked[:2], (override, (Sub,)))
+            self.assertEqual([id(o) for o in asked[2]], [id(o) for o in args])
+            self.assertEqual(asked[3] if len(asked) > 3 and asked[3] else None, keywords)
+        self.assertNotIn(driver.ask_override(lambda: len(sub))[0], (passed, None))
+        self.assertEqual((called, sub.tolist()), ([torch.Tensor.tolist], [1.0, 1.0]))  # nothing was done
+        result, asked = driver.ask_override(lambda: sub.as_subclass(torch.Tensor))  # which nothing overrides
+        self.assertIs(type(result), torch.Tensor)
+        self.assertIsNone(asked)
+        with self.assertRaises(ZeroDivisionError):
+            driver.ask_override(lambda: 1 // 0)
+
     def test_versions_must_agree(self):
         import os
         with self.assertRaises(ImportError):

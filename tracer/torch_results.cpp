@@ -1,0 +1,179 @@
+// What a torch call has given: do the operations that it ran say all of it, and the Value of its result. See recorder.h and torch_calls.cpp.
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+#include "tracer/recorder.h"
+
+namespace dynvm::tracer {
+
+using bridge::OpRecord;
+using ir::kNoRef;
+using ir::Ref;
+using ir::Type;
+using IrOp = ir::Op;
+
+// How many numbers of tensors the call read before anything else, as torch's functions do where a tensor stands for a number (a bound of clamp(), an
+// end of a slice): they are numbers that it was given. 0 where nothing else follows.
+size_t Recorder::numbers_read_first(const std::vector<OpRecord>& records) {
+  size_t count = 0;
+  while (count < records.size() && records[count].number != OpRecord::kNoNumber) count++;
+  return count < records.size() ? count : 0;
+}
+
+// Why the recorded operations do not say all that the call did; empty when they do.
+std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObject* result, const std::vector<V>& inputs) {
+  std::set<int32_t> made;
+  const size_t first = numbers_read_first(records);
+  bool effect = effect_done_;
+  for (size_t r = 0; r < records.size(); r++) {
+    const OpRecord& record = records[r];
+    if (!record.unsupported.empty()) return record.call.name + ": " + record.unsupported;
+    if (record.call.defines_sizes && (effect || lessons_.residual_sizes)) return record.call.name + ": data-dependent shape";
+    effect = effect || record.call.is_random || !record.call.mutates.empty();
+    // It may decide what comes next, or be an argument of it.
+    if (record.number != OpRecord::kNoNumber && r >= first && r + 1 < records.size()) return "a number read in the middle of a call";
+    for (int32_t id : record.tensors) {
+      if (id < 0 || made.count(id) != 0 || tensors_.count(id) != 0) continue;
+      PyObject* constant = aten_->constant(id);
+      if (constant == nullptr) return record.call.name + ": a tensor that nothing is known of";
+      Py_DECREF(constant);
+    }
+    made.insert(record.call.results.begin(), record.call.results.end());
+  }
+  bool reads_number = !records.empty() && records.back().number != OpRecord::kNoNumber;
+  std::function<bool(PyObject*)> explained = [&](PyObject* o) {
+    if (is_tensor(o)) {
+      // A new object of a class of its own, a Parameter: no operation makes that, where the call was not given the class.
+      const auto is_class = [&](V v) { return concrete(v) == reinterpret_cast<PyObject*>(Py_TYPE(o)); };
+      const bool instance = !bridge_->describe(o).exact_type && std::any_of(inputs.begin(), inputs.end(), is_class);
+      if (strcmp(Py_TYPE(o)->tp_name, "Tensor") != 0 && leaf_objects_.count(o) == 0 && !instance) return false;
+      int32_t id = aten_->tensor_id(o);
+      return id >= 0 && (made.count(id) != 0 || tensors_.count(id) != 0);
+    }
+    if (PyTuple_Check(o) || PyList_CheckExact(o)) {
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++)
+        if (!explained(PySequence_Fast_GET_ITEM(o, i))) return false;
+      return true;
+    }
+    // Numbers that nothing has read are copies of data, as those of tolist() on a GPU: other ones each time.
+    if (PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o)) return reads_number;
+    return is_immutable(o) || reads_number;
+  };
+  return explained(result) ? "" : "its result is not made by recorded operations";
+}
+
+// A Python tensor made by recorded operations.
+V Recorder::tensor_value(PyObject* o, int32_t id) {
+  bridge::TensorObject object_info = bridge_->describe(o);
+  Value value;
+  value.kind = Value::kTensor;
+  value.ref = tensors_[id];
+  value.tensor_id = id;
+  value.concrete = Py_NewRef(o);
+  value.type_known = true;
+  value.wrap.requires_grad = object_info.requires_grad;
+  value.wrap.is_leaf = object_info.is_leaf;
+  value.wrap.grad_fn = object_info.grad_fn;
+  value.wrap.output_nr = object_info.output_nr;
+  if (object_info.requires_grad && !object_info.is_leaf) requires_graph_.insert(value.ref);
+  if (!object_info.exact_type && !note_instance(&value)) give_up(Abort::k_tensor_subclass, Py_TYPE(o)->tp_name);
+  V v = add_value(std::move(value));
+  leaf_objects_.emplace(o, v);
+  const ir::TensorMeta& meta = aten_->meta(id);
+  made_bytes_ += static_cast<size_t>(ir::elements(meta) * ir::dtype_size(meta.dtype));
+  return v;
+}
+
+V Recorder::tensor_result(PyObject* result, const std::vector<V>& inputs, const std::vector<OpRecord>& records, bool* ok) {
+  if (is_tensor(result)) {
+    std::vector<V> tensors, numbers;
+    for (V v : inputs) collect(v, &tensors, &numbers);
+    for (V v : tensors) {
+      if (concrete(v) != result) continue;
+      refresh(v);
+      return v;
+    }
+    auto known_object = leaf_objects_.find(result);
+    if (known_object != leaf_objects_.end() && concrete(known_object->second) == result) {
+      refresh(known_object->second);
+      return known_object->second;
+    }
+    int32_t id = aten_->tensor_id(result);
+    if (id < 0 || !tensors_.count(id)) {
+      *ok = false;
+      return kNoValue;
+    }
+    return tensor_value(result, id);
+  }
+  for (auto it = records.rbegin(); it != records.rend(); ++it) {
+    if (it->number == OpRecord::kNoNumber) continue;
+    Type type = it->number == OpRecord::kIntNumber ? Type::kInt : it->number == OpRecord::kFloatNumber ? Type::kFloat : Type::kBool;
+    bool matches = type == Type::kInt ? PyLong_CheckExact(result) : type == Type::kFloat ? PyFloat_CheckExact(result) : PyBool_Check(result);
+    if (type == Type::kFloat && matches && PyFloat_AS_DOUBLE(result) != it->float_value && it->float_value == it->float_value) matches = false;  // computed from it
+    if (matches && last_number_ != kNoRef) return scalar(type, last_number_, result);
+    if (PyBool_Check(result) && last_number_ != kNoRef && type != Type::kBool) {
+      // bool() of a number tensor
+      V number = type == Type::kInt ? scalar(Type::kInt, last_number_, result) : scalar(Type::kFloat, last_number_, result);
+      static PyObject* zero_int = PyLong_FromLong(0);
+      static PyObject* zero_float = PyFloat_FromDouble(0.0);
+      Ref ref = type == Type::kInt ? emit(IrOp::k_ne_int, Type::kBool, {at(number).ref, as_int(constant(zero_int))})
+                                   : emit(IrOp::k_ne_float, Type::kBool, {at(number).ref, as_float(constant(zero_float))});
+      return scalar(Type::kBool, ref, result);
+    }
+    if (PyFloat_CheckExact(result) && type == Type::kInt && last_number_ != kNoRef)
+      return scalar(Type::kFloat, emit(IrOp::k_int_to_float, Type::kFloat, {last_number_}, 0, true), result);
+    *ok = false;  // int(float tensor): truncation is not modelled
+    return kNoValue;
+  }
+  if (PyTuple_Check(result) || PyList_CheckExact(result)) {
+    std::vector<V> items;
+    PyObject* fast = PySequence_Fast(result, "");
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast) && *ok; i++)
+      items.push_back(tensor_result(PySequence_Fast_GET_ITEM(fast, i), inputs, records, ok));
+    Py_DECREF(fast);
+    if (!*ok) return kNoValue;
+    if (PyList_CheckExact(result)) return virtual_object(Value::kList, std::move(items), result);
+    if (PyTuple_CheckExact(result)) return virtual_object(Value::kTuple, std::move(items), result);
+    // torch.return_types.*: a structseq made from a tuple
+    PyObject* plain = PySequence_Tuple(result);
+    V tuple = virtual_object(Value::kTuple, items, plain);
+    Py_DECREF(plain);
+    Ref ref = emit(IrOp::k_call_pure, Type::kObject, {const_ref(reinterpret_cast<PyObject*>(Py_TYPE(result))), as_object(tuple)}, -1, false);
+    trace_.insts[ref].snapshot = current_snapshot_;
+    V v = object(ref, result, true);
+    at(v).items = std::move(items);
+    at(v).items_known = true;
+    at(v).type_known = true;
+    return v;
+  }
+  if (!is_immutable(result)) {  // an array, a storage: the call itself would have to be repeated
+    *ok = false;
+    return kNoValue;
+  }
+  if (sizes_are_numbers_ && result != Py_None && !PyUnicode_Check(result)) {
+    std::vector<V> tensors, numbers;
+    for (V v : inputs) collect(v, &tensors, &numbers);
+    folded_by_geometry(tensors);
+  }
+  return constant(result);  // None, a shape, a dtype: decided by metadata
+}
+
+// An in-place operation returned its operand: its Value now stands for the new contents.
+void Recorder::refresh(V v) {
+  int32_t id = aten_->tensor_id(concrete(v));
+  auto found = tensors_.find(id);
+  if (found == tensors_.end() || at(v).kind != Value::kTensor) return;
+  bridge::TensorObject object = bridge_->describe(concrete(v));
+  Value& value = at(v);
+  value.ref = found->second;
+  value.tensor_id = id;
+  changed(v);
+  value.wrap.requires_grad = object.requires_grad;
+  value.wrap.is_leaf = object.is_leaf;
+  value.wrap.grad_fn = object.grad_fn;
+  value.wrap.output_nr = object.output_nr;
+  if (object.requires_grad && !object.is_leaf) requires_graph_.insert(value.ref);
+}
+
+}  // namespace dynvm::tracer
