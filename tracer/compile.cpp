@@ -51,6 +51,8 @@ base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std:
   entry.tensor_ops = ops;
   entry.kernels = static_cast<int>(final.kernels.size());
   trace.entry = &entry;
+  if (base::code_is_named())
+    trace.name = base::CodeName(reinterpret_cast<const void*>(trace.compiled->code().entry()), trace.compiled->code().size(), "trace " + std::to_string(trace.id) + " " + name, entry.file, entry.line);
   return {};
 }
 

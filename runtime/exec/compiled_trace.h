@@ -116,6 +116,7 @@ class CompiledTrace {
   uint64_t stressed_guards() const { return code_->stressed(); }
   int tensor_ops() const { return tensor_ops_; }      // eager operations that one iteration stands for
   int num_kernels() const { return static_cast<int>(kernels_.size() + cuda_kernels_.size()); }
+  const codegen::TraceCode& code() const { return *code_; }
   size_t code_size() const;                           // machine code of trace and kernels
   const std::string& listing() const { return code_->listing(); }
   // Runs and time of each residual operation by its name (with count_residuals). The report has those of all traces, dropped ones too.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "runtime/base/code_map.h"
 #include "vm/counting.h"
 #include "vm/frames.h"
 #include "vm/native/emitter.h"
@@ -109,6 +110,7 @@ struct Run {
   Entry entry;
   int32_t misses;  // that it may still have
   size_t size;     // bytes
+  base::CodeName name;
 };
 
 // What a Code has.
@@ -220,6 +222,14 @@ void show(const Code& code, const std::vector<Settled>& settled) {
   g_settings.show(std::string(name != nullptr ? name : "?") + " in " + (file != nullptr ? file : "?"), text);
 }
 
+base::CodeName code_name(const Run& run, PyCodeObject* code, int unit) {
+  const char* name = PyUnicode_AsUTF8(code->co_qualname);
+  const char* file = PyUnicode_AsUTF8(code->co_filename);
+  if (name == nullptr || file == nullptr) PyErr_Clear();
+  return base::CodeName(reinterpret_cast<const void*>(run.entry.function), run.size, std::string("native ") + (name != nullptr ? name : "?"), file != nullptr ? file : "",
+                        PyCode_Addr2Line(code, 2 * unit));
+}
+
 }  // namespace
 
 void compile(Code* code, const cpython::Frame* frame) {
@@ -257,9 +267,10 @@ void compile(Code* code, const cpython::Frame* frame) {
     const int at = entries[i];
     Inst* inst = code->fast + at;
     if (inst->handler == native_label() || label_index(inst->handler) >= static_cast<size_t>(Form::kCount)) continue;
-    auto run = std::make_unique<Run>(Run{{nullptr, inst->handler}, g_settings.misses, 0});
+    auto run = std::make_unique<Run>(Run{{nullptr, inst->handler}, g_settings.misses, 0, {}});
     Emitter emitter(code, settled, joins, frame->f_globals, frame->f_builtins);
     if (!emitter.run(at, runtime(), &run->misses, &run->entry.function, &run->size, &entries)) continue;
+    if (base::code_is_named()) run->name = code_name(*run, code->code, inst->unit);
     room -= emitter.length();
     inst->extra = number_of(&run->entry);
     inst->handler = native_label();

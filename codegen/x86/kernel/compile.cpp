@@ -98,6 +98,7 @@ class KernelBuilder {
     result->numbers_ = std::move(emitted.numbers);
     if (symbolic) result->numbers_.insert(result->numbers_.end(), {kernel.num_points(), parallel ? code.sizes[code.split_dim] : 1});
     result->kernel_ = kernel;
+    result->name_ = base::CodeName(result->code_, result->code_size_, "kernel " + kernel.name);
     result->parallel_ = parallel;
     if (parallel) {
       result->range_size_ = code.sizes[code.split_dim];

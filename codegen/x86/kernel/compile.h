@@ -13,6 +13,7 @@
 
 #include "codegen/x86/kernel/cpu_features.h"
 #include "ir/kernel/kernel.h"
+#include "runtime/base/code_map.h"
 #include "runtime/base/status.h"
 
 namespace dynvm::codegen {
@@ -68,6 +69,7 @@ class CompiledKernel {
   void* code_ = nullptr;
   size_t code_size_ = 0, mapped_size_ = 0;
   ir::Kernel kernel_;   // for dump()
+  base::CodeName name_;
 };
 
 // On error *compiled is null and the message names the reason.

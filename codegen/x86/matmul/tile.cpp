@@ -1,6 +1,8 @@
 // Emits tiles with xbyak. See tile.h. Tests: tests/kernel/matmul_test.cpp.
 #include "codegen/x86/matmul/tile.h"
 
+#include "runtime/base/code_map.h"
+
 #include <xbyak/xbyak.h>
 
 #include <atomic>
@@ -25,9 +27,11 @@ class TileCode : public Xbyak::CodeGenerator {
       : Xbyak::CodeGenerator(kCodeBytes, Xbyak::DontSetProtectRWE), form_(form), avx512_(avx512), size_(form.wide ? 8 : 4) {
     emit();
     setProtectModeRE();
+    name_ = base::CodeName(getCode(), getSize(), "matmul tile of " + std::to_string(form.rows) + " x " + std::to_string(form.vectors) + " vectors");
   }
 
  private:
+  base::CodeName name_;
   // The registers: a's rows stand in groups of four, each with a pointer of its own.
   const Xbyak::Reg64 call_ = rdi, inner_ = rcx, a_step_ = rax, a_step3_ = rdx, b_ = rsi, b_step_ = rbx, b_step3_ = rbp;
   const Xbyak::Reg64 groups_[4] = {r8, r9, r10, r11};
