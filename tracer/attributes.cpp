@@ -121,7 +121,7 @@ Recorder::Attribute Recorder::look_up(V v, PyObject* name) {
   PyObject* o = concrete(v);
   PyTypeObject* type = Py_TYPE(o);
   if (PyType_Check(o)) return look_up_type(v, name);
-  if (at(v).kind == Value::kMethod)
+  if (at(v).kind == Value::kMethod && PyMethod_Check(o))
     for (int part : {0, 1})
       if (PyUnicode_CompareWithASCIIString(name, part == 0 ? "__func__" : "__self__") == 0) {
         result.kind = Attribute::kValue;
@@ -365,13 +365,16 @@ Recorder::Attribute Recorder::look_up_super(V v, PyObject* name) {
   return bind_class_attribute(self_value, d);
 }
 
-// An attribute that is a method of C bound to `self`: calls of it are calls of that.
+// An attribute that is a method of C bound to `self`: calls of it are calls of that, and its object is made where somebody needs it.
 V Recorder::bound_method_of_c(V object_value, PyObject* name, V method, V self, bool* ok) {
-  V result = run_residual(IrOp::k_get_attr_known, {object_value, constant(name)}, 0, ok);
+  PyObject* bound = PyObject_GetAttr(concrete(object_value), name);
+  *ok = bound != nullptr;
   if (!*ok) return kNoValue;
-  at(result).type_known = true;
-  at(result).items = {method, self};
-  bound_[result] = true;
+  constant(name);  // keeps it
+  const V result = virtual_object(Value::kMethod, {method, self}, bound);
+  at(result).keys = {name};
+  at(result).source = object_value;
+  Py_DECREF(bound);
   return result;
 }
 

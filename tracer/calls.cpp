@@ -278,7 +278,7 @@ HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, P
       o = concrete(callee);
       continue;
     }
-    if (at(callee).kind == Value::kMethod || bound_.count(callee)) {
+    if (at(callee).kind == Value::kMethod) {
       args.insert(args.begin(), at(callee).items[1]);
       callee = at(callee).items[0];
       o = concrete(callee);
@@ -708,11 +708,12 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
       if (PyFunction_Check(exit)) {
         exit_value = virtual_object(Value::kMethod, {constant(exit), manager}, bound);
       } else {
-        Ref ref = emit(IrOp::k_get_attr_known, Type::kObject, {as_object(manager), const_ref(interned("__exit__"))}, 0, true);
-        exit_value = object(ref, bound, true);
-        at(exit_value).items = {constant(exit), manager};
-        at(exit_value).type_known = true;
-        bound_[exit_value] = true;
+        bool ok = true;
+        exit_value = bound_method_of_c(manager, interned("__exit__"), constant(exit), manager, &ok);
+        if (!ok) {
+          Py_DECREF(bound);
+          return raised(view);
+        }
       }
       Py_DECREF(bound);
       if (PyFunction_Check(enter)) {

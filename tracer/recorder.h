@@ -632,7 +632,6 @@ class Recorder {
   int root_unit_;
   struct KnownIterator { std::vector<V> items; size_t position = 0; };
   std::map<V, KnownIterator> iterators_;                 // iterators over known items
-  std::map<V, bool> bound_;                              // bound C methods: items are (descriptor, self)
   std::map<V, std::pair<V, V>> functions_;               // functions made here: defaults, keyword defaults
   std::map<V, std::vector<V>> function_parts_;           // of virtual ones: operands of make_function
   int making_ = 0;                                       // objects in objects

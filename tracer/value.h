@@ -27,7 +27,7 @@ struct Value {
     kObject,  // `ref` is an object
     kScalar,  // `ref` is an unboxed int, float or bool
     kTensor,  // `ref` is a tensor made by the trace; `wrap` describes its Python object
-    kTuple, kList, kDict, kSlice, kMethod,  // virtual, from `items`; kDict: `keys` beside them; kMethod: function, self
+    kTuple, kList, kDict, kSlice, kMethod,  // virtual, from `items`; kDict: `keys` beside them; kMethod: function, self; of a C function, `source` and keys[0] are what and whose attribute
     kCell,      // a virtual cell: items[0] is its content
     kGenerator, // a virtual generator: items are its function, then local variables and value stack; goes on at code unit `position`
     kSet,       // a virtual set of `items`, all constants with a hash that runs no Python code
@@ -57,7 +57,7 @@ struct Value {
   std::vector<V> items;       // contents, where known (also for materialised tuples and fresh lists)
   size_t position = 0;
   bool running = false;       // kGenerator: its frame is one of the recorder's (or it is exhausted), so it has no state of its own
-  V source = kNoValue;        // kIterator: the list
+  V source = kNoValue;        // kIterator: the list; kMethod: see there
   std::vector<PyObject*> keys;
   bool items_known = false;
 

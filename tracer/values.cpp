@@ -158,6 +158,14 @@ std::vector<Ref> Recorder::parts_of(V v, bool for_snapshot) {
       break;
     case Value::kView:
     case Value::kCell: add(value.items[0]); break;
+    case Value::kMethod:
+      if (value.keys.empty()) {
+        for (V x : value.items) add(x);
+      } else {
+        add(value.source);
+        refs.push_back(const_ref(value.keys[0]));
+      }
+      break;
     case Value::kIterator:
       if (value.source != kNoValue) {
         add(value.source);
@@ -216,7 +224,9 @@ Ref Recorder::make(V v, bool for_snapshot) {
       return emit(IrOp::k_build_tuple, Type::kObject, parts_of(v, for_snapshot));
     case Value::kList: return emit(IrOp::k_build_list, Type::kObject, parts_of(v, for_snapshot));
     case Value::kSlice: return emit(IrOp::k_build_slice, Type::kObject, parts_of(v, for_snapshot));
-    case Value::kMethod: return emit(IrOp::k_bind_method, Type::kObject, parts_of(v, for_snapshot));
+    case Value::kMethod:
+      if (value.keys.empty()) return emit(IrOp::k_bind_method, Type::kObject, parts_of(v, for_snapshot));
+      return emit(IrOp::k_get_attr_known, Type::kObject, parts_of(v, for_snapshot), 0, !for_snapshot);
     case Value::kCell: return emit(IrOp::k_build_cell, Type::kObject, parts_of(v, for_snapshot));
     case Value::kFunction: return emit(IrOp::k_make_function, Type::kObject, parts_of(v, for_snapshot));
     case Value::kGenerator:
