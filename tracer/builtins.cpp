@@ -431,14 +431,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
     case Builtin::kList: {
       std::vector<V> items;
       if (n == 1 && at(args[0]).kind == Value::kIterator && !iterators_.count(args[0])) {  // what is left of it, which is used up
-        Value& iterator = at(args[0]);
-        items.assign(iterator.items.begin() + static_cast<ptrdiff_t>(iterator.position), iterator.items.end());
-        PyObject* rest = PySequence_Tuple(iterator.concrete);
-        if (rest == nullptr) PyErr_Clear();
-        Py_XDECREF(rest);
-        iterator.position = iterator.items.size();
-        iterator.source = kNoValue;
-        changed(args[0]);
+        use_up(args[0], &items);
       } else if (n > 1 || (n == 1 && !(is_plain_tuple(concrete(args[0])) || PyList_CheckExact(concrete(args[0])) || at(args[0]).kind == Value::kView))) return false;
       else if (n == 1 && !(at(args[0]).kind == Value::kView ? iteration_items(args[0], &items) : known_items(args[0], &items))) return false;
       if (done_) return false;
@@ -602,6 +595,18 @@ V Recorder::take_iterator(PyObject* made, std::vector<V> items, V source) {
   at(iterator).source = source;
   Py_DECREF(made);
   return iterator;
+}
+
+// What is left of a virtual iterator, which has nothing left then.
+void Recorder::use_up(V iterator, std::vector<V>* items) {
+  Value& value = at(iterator);
+  items->assign(value.items.begin() + static_cast<ptrdiff_t>(value.position), value.items.end());
+  PyObject* rest = PySequence_Tuple(value.concrete);
+  if (rest == nullptr) PyErr_Clear();
+  Py_XDECREF(rest);
+  value.position = value.items.size();
+  value.source = kNoValue;
+  changed(iterator);
 }
 
 // What a C function made of its arguments' tensors, as virtual containers around the tensors' own Values.

@@ -381,16 +381,19 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
       }
       if (std::optional<HookResult> entered = consume_operand(view, sequence, 1)) return *entered;
       bool exact = is_plain_tuple(s) ? PyTuple_GET_SIZE(s) == arg : PyList_CheckExact(s) && PyList_GET_SIZE(s) == arg;
-      if (!exact || !known_items(sequence, &items)) {
+      if (at(sequence).kind == Value::kIterator && at(sequence).items.size() == at(sequence).position + static_cast<size_t>(arg)) {
+        use_up(sequence, &items);
+      } else if (!exact || !known_items(sequence, &items)) {
         if (done_) return HookResult::kContinue;
         bool ok = true;
-        V tuple = run_residual(IrOp::k_unpack, {sequence}, arg, &ok);
+        V tuple = run_residual(IrOp::k_unpack, {sequence}, arg, &ok);  // what has been unpacked is gone from an iterator, even where it gives up
         if (!ok) return raised(view);
         Ref ref = as_object(tuple);
         PyObject* o = concrete(tuple);
         for (int i = 0; i < arg; i++) items.push_back(object(emit(IrOp::k_tuple_item, Type::kObject, {ref}, i), PyTuple_GET_ITEM(o, i), true));
+      } else if (done_) {
+        return HookResult::kContinue;
       }
-      if (done_) return HookResult::kContinue;
       pop(view, 1);
       for (int i = arg; i-- > 0;) push(view, items[i]);
       return next(view);

@@ -522,6 +522,7 @@ class Recorder {
   bool dict_view_items(V v, int which, std::vector<V>* items);
   bool promote_deeply(V v);
   V take_iterator(PyObject* made, std::vector<V> items, V source);
+  void use_up(V iterator, std::vector<V>* items);
   static std::string callable_name(PyObject* callee);
   static PyObject* interned_instancecheck();
   void guard_code_unchanged(PyObject* function);
