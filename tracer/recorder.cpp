@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "runtime/base/dump.h"
+#include "runtime/base/heuristics.h"
 #include "runtime/base/log.h"
 #include "runtime/exec/execute.h"
-#include "tracer/heuristics.h"
 #include "tracer/side.h"
 #include "vm/objects.h"
 
@@ -481,7 +481,7 @@ void Recorder::finish() {
   // Without a backward() of its own the trace would only make the interpreter run its operations again, for their graph.
   if (freed_.empty() && graph_alive()) give_up(Abort::k_graph_escaped, "the graph is needed behind the trace's end");
   if (!fill_wraps()) give_up(Abort::k_graph_escaped, "a parameter that it was made of has been written");
-  if (tensor_ops_ < heuristics().min_tensor_ops) give_up(Abort::k_no_tensor_work);
+  if (tensor_ops_ < base::heuristics().min_tensor_ops) give_up(Abort::k_no_tensor_work);
   if (doomed_ != Abort::kNone) give_up(doomed_);
   done_ = true;
 }
@@ -495,7 +495,7 @@ void Recorder::begin_step() {
 }
 
 HookResult Recorder::step(vm::ThreadView& view) {
-  if (doomed_ != Abort::kNone && trace_.insts.size() > doomed_at_ + static_cast<size_t>(heuristics().max_doomed)) give_up(doomed_);
+  if (doomed_ != Abort::kNone && trace_.insts.size() > doomed_at_ + static_cast<size_t>(base::heuristics().max_doomed)) give_up(doomed_);
   if (!done_) {
     const HookResult result = record_next(view);
     if (!done_ || result != HookResult::kContinue) return result;

@@ -14,6 +14,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/heuristics.h"
 #include "runtime/base/options.h"
 
 namespace dynvm::base {
@@ -154,6 +155,9 @@ std::string Report::json() const {
   all["record_ms"] = record_ms;
   all["compile_ms"] = compile_ms;
   all["time_saved_ms"] = time_saved_ms();
+  all["heuristics"] = nlohmann::ordered_json::object();
+  for (const HeuristicRow& row : heuristic_rows())
+    if (const int value = heuristics().*row.field; value != row.value) all["heuristics"][std::string(row.name)] = value;
   all["notes"] = notes;
   // File names need not be UTF-8.
   return all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
