@@ -36,6 +36,7 @@
 #include "tracer/recorder.h"
 #include "tracer/side.h"
 #include "tracer/trace_group.h"
+#include "vm/code_death.h"
 #include "vm/objects.h"
 
 namespace dynvm::tracer {
@@ -75,6 +76,7 @@ Probe probe;
 bridge::Bridge* torch_bridge = nullptr;
 BridgeFile bridge_file;
 int next_trace_id = 1;
+bool reset_wanted = false;                   // when nothing is recorded or compiled any more
 
 LoopState& state_of(vm::HotCounter& counter) {
   if (counter.client[0] == nullptr) {
@@ -128,16 +130,27 @@ void wait_longer(LoopState& loop) {
   loop.waits = loop.penalty;
 }
 
-void note_abort(const LoopState& loop, Abort reason, const std::string& detail) {
+// What a trace's event is about: its loop's header.
+base::EventFields about(const LoopState& loop, int trace, const char* what) {
+  return {.what = what, .trace = trace, .file = PyUnicode_AsUTF8(loop.code->co_filename), .line = PyCode_Addr2Line(loop.code, loop.unit * 2)};
+}
+
+// `place`: where it was given up; "" where only the loop is known.
+void note_abort(const LoopState& loop, Abort reason, const std::string& detail, const std::pair<std::string, int>& place) {
   report().aborts[abort_name(reason)]++;
-  DYNVM_LOG(kAbort, "{}:{} {} {}", PyUnicode_AsUTF8(loop.code->co_filename), PyCode_Addr2Line(loop.code, loop.unit * 2), abort_name(reason), detail);
+  base::EventFields fields = about(loop, 0, "given up");
+  const std::string header = fields.file + ":" + std::to_string(fields.line);
+  if (!place.first.empty()) fields.file = place.first, fields.line = place.second;
+  fields.reason = abort_name(reason);
+  fields.detail = abort_sentence(reason) + (detail.empty() ? "" : " (" + detail + ")");
+  DYNVM_EVENT(kAbort, fields, "{} {} {}", header, abort_name(reason), detail);
 }
 
 bool is_lesson(Abort reason) { return after_abort(reason) == AfterAbort::again; }
 
 // A recording was given up: its loop or, with a side trace, its place waits. What the next recording does otherwise is a lesson, not a failure.
-void penalise(LoopState& loop, SidePoint* side, Abort reason, const std::string& detail) {
-  note_abort(loop, reason, detail);
+void penalise(LoopState& loop, SidePoint* side, Abort reason, const std::string& detail, const std::pair<std::string, int>& place = {}) {
+  note_abort(loop, reason, detail, place);
   const bool lesson = is_lesson(reason) && ++loop.lessons_in_row <= base::heuristics().max_lessons;
   if (side != nullptr) {
     if (!lesson) side->waits = base::heuristics().penalty_start << std::min(side->failures++, 8);
@@ -222,15 +235,16 @@ bool finish_recording() {
   std::unique_ptr<Recorder> done = take_recorder();
   const OwnWork work;  // some of torch's meta functions are in Python
   const bool sizes = done->sizes_are_numbers();
+  const std::pair<std::string, int> place = done->abort_place();
   TraceGroup& group = group_of(loop, side);
   auto failed = [&](Abort reason, const std::string& detail) {
     if (sizes && !is_lesson(reason)) group.sizes_failed("recording was given up");
-    penalise(loop, side, reason, detail);
+    penalise(loop, side, reason, detail, place);
     return false;
   };
   if (done->abort_reason() != Abort::kNone) {
     if (!done->is_cut()) return failed(done->abort_reason(), done->abort_detail());
-    note_abort(loop, done->abort_reason(), done->abort_detail());
+    note_abort(loop, done->abort_reason(), done->abort_detail(), place);
   }
   codegen::set_num_threads(torch_bridge->num_threads());
   Recording recording = done->take();
@@ -339,7 +353,7 @@ HookResult on_probe(vm::ThreadView& view) {
   return HookResult::kReload;
 }
 
-HookResult on_record(vm::ThreadView& view) {
+HookResult record_step(vm::ThreadView& view) {
   if (recorder == nullptr) {
     if (probe.loop != nullptr) return on_probe(view);
     if (skip.loop != nullptr) return on_skip(view);
@@ -365,6 +379,12 @@ HookResult on_record(vm::ThreadView& view) {
   return result == HookResult::kContinue ? HookResult::kReload : result;
 }
 
+HookResult on_record(vm::ThreadView& view) {
+  const HookResult result = record_step(view);
+  if (vm::recording_thread() != view.tstate) settle();
+  return result;
+}
+
 void on_event(vm::ThreadView& view, const vm::EventInfo& info) {
   bool over = info.event == vm::Event::kActivationEnd || info.event == vm::Event::kHandover;
   if (recorder == nullptr) {
@@ -377,7 +397,7 @@ void on_event(vm::ThreadView& view, const vm::EventInfo& info) {
     LoopState& loop = *recording_loop;
     SidePoint* side = recording_side;
     std::unique_ptr<Recorder> done = take_recorder();
-    penalise(loop, side, done->abort_reason(), done->abort_detail());
+    penalise(loop, side, done->abort_reason(), done->abort_detail(), done->abort_place());
   }
 }
 
@@ -395,7 +415,10 @@ bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* 
   recorder = new Recorder(frames, loop.unit, bridge_now(), loop.lessons, next_trace_id++, group_of(loop, side).sizes_are_numbers(), loop.function);
   recorder->has_trace = has_trace;
   PyCodeObject* code = vm::FrameView::code(view.frame);
-  DYNVM_LOG(kTrace, "recording {}:{}{}", PyUnicode_AsUTF8(code->co_filename), PyCode_Addr2Line(code, vm::lasti_of(code, view.ip) * 2),
+  base::EventFields event = about(loop, next_trace_id - 1, "recording");
+  event.line = PyCode_Addr2Line(code, vm::lasti_of(code, view.ip) * 2);
+  event.file = PyUnicode_AsUTF8(code->co_filename);
+  DYNVM_EVENT(kTrace, event, "recording {}:{}{}", PyUnicode_AsUTF8(code->co_filename), PyCode_Addr2Line(code, vm::lasti_of(code, view.ip) * 2),
             side ? " (side trace)" : "");
   return true;
 }
@@ -418,7 +441,7 @@ bool make_room(LoopState& loop, SidePoint* side) {
   crowd.evicted++;
   report().limits[side == nullptr ? "max_roots" : full ? "max_variants" : "max_side"]++;
   const TraceGroup::Trace evicted = from->evict();
-  DYNVM_LOG(kTrace, "trace {} gives way: it was not used for longest", evicted->id);
+  DYNVM_EVENT(kTrace, about(loop, evicted->id, "dropped"), "trace {} gives way: it was not used for longest", evicted->id);
   if (side != nullptr) loop.num_sides--;
   return true;
 }
@@ -535,14 +558,14 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
             learn_from_slots(view, loop, *trace);
             break;
           case Learned::kOver:
-            DYNVM_LOG(kTrace, "trace {} dropped: what it assumes has ended", trace->id);
+            DYNVM_EVENT(kTrace, about(loop, trace->id, "dropped"), "trace {} dropped: what it assumes has ended", trace->id);
             drop(trace);
             wait_after(side != nullptr ? side->overs : loop.overs, side != nullptr ? side->waits : loop.waits);
             break;
         }
         if (learn_from_sizes(loop, group, *trace, left.inst)) record_again(trace);
         if (trace->lessons > 0 && ++trace->entry_failures >= base::heuristics().entry_failures && group.holds(trace)) {
-          DYNVM_LOG(kTrace, "trace {} dropped: an assumption changed", trace->id);
+          DYNVM_EVENT(kTrace, about(loop, trace->id, "dropped"), "trace {} dropped: an assumption changed", trace->id);
           record_again(trace);
         }
         if (left.iterations > 0) return Entry::kMoved;
@@ -557,7 +580,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
         if (learn(view, loop, *trace, left.inst, false) == Learned::kLesson || learn_from_sizes(loop, group, *trace, left.inst)) {
           record_again(trace);
         } else if (side == nullptr && !*by_sizes && went_wrong_way(loop, *trace->compiled, left.inst)) {
-          DYNVM_LOG(kTrace, "trace {} dropped: it is the rare way", trace->id);
+          DYNVM_EVENT(kTrace, about(loop, trace->id, "dropped"), "trace {} dropped: it is the rare way", trace->id);
           record_again(trace);
         }
         return Entry::kMoved;
@@ -668,7 +691,7 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
 
 vm::Hooks hooks;
 
-HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
+HookResult at_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
   if (own_work) return HookResult::kContinue;
   if (vm::recording_thread() == view.tstate) {
     if (probe.loop != nullptr) return HookResult::kContinue;
@@ -689,6 +712,12 @@ HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
   loop.arrived();
   HookResult result = decide(view, counter, loop);
   if (loop.waiting == nullptr) loop.left_by_interpreter(result == HookResult::kContinue && counter.count == 0 && base::report_wanted());
+  return result;
+}
+
+HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
+  const HookResult result = at_hot_loop(view, counter);
+  settle();
   return result;
 }
 
@@ -725,14 +754,35 @@ HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
   loop.arrived();
   const HookResult result = decide(view, counter, loop);
   counter.trace = loop.roots.empty() ? nullptr : &loop;
+  settle();
   return result;
 }
 
 }  // namespace
 
+const std::map<std::pair<PyCodeObject*, int>, std::unique_ptr<LoopState>>& all_loops() { return loops; }
+
+void settle() {
+  if (reset_wanted) reset();
+  if (is_quiet()) base::wake_for_events();
+}
+
+bool is_quiet() { return !own_work && running_traces() == 0 && vm::recording_thread() != PyThreadState_Get(); }
+
+void reset() {
+  reset_wanted = vm::recording_thread() != nullptr || own_works > 0;
+  if (reset_wanted) return;
+  std::vector<TraceGroup> dropped;  // traces own objects, whose ends may run Python code: when all is done
+  for (auto& [place, loop] : loops) loop->forget(&dropped);
+  vm::set_hooks(&hooks);            // all counters anew
+  // A trace that runs now is left after its iteration.
+  Py_AddPendingCall([](void*) { return 0; }, nullptr);
+}
+
 void install(const char* bridge_path) {
   runtime::helpers::suspended_generator = vm::suspended_generator;
   bridge_file.set_path(bridge_path);
+  vm::counter_dies = [](vm::HotCounter& counter) { static_cast<LoopState*>(counter.client[0])->dead = true; };
   hooks.hot_loop = on_hot_loop;
   hooks.hot_call = on_hot_call;
   hooks.record = on_record;

@@ -18,27 +18,6 @@ using ir::Type;
 using vm::HookResult;
 using IrOp = ir::Op;
 
-const char* abort_name(Abort abort) {
-  switch (abort) {
-    case Abort::kNone: return "none";
-#define X(name, stage, then, sentence) \
-  case Abort::k_##name: return #name;
-#include "tracer/aborts.def"
-#undef X
-  }
-  return "?";
-}
-
-AfterAbort after_abort(Abort abort) {
-  switch (abort) {
-#define X(name, stage, then, sentence) \
-  case Abort::k_##name: return AfterAbort::then;
-#include "tracer/aborts.def"
-#undef X
-    default: return AfterAbort::wait;
-  }
-}
-
 Recorder::Recorder(const std::vector<LiveFrame>& live, int header_unit, bridge::Bridge* bridge, Lessons& lessons, int trace_id, bool sizes_are_numbers, bool function)
     : bridge_(bridge), lessons_(lessons), sizes_are_numbers_(sizes_are_numbers), function_(function), start_(Clock::now()) {
   if (bridge_ != nullptr) aten_ = bridge_->recorder();
@@ -144,10 +123,17 @@ std::string Recorder::where() const {
   return text;
 }
 
+std::pair<std::string, int> Recorder::place_now() const {
+  if (frames_.empty()) return {};
+  const char* file = PyUnicode_AsUTF8(frames_.back().code->co_filename);
+  return {file != nullptr ? file : "", PyCode_Addr2Line(frames_.back().code, current_unit_ * 2)};
+}
+
 void Recorder::doom(Abort reason, std::string detail) {
   if (done_ || doomed_ != Abort::kNone) return;
   doomed_ = reason;
   doomed_at_ = trace_.insts.size();
+  abort_place_ = place_now();
   const std::string place = where();
   detail_ = detail + (detail.empty() || place.empty() ? "" : ", ") + place;
 }
@@ -161,6 +147,7 @@ void Recorder::give_up(Abort reason, std::string detail) {
   }
   abort_ = reason;
   detail_ = std::move(detail);
+  abort_place_ = place_now();
   for (const Consumer& consumer : consumers_) {
     if (consumer.kind != Consumer::kScript && consumer.kind != Consumer::kTorch) continue;
     if (abort_ == Abort::k_graph_escaped) continue;  // it is not what was called that cannot be followed

@@ -52,7 +52,7 @@ std::string build_of(const void* address) {
 
 void note(const std::string& why) {
   base::report().notes.emplace("trace cache", why);
-  DYNVM_LOG(kCache, "{}", why);
+  DYNVM_EVENT(kCache, (base::EventFields{.what = "refused", .detail = why}), "{}", why);
 }
 
 // The folder of this environment; null when nothing is kept.
@@ -199,7 +199,7 @@ std::vector<std::unique_ptr<LoopTrace>> TraceCache::find(Kept& kept, const Place
     PyErr_Clear();
     if (trace != nullptr) {
       base::report().cache.loaded++;
-      DYNVM_LOG(kCache, "trace {} {}: read", id, trace->compiled->ir().name);
+      DYNVM_EVENT(kCache, (base::EventFields{.what = "read", .trace = id}), "trace {} {}: read", id, trace->compiled->ir().name);
       found.push_back(std::move(trace));
     } else {
       DYNVM_LOG(kCache, "{}:{}: not entered: {}", PyUnicode_AsUTF8(code->co_qualname), PyCode_Addr2Line(code, unit * 2), why);
@@ -223,7 +223,7 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
   auto refused = [&](const std::string& why) {
     base::report().cache.not_kept[why]++;
     base::report().cache.write_ms += ms_since(start);
-    DYNVM_LOG(kCache, "trace {} is not kept: {}", trace.id, why);
+    DYNVM_EVENT(kCache, (base::EventFields{.what = "not kept", .trace = trace.id, .detail = why}), "trace {} is not kept: {}", trace.id, why);
     PyErr_Clear();
   };
   // The next process goes on.
@@ -268,7 +268,7 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
   const double ms = ms_since(start);
   base::report().cache.kept++;
   base::report().cache.write_ms += ms;
-  DYNVM_LOG(kCache, "trace {} is kept: {} bytes in {:.1f} ms", trace.id, entries.back().bytes.size(), ms);
+  DYNVM_EVENT(kCache, (base::EventFields{.what = "kept", .trace = trace.id, .ms = ms}), "trace {} is kept: {} bytes in {:.1f} ms", trace.id, entries.back().bytes.size(), ms);
 }
 
 void TraceCache::forget(const LoopTrace& trace, PyCodeObject* code, int unit, bridge::Bridge* bridge) {

@@ -85,8 +85,10 @@ Ref Recorder::emit(IrOp op, Type type, std::vector<Ref> args, int64_t imm, bool 
 
 void Recorder::guard(IrOp op, std::vector<Ref> args, int64_t imm) {
   emit(op, Type::kVoid, std::move(args), imm, true);
-  DYNVM_LOG(kGuard, "%{} {} at {}:{}", trace_.insts.size() - 1, ir::op_info(op).name, PyUnicode_AsUTF8(top().code->co_filename),
-            PyCode_Addr2Line(top().code, current_unit_ * 2));
+  DYNVM_EVENT(kGuard, (base::EventFields{.what = "recorded", .trace = trace_.id, .file = PyUnicode_AsUTF8(top().code->co_filename),
+                                         .line = PyCode_Addr2Line(top().code, current_unit_ * 2), .reason = std::string(ir::op_info(op).name)}),
+              "%{} {} at {}:{}", trace_.insts.size() - 1, ir::op_info(op).name, PyUnicode_AsUTF8(top().code->co_filename),
+              PyCode_Addr2Line(top().code, current_unit_ * 2));
 }
 
 int32_t Recorder::object_index(PyObject* object) {

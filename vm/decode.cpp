@@ -7,6 +7,7 @@
 #include "vm/decode.h"
 
 #include "runtime/base/heuristics.h"
+#include "vm/code_death.h"
 #include "vm/frames.h"
 #include "vm/native/native.h"
 #include "vm/specialise.h"
@@ -61,6 +62,8 @@ CodeNode* new_node() {
 void free_code(void* pointer) {
   auto* node = static_cast<CodeNode*>(pointer);  // Code is its first member
   if (node == nullptr) return;
+  for (int i = 0; node->code.fast != nullptr && counter_dies != nullptr && i < node->code.counter_count; ++i)
+    if (node->code.counters[i].client[0] != nullptr) counter_dies(node->code.counters[i]);
   node->code.code = nullptr;
   if (node->code.generator) std::fill(std::begin(g_resumptions), std::end(g_resumptions), Resumption{});
   native::release(&node->code);

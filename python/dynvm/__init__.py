@@ -2,57 +2,23 @@
 
 install() puts dynvm into an interpreter that already runs; `python -m dynvm script.py` is `dynvm script.py`. The other functions look at what dynvm does and
 steer it; under plain Python they do nothing and give what their descriptions say.
-Tests: tests/launcher/test_options.py, tests/launcher/test_heuristics.py.
+Tests: tests/launcher/test_options.py, tests/launcher/test_heuristics.py, tests/inspect/.
 """
 
-import ctypes
 import json
 import os
-import sys
 
-__all__ = ["heuristics", "install", "library_folder", "set_heuristics", "stats", "version"]
+from dynvm._events import on
+from dynvm._explain import Explanation, explain
+from dynvm._library import library_folder, load as _load, running as _running
+from dynvm._traces import Exit, Kernel, Trace, traces
+from dynvm._zones import zone
 
-_library = None
+__all__ = ["Exit", "Explanation", "Kernel", "Trace", "explain", "heuristics", "install", "library_folder", "on", "reset", "set_heuristics", "stats", "traces",
+           "version", "zone"]
 
-
-def library_folder():
-    """The folder of dynvm's shared libraries: that of the environment this package is installed in."""
-    return os.path.join(sys.prefix, "lib", "dynvm")
-
-
-def _library_name():
-    return f"libdynvm-cp{sys.version_info[0]}{sys.version_info[1]}.so"
-
-
-def _declare(library):
-    library.dynvm_version.restype = ctypes.c_char_p
-    library.dynvm_install.argtypes = [ctypes.c_char_p]
-    library.dynvm_report.restype = ctypes.c_char_p
-    library.dynvm_heuristics.restype = ctypes.c_char_p
-    library.dynvm_set_heuristics.argtypes = [ctypes.c_char_p]
-    return library
-
-
-def _load():
-    """The library, loaded where it was not; ImportError where there is none."""
-    global _library
-    if _running() is None:
-        path = os.path.join(library_folder(), _library_name())
-        if not os.path.exists(path):
-            raise ImportError(f"dynvm was not built for Python {sys.version.split()[0]}: there is no {path}")
-        _library = _declare(ctypes.PyDLL(path))
-    return _library
-
-
-def _running():
-    """The library if this process has loaded it; None under plain Python."""
-    global _library
-    if _library is None:
-        try:
-            _library = _declare(ctypes.PyDLL(_library_name(), mode=os.RTLD_NOLOAD | os.RTLD_NOW))  # by its name among those that are loaded
-        except OSError:
-            return None
-    return _library
+if _running() is not None:
+    _running().dynvm_keep_recorded(1)  # for traces()
 
 
 def stats():
@@ -96,6 +62,17 @@ def set_heuristics(*files, **numbers):
     return {name: before[name] for name, value in heuristics().items() if value != before[name]}
 
 
+def reset():
+    """Drops all traces, what was learnt for them, counters and penalties, as if the script had just begun. Gives None; nothing under plain Python.
+
+    May be called anywhere. A trace that runs is left after its iteration; in the middle of a recording this takes effect when that is over. What stats()
+    counts, zones with it, stays; so do numbers that were set, and traces on disk, which this process does not read again where it has asked for them.
+    """
+    library = _running()
+    if library is not None:
+        library.dynvm_reset()
+
+
 def version():
     """The line that `dynvm --version` prints."""
     return _load().dynvm_version().decode()
@@ -103,4 +80,6 @@ def version():
 
 def install(*options):
     """Runs all further calls on dynvm. Options as on the command line: install("--stats", "--log=trace"). ValueError: a bad option."""
-    _load().dynvm_install(" ".join(options).encode())
+    library = _load()
+    library.dynvm_install(" ".join(options).encode())
+    library.dynvm_keep_recorded(1)
