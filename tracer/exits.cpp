@@ -62,7 +62,7 @@ struct Running {
 // Where the interpreter goes on, and why.
 base::EventFields exit_event(const LoopTrace& trace, const RunResult& run) {
   const ir::Trace& ir = trace.compiled->ir();
-  base::EventFields fields{.what = "left", .trace = trace.id, .reason = std::string(ir::op_info(ir.insts[run.inst].op).name)};
+  base::EventFields fields{.what = run.kind == RunResult::kLeave ? "ended" : "left", .trace = trace.id, .reason = std::string(ir::op_info(ir.insts[run.inst].op).name)};
   if (const auto found = trace.exit_counts.find(run.inst); found != trace.exit_counts.end()) fields.times = static_cast<uint64_t>(found->second);
   if (run.snapshot < 0 || static_cast<size_t>(run.snapshot) >= ir.snapshots.size()) return fields;
   const ir::Snapshot& snapshot = ir.snapshots[static_cast<size_t>(run.snapshot)];

@@ -53,30 +53,73 @@ assert aborts and (aborts[0]["reason"], aborts[0]["file"], aborts[0]["line"]) ==
 assert aborts[0]["detail"].startswith("A call that looks at Python frames"), aborts
 ''')
 
-    def test_never_in_a_trace_or_a_recording(self):
-        """Callbacks run between iterations at the earliest: never between the two marks of one."""
+    def test_never_while_a_trace_runs(self):
+        """A function that C code calls from inside the outer loop's trace leaves a trace of its own each time: that is told when the outer one is left."""
         self.holds('''
-inside, seen = [False], []
+inside, compiled, early, seen = [False], [False], [], []
 def callback(event):
-    assert not inside[0], event
-    seen.append(event["event"])
-for name in ("trace", "exit", "guard", "compile", "abort"):
-    dynvm.on(name, callback)
-def touch(value):
-    inside[0] = value
-    for i in range(5): sorted([i, 3])
+    seen.append(event["trace"])
+    if inside[0] and compiled[0]:
+        early.append(event)
+def count(n):
+    y = torch.zeros(3)
+    for i in range(n):
+        y = y + 1
+    for i in range(20):  # where the interpreter sees to what is pending
+        sorted([i, 3])
+    return y
+def key(item):
+    inside[0] = True
+    count(12)
+    inside[0] = False
+    return item
+def outer(n, hot):
+    x = torch.ones(4)
+    for i in range(n):
+        compiled[0] = hot and i > 5
+        x = x * 2 + i
+        sorted([1], key=key)
+    compiled[0] = False
+    return x
+def main():
+    count(100)
+    outer(60, False)
+    handle = dynvm.on("exit", callback)
+    outer(60, True)
+    for i in range(20):
+        sorted([i, 3])
+    handle.remove()
+    return [trace for trace in dynvm.traces() if trace.function == "outer" and trace.kind == "loop"], [trace.id for trace in dynvm.traces() if trace.function in ("count", "key")]
+root, inner = main()
+assert root and root[0].iterations > 45 and "call builtins.sorted" in root[0].residuals, [(trace, trace.iterations, trace.residuals) for trace in root]
+assert sum(trace in inner for trace in seen) > 40, (seen, inner)
+assert not early, early
+''')
+
+    def test_never_while_something_is_recorded(self):
+        """Guards that are recorded are told of when the recording is over, though it goes through loops, where the interpreter sees to what is pending."""
+        self.holds('''
+import time
+seen = []
 def f(n):
     x = torch.ones(4)
     for i in range(n):
-        touch(True)
-        x = x * 2 if i % 7 == 3 else x + 1
+        for k in range(20):
+            x = x * 0.5 + k
         x = x.clamp(max=9.0)
-        touch(False)
     return x
-f(300)
-f(300)
-for i in range(100): pass
-assert {"trace", "exit", "guard", "compile"} <= set(seen), set(seen)
+def main():
+    handles = [dynvm.on(name, lambda event: seen.append((time.monotonic(), event))) for name in ("guard", "trace")]
+    f(60)
+    for i in range(20):
+        sorted([i, 3])
+    for handle in handles:
+        handle.remove()
+main()
+ended = {event["trace"]: event["time"] for _, event in seen if event.get("what") == "finished"}
+guards = [(at, event["trace"]) for at, event in seen if event["event"] == "guard" and event["trace"] in ended]
+assert len(guards) > 5 and {event["file"] for _, event in seen if event["event"] == "guard"} == {__file__}, seen
+assert all(at > ended[trace] for at, trace in guards), seen
 ''')
 
     def test_what_callbacks_do_is_not_traced(self):
