@@ -12,7 +12,7 @@ from dynvm._events import on
 from dynvm._explain import Explanation, explain
 from dynvm._library import library_folder, load as _load, running as _running
 from dynvm._traces import Exit, Kernel, Trace, traces
-from dynvm._zones import zone
+from dynvm._zones import bind as _bind_zones, zone
 
 __all__ = ["Exit", "Explanation", "Kernel", "Trace", "explain", "heuristics", "install", "library_folder", "on", "reset", "set_heuristics", "stats", "traces",
            "version", "zone"]
@@ -83,3 +83,4 @@ def install(*options):
     library = _load()
     library.dynvm_install(" ".join(options).encode())
     library.dynvm_keep_recorded(1)
+    _bind_zones()

@@ -9,13 +9,21 @@ from dynvm import _library
 
 
 def _nothing(argument):
-    return 0
+    return -1  # no zone
 
 
 _number = _enter = _leave = _nothing
-if _library.running() is not None:
-    _module = _library.running().dynvm_module()
-    _number, _enter, _leave = _module.zone_number, _module.zone_enter, _module.zone_leave
+
+
+def bind():
+    """Zones count from now on, if dynvm runs. Those that were made before do not."""
+    global _number, _enter, _leave
+    if _library.running() is not None:
+        module = _library.running().dynvm_module()
+        _number, _enter, _leave = module.zone_number, module.zone_enter, module.zone_leave
+
+
+bind()
 
 
 class zone:

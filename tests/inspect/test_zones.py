@@ -156,6 +156,10 @@ for name in (3, None, b"a"):
         raise AssertionError
 ''')
 
+    def test_installed_later(self):
+        text = "import dynvm; old = dynvm.zone('old'); dynvm.install(); new = dynvm.zone('new')\nwith old, new: pass\nprint([(k, v['count']) for k, v in dynvm.stats()['zones'].items()])"
+        self.assertEqual(run(PLAIN, ["-c", text]).stdout, "[('new', 1)]\n")
+
     def test_plain_python(self):
         text = "import dynvm\n@dynvm.zone('a')\ndef f(x): return x\nwith dynvm.zone('b') as z: print(f(1), z.name, dynvm.stats())"
         self.assertEqual(run(PLAIN, ["-c", text]).stdout, "1 b {}\n")
