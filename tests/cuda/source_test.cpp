@@ -206,7 +206,6 @@ std::vector<Rendered> forms() {
   return kernels;
 }
 
-// Sizes, strides and offsets as numbers of the launch, for the values that they were made of and for smaller ones.
 // The numbers that steer it, each of them as small and as large as it may be: other kernels, the same results.
 TEST(CudaSource, BoundsOfHeuristics) {
   const base::Heuristics usual = base::heuristics();
@@ -226,6 +225,7 @@ TEST(CudaSource, BoundsOfHeuristics) {
   base::set_heuristics(usual);
 }
 
+// Sizes, strides and offsets as numbers of the launch, for the values that they were made of and for smaller ones.
 TEST(CudaSource, KernelsWithSymbolsAgreeWithTheEvaluator) {
   std::vector<Rendered> with[2];
   for (uint64_t seed = 20000; seed < 20600; ++seed) {
