@@ -1,6 +1,6 @@
 # Libraries from the system, or built from their sources where the system has none.
 #
-# Outputs: targets fmt::fmt, asmjit::asmjit (fit for shared libraries), xbyak::xbyak, nlohmann_json::nlohmann_json; with
+# Outputs: targets fmt::fmt, asmjit::asmjit (fit for shared libraries), xbyak::xbyak, nlohmann_json::nlohmann_json, tomlplusplus::tomlplusplus; with
 #   tests GTest::gtest and GTest::gtest_main; with benchmarks benchmark::benchmark.
 include(FetchContent)
 set(FETCHCONTENT_QUIET OFF)
@@ -21,6 +21,15 @@ find_package(nlohmann_json 3.10 QUIET)
 if(NOT TARGET nlohmann_json::nlohmann_json)
   set(JSON_BuildTests OFF)
   dynvm_fetch(json https://github.com/nlohmann/json/archive/refs/tags/v3.11.2.tar.gz)
+endif()
+
+# Its headers alone: what a distribution builds from them is for programs that use exceptions.
+find_path(DYNVM_TOML_HEADERS toml++/toml.h)
+if(DYNVM_TOML_HEADERS)
+  add_library(tomlplusplus::tomlplusplus INTERFACE IMPORTED)
+  target_include_directories(tomlplusplus::tomlplusplus SYSTEM INTERFACE ${DYNVM_TOML_HEADERS})
+else()
+  dynvm_fetch(tomlplusplus https://github.com/marzer/tomlplusplus/archive/refs/tags/v3.3.0.tar.gz)
 endif()
 
 find_package(xbyak QUIET)

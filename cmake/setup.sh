@@ -61,7 +61,7 @@ missing_packages() {
   local row package sign
   for row in g++:c++ cmake:cmake ninja-build:ninja binutils:objcopy \
              libasmjit-dev:asmjit/asmjit.h libxbyak-dev:xbyak/xbyak.h libfmt-dev:fmt/core.h \
-             nlohmann-json3-dev:nlohmann/json.hpp libgtest-dev:gtest/gtest.h libbenchmark-dev:benchmark/benchmark.h; do
+             nlohmann-json3-dev:nlohmann/json.hpp libtomlplusplus-dev:toml++/toml.h libgtest-dev:gtest/gtest.h libbenchmark-dev:benchmark/benchmark.h; do
     package=${row%%:*}
     sign=${row#*:}
     case $sign in

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "runtime/base/dump.h"
+#include "runtime/base/heuristics.h"
 #include "runtime/base/options.h"
 #include "runtime/base/report.h"
 
@@ -23,6 +24,22 @@
 
 namespace dynvm::main {
 
+#ifdef DYNVM_HAS_VM
+namespace {
+
+// As options and heuristics say now.
+vm::NativeSettings native_settings() {
+  vm::NativeSettings native;
+  native.on = base::options().native;
+  if (base::options().stress == "native") native.calls = 6, native.loops = 12, native.misses = 3, native.room = INT64_MAX;
+  if (base::dump_on(base::DumpStage::kNative)) {
+    native.show = [](const std::string& title, const std::string& text) { base::dump(base::DumpStage::kNative, title, text); };
+  }
+  return native;
+}
+
+}  // namespace
+#endif
 #ifdef DYNVM_HAS_TRACER
 namespace {
 
@@ -43,13 +60,8 @@ bool install() {
   if (!base::options().vm) return true;
 #ifdef DYNVM_HAS_VM
   const bool counting = base::dump_on(base::DumpStage::kPairs);
-  vm::NativeSettings native;
-  native.on = base::options().native;
-  if (base::options().stress == "native") native.calls = 6, native.loops = 12, native.misses = 3, native.room = INT64_MAX;
-  if (base::dump_on(base::DumpStage::kNative)) {
-    native.show = [](const std::string& title, const std::string& text) { base::dump(base::DumpStage::kNative, title, text); };
-  }
-  if (!vm::install(counting, native)) return false;
+  if (!vm::install(counting, native_settings())) return false;
+  base::on_heuristics([] { vm::set_native(native_settings()); });
   if (counting) std::atexit([] { base::dump(base::DumpStage::kPairs, "executed instructions", vm::counted()); });
 #endif
 #ifdef DYNVM_HAS_TRACER

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "main/install.h"
+#include "runtime/base/heuristics.h"
 #include "runtime/base/options.h"
 #include "runtime/base/report.h"
 
@@ -58,6 +59,17 @@ base::Status check_options() {
   return {};
 }
 
+// The numbers that steer the JIT: those of the environment, then those of the options.
+base::Status read_heuristics() {
+  base::Heuristics numbers = base::heuristics();
+  if (const char* words = std::getenv("DYNVM_HEURISTICS"); words != nullptr) {
+    if (base::Status status = base::parse_heuristics(words, &numbers); !status) return status.in("DYNVM_HEURISTICS");
+  }
+  if (base::Status status = base::parse_heuristics(base::options().heuristics, &numbers); !status) return status.in("--heuristics");
+  base::set_heuristics(numbers);
+  return {};
+}
+
 int refuse(const base::Status& status) {
   fmt::print(stderr, "dynvm: {}\n", status.message());
   return 2;
@@ -84,6 +96,7 @@ DYNVM_EXPORT int dynvm_main(int argc, char** argv) {
   base::Status status = read_environment();
   if (status) status = base::parse_command_line(argc, argv, base::options(), arguments);
   if (status) status = check_options();
+  if (status) status = read_heuristics();
   if (!status) return refuse(status);
   const base::Options& options = base::options();
   if (options.help || options.version) {
@@ -107,12 +120,31 @@ DYNVM_EXPORT int dynvm_install(const char* options) {
   base::Status status = read_environment();
   if (status) status = base::parse_option_words(options, base::options());
   if (status) status = check_options();
+  if (status) status = read_heuristics();
   if (!status) {
     PyErr_SetString(PyExc_ValueError, status.message().c_str());
     return -1;
   }
   dynvm::main::start_report();
   return dynvm::main::install() ? 0 : -1;
+}
+
+// The numbers that steer the JIT with their rows of the table, as JSON; the GIL is held. The text lives until the next call.
+DYNVM_EXPORT const char* dynvm_heuristics() {
+  static std::string text;
+  text = base::heuristics_json();
+  return text.c_str();
+}
+
+// Sets numbers as --heuristics does; the GIL is held (ctypes.PyDLL). Returns 0, or -1 with a Python exception, and nothing is set then.
+DYNVM_EXPORT int dynvm_set_heuristics(const char* words) {
+  base::Heuristics numbers = base::heuristics();
+  if (base::Status status = base::parse_heuristics(words, &numbers); !status) {
+    PyErr_SetString(PyExc_ValueError, status.message().c_str());
+    return -1;
+  }
+  base::set_heuristics(numbers);
+  return 0;
 }
 
 // The report as JSON, as it is now; the GIL is held. The text lives until the next call.

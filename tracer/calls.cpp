@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tracer/heuristics.h"
 #include "tracer/recorder.h"
+#include "runtime/base/heuristics.h"
 #include "vm/objects.h"
 
 namespace dynvm::tracer {
@@ -158,7 +158,7 @@ bool Recorder::enter_function(vm::ThreadView& view, V function, std::vector<V> a
   if (done_) return false;
   if ((code->co_flags & (CO_OPTIMIZED | CO_NEWLOCALS)) != (CO_OPTIMIZED | CO_NEWLOCALS)) return false;
   if (!know_function(function)) return false;
-  if (static_cast<int>(frames_.size()) > heuristics().max_depth) {
+  if (static_cast<int>(frames_.size()) > base::heuristics().max_depth) {
     give_up(Abort::k_call_depth);
     return false;
   }

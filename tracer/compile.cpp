@@ -2,6 +2,7 @@
 #include "tracer/compile.h"
 
 #include <algorithm>
+#include <set>
 
 #include "codegen/cuda/kernel.h"
 #include "ir/effects.h"
@@ -16,6 +17,10 @@
 
 namespace dynvm::tracer {
 
+static bool recorded_is_kept = false;
+
+void keep_recorded(bool keep) { recorded_is_kept = keep; }
+
 base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std::vector<PyObject*> objects, bridge::Bridge* bridge, PyCodeObject* code, int unit,
                       const char* kind) {
   const std::string name = ir.name;
@@ -29,6 +34,10 @@ base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std:
   std::unique_ptr<runtime::CompiledTrace> compiled;
   base::Status status = runtime::CompiledTrace::compile(std::move(ir), plan, bridge, options, &compiled);
   if (!status.ok()) return status;
+  std::set<PyObject*> codes;  // of the frames inside, which the recording need not have met as objects; the trace dies with that of its own
+  for (const ir::SnapshotFrame& frame : compiled->ir().frames)
+    if (frame.code != code) codes.insert(static_cast<PyObject*>(frame.code));
+  for (PyObject* inner : codes) objects.push_back(Py_NewRef(inner));
   compiled->own(std::move(objects));
   if (options.listing) base::dump(base::DumpStage::kAsm, name, compiled->listing());
   trace.compiled = std::move(compiled);
@@ -88,6 +97,7 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
       before = std::move(text);
     };
   }
+  if (recorded_is_kept) trace->recorded = std::make_shared<const ir::Trace>(ir);
   ir::Plan plan;
   const auto build = [&] {
     base::Status status = ir::run_passes(ir, pass_options);
@@ -104,7 +114,7 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   base::Status status = build();
   if (!status.ok() && (pass_options.fuse_cuda || has_symbols)) {  // once more with the library's operations
     base::report().notes.emplace("kernels of trace " + std::to_string(trace->id), status.message());
-    DYNVM_LOG(kCompile, "trace {}: {}", trace->id, status.message());
+    DYNVM_EVENT(kCompile, (base::EventFields{.what = "failed", .trace = trace->id, .detail = status.message()}), "trace {}: {}", trace->id, status.message());
     ir = std::move(recorded);
     pass_options.fuse_cuda = pass_options.fuse_symbols = false;
     status = build();
@@ -120,9 +130,12 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   const ir::Trace& final = trace->compiled->ir();
   std::string kernels;
   for (const ir::Kernel& kernel : final.kernels) kernels += " " + kernel.name;
-  DYNVM_LOG(kCompile, "trace {}: {:.1f} ms for {} instructions, {} bytes of machine code, kernels{}", trace->id, ms, final.insts.size(),
+  const auto event = [&](const char* what, double took) {
+    return base::EventFields{.what = what, .trace = trace->id, .file = PyUnicode_AsUTF8(code->co_filename), .line = PyCode_Addr2Line(code, unit * 2), .ms = took};
+  };
+  DYNVM_EVENT(kCompile, event("compiled", ms), "trace {}: {:.1f} ms for {} instructions, {} bytes of machine code, kernels{}", trace->id, ms, final.insts.size(),
             trace->compiled->code_size(), kernels.empty() ? " none" : kernels);
-  DYNVM_LOG(kTrace, "trace {} {}: {} instructions, {} tensor operations, {} kernels; made in {:.1f} ms, compiled in {:.1f} ms", trace->id, name,
+  DYNVM_EVENT(kTrace, event("finished", recording.ms), "trace {} {}: {} instructions, {} tensor operations, {} kernels; made in {:.1f} ms, compiled in {:.1f} ms", trace->id, name,
             final.insts.size(), recording.tensor_ops, final.kernels.size(), recording.ms, ms);
   return trace;
 }

@@ -47,12 +47,16 @@ struct LoopTrace {
     std::vector<DictUse> uses;
   };
   std::unique_ptr<Parts> parts;
+  std::shared_ptr<const ir::Trace> recorded;  // as it was before the passes; with keep_recorded() alone
   std::string kept_as;                 // on disk: the hash of what stands there
 };
 
 // Null with *reason and *error when it cannot be compiled; the script goes on in the interpreter. keep_parts: for the trace cache.
 std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, Abort* reason,
                                    std::string* error, bool keep_parts = false);
+
+// Whether the traces that are compiled from now on keep what was recorded, for dynvm.traces().
+void keep_recorded(bool keep);
 
 // The last step alone: machine code of a trace that passes have been run on. `trace` has what does not follow from the IR; objects: taken over.
 base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std::vector<PyObject*> objects, bridge::Bridge* bridge, PyCodeObject* code, int unit,

@@ -1,5 +1,6 @@
 // Recording of building and taking apart containers: tuples, lists and dicts stay virtual until something needs the object. See recorder.h.
 #include "runtime/exec/helpers.h"
+#include "runtime/base/heuristics.h"
 #include "tracer/recorder.h"
 
 // 3.13's public headers no longer have it.
@@ -39,7 +40,7 @@ bool Recorder::known_items(V v, std::vector<V>* items) {
     at(v).items_known = true;
     return true;
   }
-  if (PyList_CheckExact(o) && PyList_GET_SIZE(o) <= 64 && !lessons_.changing_lists.count(o) && promote(v)) {
+  if (PyList_CheckExact(o) && PyList_GET_SIZE(o) <= base::heuristics().max_known_list && !lessons_.changing_lists.count(o) && promote(v)) {
     list_guard(v);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); i++) items->push_back(constant(PyList_GET_ITEM(o, i)));
     return true;

@@ -49,9 +49,36 @@ void fill(vm::ThreadView& view, _PyInterpreterFrame* frame, std::vector<PyObject
   for (PyObject* object : dead) Py_DECREF(object);
 }
 
+thread_local int running = 0;
+
+// A trace of this thread runs, or is being left, while it lives.
+struct Running {
+  Running() { running++; }
+  ~Running() { running--; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+};
+
+// Where the interpreter goes on, and why.
+base::EventFields exit_event(const LoopTrace& trace, const RunResult& run) {
+  const ir::Trace& ir = trace.compiled->ir();
+  base::EventFields fields{.what = run.kind == RunResult::kLeave ? "ended" : "left", .trace = trace.id, .reason = std::string(ir::op_info(ir.insts[run.inst].op).name)};
+  if (const auto found = trace.exit_counts.find(run.inst); found != trace.exit_counts.end()) fields.times = static_cast<uint64_t>(found->second);
+  if (run.snapshot < 0 || static_cast<size_t>(run.snapshot) >= ir.snapshots.size()) return fields;
+  const ir::Snapshot& snapshot = ir.snapshots[static_cast<size_t>(run.snapshot)];
+  const ir::SnapshotFrame& frame = ir.frame(snapshot, snapshot.frames.size() - 1);
+  auto* code = static_cast<PyCodeObject*>(frame.code);
+  fields.file = PyUnicode_AsUTF8(code->co_filename);
+  fields.line = PyCode_Addr2Line(code, frame.unit * 2);
+  return fields;
+}
+
 }  // namespace
 
+int running_traces() { return running; }
+
 LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopTrace& trace) {
+  const Running is_running;
   LeaveResult result;
   const RunTimer timer(trace);
   uint64_t before = trace.compiled->iterations();
@@ -92,7 +119,7 @@ LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopT
     trace.exit_counts[run.inst]++;
   }
   if (run.inst < ir.insts.size())
-    DYNVM_LOG(kExit, "trace {} leaves at %{} {} (snapshot {}, {} times)", trace.id, run.inst, ir::op_info(ir.insts[run.inst].op).name, run.snapshot,
+    DYNVM_EVENT(kExit, exit_event(trace, run), "trace {} leaves at %{} {} (snapshot {}, {} times)", trace.id, run.inst, ir::op_info(ir.insts[run.inst].op).name, run.snapshot,
               trace.exit_counts[run.inst]);
 
   PyObject *type = nullptr, *value = nullptr, *tb = nullptr;

@@ -20,6 +20,9 @@ struct LeaveResult {
   bool at_end = false;  // kLeft: at the trace's own end, not through a guard
 };
 
+// Of this thread, one inside of a residual call of the other.
+int running_traces();
+
 // `root`: the frame of the trace's loop, view.frame or one that it was called from; a root trace runs with view.frame == root only.
 LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopTrace& trace);
 

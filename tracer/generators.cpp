@@ -1,6 +1,6 @@
 // Recording of generators, and of builtins that consume one whole. See recorder.h.
-#include "tracer/heuristics.h"
 #include "tracer/recorder.h"
+#include "runtime/base/heuristics.h"
 #include "vm/objects.h"
 
 namespace dynvm::tracer {
@@ -62,7 +62,7 @@ V Recorder::make_generator(V function, const std::vector<V>& args, PyObject* kwn
 
 // Goes on inside a suspended virtual generator, to which None is sent; what `k` needs is on the caller's stack. False: given up.
 bool Recorder::resume(vm::ThreadView& view, V generator, vm::Continuation k) {
-  if (at(generator).running || static_cast<int>(frames_.size()) > heuristics().max_depth) {
+  if (at(generator).running || static_cast<int>(frames_.size()) > base::heuristics().max_depth) {
     give_up(at(generator).running ? Abort::k_generator_frame : Abort::k_call_depth);
     return false;
   }

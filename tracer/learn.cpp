@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tracer/heuristics.h"
+#include "runtime/base/heuristics.h"
 #include "vm/objects.h"
 
 namespace dynvm::tracer {
@@ -28,7 +28,7 @@ bool takes_turns(vm::ThreadView& view, LoopState& loop, const ir::Trace& ir, con
   turns.seen.insert(object);
   const PyObject* now = vm::FrameView::locals(view.frame)[site.index];
   turns.changes = std::exchange(turns.now, now) == now ? 0 : turns.changes + 1;
-  return static_cast<int>(turns.seen.size()) < heuristics().max_callees && turns.changes < 2;
+  return static_cast<int>(turns.seen.size()) < base::heuristics().max_callees && turns.changes < base::heuristics().max_changes;
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ bool learn_from_sizes(LoopState& loop, TraceGroup& group, LoopTrace& trace, ir::
   const ir::Trace& ir = trace.compiled->ir();
   if (inst_ref >= ir.insts.size()) return false;
   const ir::Inst& inst = ir.insts[inst_ref];
-  const auto often = [&](uint64_t allowed) { return ++trace.size_exits >= static_cast<uint64_t>(heuristics().hot_size_exit) + allowed; };
+  const auto often = [&](uint64_t allowed) { return ++trace.size_exits >= static_cast<uint64_t>(base::heuristics().hot_size_exit) + allowed; };
   if (inst.op == ir::Op::k_guard_true && inst.imm != ir::kTruth) {
     if (!often(0)) return false;
     trace.size_exits = 0;

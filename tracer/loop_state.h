@@ -21,6 +21,7 @@ namespace dynvm::tracer {
 struct LoopState {
   PyCodeObject* code = nullptr;
   int unit = 0;
+  bool dead = false;                     // its code is no more: neither it nor `code` is ever met again
   bool function = false;                 // no loop: a function that C, or a coroutine, calls; `unit` is its beginning
   Lessons lessons;
   TraceGroup roots;
@@ -51,6 +52,26 @@ struct LoopState {
   bool timing = false;
   double fastest_ms = 0;                 // 0: none measured
   TraceGroup* waiting = nullptr;         // the interpreter was left with sizes that a trace of this group is to be made for later
+
+  // All but what it is; its traces go to *dropped.
+  void forget(std::vector<TraceGroup>* dropped) {
+    dropped->push_back(std::exchange(roots, {}));
+    for (auto& [place, side] : sides) {  // which stay where they are: one may be on its way
+      dropped->push_back(std::exchange(side.group, {}));
+      side = SidePoint{};
+    }
+    lessons = {};
+    turns.clear();
+    num_sides = turned = overs = consecutive = waits = penalty = lessons_in_row = 0;
+    crowd = {};
+    kept = {};
+    kept.asked = true;  // they are not to come back from the disk
+    probing = nullptr;
+    tensors = false;
+    ops = 0;
+    fastest_ms = 0;
+    forget_arrival();
+  }
 
   void forget_arrival() {
     timing = false;

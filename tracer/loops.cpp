@@ -2,8 +2,8 @@
 //
 // An iterator over known items is virtual: exits make one that stands where it stood. One that had to become an object still gives known
 // items (iterators_): its step is an operation, its item needs no guard. Any other iterator's item is guarded to be there.
-#include "tracer/heuristics.h"
 #include "tracer/recorder.h"
+#include "runtime/base/heuristics.h"
 
 namespace dynvm::tracer {
 
@@ -184,7 +184,7 @@ bool Recorder::count_loop(int unit) {
   loop.insts = trace_.insts.size();
   if (loop.count == 0) loop.ops = tensor_ops_;
   const bool light = tensor_ops_ - loop.ops <= loop.count;
-  if (++loop.count <= (light ? heuristics().max_unroll_light : heuristics().max_unroll)) return true;
+  if (++loop.count <= (light ? base::heuristics().max_unroll_light : base::heuristics().max_unroll)) return true;
   give_up(Abort::k_loop_unrolled_too_often);
   return false;
 }
@@ -425,7 +425,7 @@ bool Recorder::iteration_items(V v, std::vector<V>* items) {
   }
   if (PyRange_Check(o) && is_const(v)) {
     Py_ssize_t n = PyObject_Length(o);
-    if (n < 0 || n > 4 * heuristics().max_unroll) {
+    if (n < 0 || n > 4 * base::heuristics().max_unroll) {
       PyErr_Clear();
       return false;
     }

@@ -23,19 +23,20 @@
 #include "codegen/x86/matmul/matmul.h"
 
 #include "runtime/base/dump.h"
+#include "runtime/base/heuristics.h"
 #include "runtime/base/log.h"
 #include "runtime/base/report.h"
 #include "runtime/exec/helpers.h"
 #include "tracer/bridge_file.h"
 #include "tracer/compile.h"
 #include "tracer/exits.h"
-#include "tracer/heuristics.h"
 #include "tracer/learn.h"
 #include "tracer/loop_state.h"
 #include "tracer/own_work.h"
 #include "tracer/recorder.h"
 #include "tracer/side.h"
 #include "tracer/trace_group.h"
+#include "vm/code_death.h"
 #include "vm/objects.h"
 
 namespace dynvm::tracer {
@@ -75,6 +76,7 @@ Probe probe;
 bridge::Bridge* torch_bridge = nullptr;
 BridgeFile bridge_file;
 int next_trace_id = 1;
+bool reset_wanted = false;                   // when nothing is recorded or compiled any more
 
 LoopState& state_of(vm::HotCounter& counter) {
   if (counter.client[0] == nullptr) {
@@ -93,7 +95,7 @@ bool has_trace(PyCodeObject* code, int unit) {
   auto found = loops.find({code, unit});
   if (found == loops.end()) return false;
   for (auto& root : found->second->roots.traces()) {
-    const int rounds = root->compiled->tensor_ops() <= 1 ? heuristics().max_unroll_light : heuristics().long_inner;
+    const int rounds = root->compiled->tensor_ops() <= 1 ? base::heuristics().max_unroll_light : base::heuristics().long_inner;
     if (root->compiled->runs() > 0 && root->compiled->iterations() / root->compiled->runs() >= static_cast<uint64_t>(rounds)) return true;
   }
   return false;
@@ -109,6 +111,7 @@ bridge::Bridge* bridge_now() {
   codegen::set_parallel_for(torch_bridge->parallel_for());
   codegen::cuda::set_current_stream(torch_bridge->cuda_stream());
   torch_bridge->set_matmul([](const codegen::Matmul& call) { return codegen::matmul(call); });
+  torch_bridge->set_heuristics(base::heuristics());
   count_calls();
   return torch_bridge;
 }
@@ -118,28 +121,39 @@ bool torch_is_plain() { return torch_bridge == nullptr || torch_bridge->torch_st
 
 // What a trace assumed has ended, the `times`th time at this place: recording there waits, but for the first few.
 void wait_after(int& times, int& waits) {
-  constexpr int kFew = 4;
-  if (times++ >= kFew) waits = std::max(waits, heuristics().penalty_start << std::min(times - kFew, 8));
+  const int few = base::heuristics().free_endings;
+  if (times++ >= few) waits = std::max(waits, base::heuristics().penalty_start << std::min(times - few, 8));
 }
 
 void wait_longer(LoopState& loop) {
-  loop.penalty = loop.penalty == 0 ? heuristics().penalty_start : std::min(loop.penalty * 2, heuristics().penalty_max);
+  loop.penalty = loop.penalty == 0 ? base::heuristics().penalty_start : std::min(loop.penalty * 2, base::heuristics().penalty_max);
   loop.waits = loop.penalty;
 }
 
-void note_abort(const LoopState& loop, Abort reason, const std::string& detail) {
+// What a trace's event is about: its loop's header.
+base::EventFields about(const LoopState& loop, int trace, const char* what) {
+  return {.what = what, .trace = trace, .file = PyUnicode_AsUTF8(loop.code->co_filename), .line = PyCode_Addr2Line(loop.code, loop.unit * 2)};
+}
+
+// `place`: where it was given up; "" where only the loop is known.
+void note_abort(const LoopState& loop, Abort reason, const std::string& detail, const std::pair<std::string, int>& place) {
   report().aborts[abort_name(reason)]++;
-  DYNVM_LOG(kAbort, "{}:{} {} {}", PyUnicode_AsUTF8(loop.code->co_filename), PyCode_Addr2Line(loop.code, loop.unit * 2), abort_name(reason), detail);
+  base::EventFields fields = about(loop, 0, "given up");
+  const std::string header = fields.file + ":" + std::to_string(fields.line);
+  if (!place.first.empty()) fields.file = place.first, fields.line = place.second;
+  fields.reason = abort_name(reason);
+  fields.detail = abort_sentence(reason) + (detail.empty() ? "" : " (" + detail + ")");
+  DYNVM_EVENT(kAbort, fields, "{} {} {}", header, abort_name(reason), detail);
 }
 
 bool is_lesson(Abort reason) { return after_abort(reason) == AfterAbort::again; }
 
 // A recording was given up: its loop or, with a side trace, its place waits. What the next recording does otherwise is a lesson, not a failure.
-void penalise(LoopState& loop, SidePoint* side, Abort reason, const std::string& detail) {
-  note_abort(loop, reason, detail);
-  const bool lesson = is_lesson(reason) && ++loop.lessons_in_row <= heuristics().max_lessons;
+void penalise(LoopState& loop, SidePoint* side, Abort reason, const std::string& detail, const std::pair<std::string, int>& place = {}) {
+  note_abort(loop, reason, detail, place);
+  const bool lesson = is_lesson(reason) && ++loop.lessons_in_row <= base::heuristics().max_lessons;
   if (side != nullptr) {
-    if (!lesson) side->waits = heuristics().penalty_start << std::min(side->failures++, 8);
+    if (!lesson) side->waits = base::heuristics().penalty_start << std::min(side->failures++, 8);
   } else if (lesson) {
     loop.waits = 0;
   } else {
@@ -165,8 +179,8 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
     if (outer != loops.end())
       for (const auto& trace : outer->second->roots.traces())
         if (!trace->compiled->ready()) return true;  // it is about to be there
-    int limit = going_round ? heuristics().hot_defer_long : heuristics().hot_defer;
-    if (options().hot > 0) limit /= 20;
+    int limit = going_round ? base::heuristics().hot_defer_long : base::heuristics().hot_defer;
+    if (options().hot > 0) limit /= base::heuristics().hot_defer_divisor;
     return static_cast<int64_t>(loop.consecutive) * loop.ops < limit;
   };
   int around = vm::enclosing_loop(loop.code, loop.unit - 1);
@@ -182,7 +196,7 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
   PyCodeObject* outermost = vm::FrameView::code(frame);
   auto function = loops.find({outermost, beginning_of(outermost)});
   if (function == loops.end() || !function->second->function || function->second->waits > 0 || !function->second->roots.empty()) return false;
-  return static_cast<int64_t>(loop.consecutive) * loop.ops < heuristics().hot_defer_long;
+  return static_cast<int64_t>(loop.consecutive) * loop.ops < base::heuristics().hot_defer_long;
 }
 
 std::unique_ptr<Recorder> take_recorder() {
@@ -221,15 +235,16 @@ bool finish_recording() {
   std::unique_ptr<Recorder> done = take_recorder();
   const OwnWork work;  // some of torch's meta functions are in Python
   const bool sizes = done->sizes_are_numbers();
+  const std::pair<std::string, int> place = done->abort_place();
   TraceGroup& group = group_of(loop, side);
   auto failed = [&](Abort reason, const std::string& detail) {
     if (sizes && !is_lesson(reason)) group.sizes_failed("recording was given up");
-    penalise(loop, side, reason, detail);
+    penalise(loop, side, reason, detail, place);
     return false;
   };
   if (done->abort_reason() != Abort::kNone) {
     if (!done->is_cut()) return failed(done->abort_reason(), done->abort_detail());
-    note_abort(loop, done->abort_reason(), done->abort_detail());
+    note_abort(loop, done->abort_reason(), done->abort_detail(), place);
   }
   codegen::set_num_threads(torch_bridge->num_threads());
   Recording recording = done->take();
@@ -300,7 +315,7 @@ HookResult on_skip(vm::ThreadView& view) {
   bool ready = known_frame && skip.at == nullptr && !view.entered_handler && view.tstate->exc_info->exc_value == skip.handled && vm::opcode(view.ip) != vm::Op::kReraise && torch_is_plain();
   if (!ready) {
     skip.at = nullptr;
-    if (++skip.steps <= heuristics().max_step_over) return HookResult::kContinue;
+    if (++skip.steps <= base::heuristics().max_step_over) return HookResult::kContinue;
     if (skip.side != nullptr) skip.side->failures = INT_MAX;
     stop_skip(view);
     return HookResult::kReload;
@@ -322,7 +337,7 @@ void begin_counting(LoopState& loop) {
 void end_counting(LoopState& loop) {
   if (!base::report_wanted()) torch_bridge->set_counting(false);
   loop.ops = static_cast<int64_t>(torch_bridge->ops_counted() - loop.probe_start);
-  loop.tensors = loop.ops >= heuristics().min_tensor_ops;
+  loop.tensors = loop.ops >= base::heuristics().min_tensor_ops;
 }
 
 void end_probe() {
@@ -332,13 +347,13 @@ void end_probe() {
 }
 
 HookResult on_probe(vm::ThreadView& view) {
-  if (is_running(view, probe.frame) && ++probe.steps <= heuristics().max_step_over) return HookResult::kContinue;
+  if (is_running(view, probe.frame) && ++probe.steps <= base::heuristics().max_step_over) return HookResult::kContinue;
   end_probe();
   vm::stop_recording(view);
   return HookResult::kReload;
 }
 
-HookResult on_record(vm::ThreadView& view) {
+HookResult record_step(vm::ThreadView& view) {
   if (recorder == nullptr) {
     if (probe.loop != nullptr) return on_probe(view);
     if (skip.loop != nullptr) return on_skip(view);
@@ -364,6 +379,12 @@ HookResult on_record(vm::ThreadView& view) {
   return result == HookResult::kContinue ? HookResult::kReload : result;
 }
 
+HookResult on_record(vm::ThreadView& view) {
+  const HookResult result = record_step(view);
+  if (vm::recording_thread() != view.tstate) settle();
+  return result;
+}
+
 void on_event(vm::ThreadView& view, const vm::EventInfo& info) {
   bool over = info.event == vm::Event::kActivationEnd || info.event == vm::Event::kHandover;
   if (recorder == nullptr) {
@@ -376,12 +397,12 @@ void on_event(vm::ThreadView& view, const vm::EventInfo& info) {
     LoopState& loop = *recording_loop;
     SidePoint* side = recording_side;
     std::unique_ptr<Recorder> done = take_recorder();
-    penalise(loop, side, done->abort_reason(), done->abort_detail());
+    penalise(loop, side, done->abort_reason(), done->abort_detail(), done->abort_place());
   }
 }
 
 int threshold(const LoopState& loop) {
-  return options().hot > 0 ? static_cast<int>(options().hot) : loop.function ? heuristics().hot_call : heuristics().hot_loop;
+  return options().hot > 0 ? static_cast<int>(options().hot) : loop.function ? base::heuristics().hot_call : base::heuristics().hot_loop;
 }
 
 bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint* side) {
@@ -394,7 +415,10 @@ bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* 
   recorder = new Recorder(frames, loop.unit, bridge_now(), loop.lessons, next_trace_id++, group_of(loop, side).sizes_are_numbers(), loop.function);
   recorder->has_trace = has_trace;
   PyCodeObject* code = vm::FrameView::code(view.frame);
-  DYNVM_LOG(kTrace, "recording {}:{}{}", PyUnicode_AsUTF8(code->co_filename), PyCode_Addr2Line(code, vm::lasti_of(code, view.ip) * 2),
+  base::EventFields event = about(loop, next_trace_id - 1, "recording");
+  event.line = PyCode_Addr2Line(code, vm::lasti_of(code, view.ip) * 2);
+  event.file = PyUnicode_AsUTF8(code->co_filename);
+  DYNVM_EVENT(kTrace, event, "recording {}:{}{}", PyUnicode_AsUTF8(code->co_filename), PyCode_Addr2Line(code, vm::lasti_of(code, view.ip) * 2),
             side ? " (side trace)" : "");
   return true;
 }
@@ -403,20 +427,21 @@ bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* 
 // while, longer each time, the trace that was not used for longest gives way: what it was for may be over.
 bool make_room(LoopState& loop, SidePoint* side) {
   TraceGroup& group = group_of(loop, side);
-  const bool full = group.recorded() >= (side != nullptr ? heuristics().max_variants : heuristics().max_roots);
-  const bool many = side != nullptr && loop.num_sides >= heuristics().max_side;
+  const bool full = group.recorded() >= (side != nullptr ? base::heuristics().max_variants : base::heuristics().max_roots);
+  const bool many = side != nullptr && loop.num_sides >= base::heuristics().max_side;
   if (!full && !many) return true;
   Crowd& crowd = side != nullptr ? side->crowd : loop.crowd;
-  if (++crowd.refused < heuristics().crowded << std::min(crowd.evicted, 8)) return false;
-  crowd.refused = 0;
-  crowd.evicted++;
-  report().limits[side == nullptr ? "max_roots" : full ? "max_variants" : "max_side"]++;
+  if (++crowd.refused < base::heuristics().crowded << std::min(crowd.evicted, 8)) return false;
   TraceGroup* from = &group;
   if (!full)
     for (auto& [place, other] : loop.sides)
       if (other.group.oldest_use() < from->oldest_use()) from = &other.group;
+  if (from->recorded() == 0) return false;  // none are allowed
+  crowd.refused = 0;
+  crowd.evicted++;
+  report().limits[side == nullptr ? "max_roots" : full ? "max_variants" : "max_side"]++;
   const TraceGroup::Trace evicted = from->evict();
-  DYNVM_LOG(kTrace, "trace {} gives way: it was not used for longest", evicted->id);
+  DYNVM_EVENT(kTrace, about(loop, evicted->id, "dropped"), "trace {} gives way: it was not used for longest", evicted->id);
   if (side != nullptr) loop.num_sides--;
   return true;
 }
@@ -442,7 +467,7 @@ HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
 // Traces can neither be entered nor recorded at this place for now; or is one to be recorded?
 HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint& side, bool main_path) {
   side.arrivals++;
-  int hot = side.by_sizes ? heuristics().hot_size_exit : heuristics().hot_exit;
+  int hot = side.by_sizes ? base::heuristics().hot_size_exit : base::heuristics().hot_exit;
   if (options().hot > 0) hot = std::min(threshold(loop), hot);
   if (main_path) hot = 1;
   if (side.arrivals < hot || side.failures == INT_MAX) return HookResult::kContinue;
@@ -463,7 +488,10 @@ enum class Entry { kNone, kLater, kWaits, kMoved, kCut, kReturns, kRaised };
 // that the iteration has made is made for good, only to come back here.
 bool went_wrong_way(LoopState& loop, const runtime::CompiledTrace& trace, ir::Ref guard) {
   const uint64_t here = trace.exits(guard);
-  if (here < static_cast<uint64_t>(heuristics().wrong_way) << std::min(loop.turned, 8) || here <= 8 * trace.iterations() || here * 10 < trace.total_exits() * 9) return false;
+  const base::Heuristics& limits = base::heuristics();
+  if (here < static_cast<uint64_t>(limits.wrong_way) << std::min(loop.turned, 8) || here <= static_cast<uint64_t>(limits.wrong_way_runs) * trace.iterations() ||
+      here * 100 < trace.total_exits() * static_cast<uint64_t>(limits.wrong_way_share))
+    return false;
   loop.turned++;
   return true;
 }
@@ -496,8 +524,8 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
   };
   auto record_again = [&](const TraceGroup::Trace& trace) {
     drop(trace);
-    if (side != nullptr) side->arrivals = std::max(side->arrivals, heuristics().hot_exit);
-    else loop.consecutive = std::max(loop.consecutive, heuristics().hot_loop);
+    if (side != nullptr) side->arrivals = std::max(side->arrivals, base::heuristics().hot_exit);
+    else loop.consecutive = std::max(loop.consecutive, base::heuristics().hot_loop);
   };
   auto make = [&](const RefusedInput& sizes) { return group.make(sizes, torch_bridge, loop.code, loop.unit, kind_of(loop, side), loop.fastest_ms); };
   *by_sizes = false;
@@ -530,14 +558,14 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
             learn_from_slots(view, loop, *trace);
             break;
           case Learned::kOver:
-            DYNVM_LOG(kTrace, "trace {} dropped: what it assumes has ended", trace->id);
+            DYNVM_EVENT(kTrace, about(loop, trace->id, "dropped"), "trace {} dropped: what it assumes has ended", trace->id);
             drop(trace);
             wait_after(side != nullptr ? side->overs : loop.overs, side != nullptr ? side->waits : loop.waits);
             break;
         }
         if (learn_from_sizes(loop, group, *trace, left.inst)) record_again(trace);
-        if (trace->lessons > 0 && ++trace->entry_failures >= 2 && group.holds(trace)) {
-          DYNVM_LOG(kTrace, "trace {} dropped: an assumption changed", trace->id);
+        if (trace->lessons > 0 && ++trace->entry_failures >= base::heuristics().entry_failures && group.holds(trace)) {
+          DYNVM_EVENT(kTrace, about(loop, trace->id, "dropped"), "trace {} dropped: an assumption changed", trace->id);
           record_again(trace);
         }
         if (left.iterations > 0) return Entry::kMoved;
@@ -552,7 +580,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
         if (learn(view, loop, *trace, left.inst, false) == Learned::kLesson || learn_from_sizes(loop, group, *trace, left.inst)) {
           record_again(trace);
         } else if (side == nullptr && !*by_sizes && went_wrong_way(loop, *trace->compiled, left.inst)) {
-          DYNVM_LOG(kTrace, "trace {} dropped: it is the rare way", trace->id);
+          DYNVM_EVENT(kTrace, about(loop, trace->id, "dropped"), "trace {} dropped: it is the rare way", trace->id);
           record_again(trace);
         }
         return Entry::kMoved;
@@ -620,7 +648,7 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
   counter.trace = nullptr;
   loop.consecutive++;
   if (bridge_now() == nullptr) {
-    counter.count = bridge_file.hopeless() ? INT_MAX : 300;  // no tensors yet
+    counter.count = bridge_file.hopeless() ? INT_MAX : base::heuristics().torch_wait;  // no tensors yet
     return HookResult::kContinue;
   }
   if (loop.roots.empty() && torch_is_plain()) read_traces(loop, nullptr, view.frame);
@@ -653,7 +681,7 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
     loop.probing = nullptr;
     end_counting(loop);
     if (!loop.tensors) {
-      loop.penalty = loop.penalty == 0 ? 64 : std::min(loop.penalty * 2, 65536);
+      loop.penalty = loop.penalty == 0 ? base::heuristics().probe_wait : std::min(loop.penalty * 2, base::heuristics().probe_wait_max);
       counter.count = loop.penalty;  // look again later: what the loop does may change
       return HookResult::kContinue;
     }
@@ -662,9 +690,8 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
 }
 
 vm::Hooks hooks;
-constexpr int kOtherCalls = 1000;  // of a function that are not looked at, once one was inside of something that may be recorded
 
-HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
+HookResult at_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
   if (own_work) return HookResult::kContinue;
   if (vm::recording_thread() == view.tstate) {
     if (probe.loop != nullptr) return HookResult::kContinue;
@@ -688,6 +715,12 @@ HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
   return result;
 }
 
+HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
+  const HookResult result = at_hot_loop(view, counter);
+  settle();
+  return result;
+}
+
 // Calls are counted from here on.
 void count_calls() {
   hooks.call_limit = 1;
@@ -708,7 +741,7 @@ bool is_root_call(const vm::ThreadView& view) {
 HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
   if (own_work || vm::recording_thread() == view.tstate || torch_bridge == nullptr) return HookResult::kContinue;
   if (!is_root_call(view)) {
-    counter.count = kOtherCalls;
+    counter.count = base::heuristics().inner_call_wait;
     return HookResult::kContinue;
   }
   counter.unit = vm::unit_of(counter.code, view.ip);
@@ -721,20 +754,44 @@ HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
   loop.arrived();
   const HookResult result = decide(view, counter, loop);
   counter.trace = loop.roots.empty() ? nullptr : &loop;
+  settle();
   return result;
 }
 
 }  // namespace
 
+const std::map<std::pair<PyCodeObject*, int>, std::unique_ptr<LoopState>>& all_loops() { return loops; }
+
+void settle() {
+  if (reset_wanted) reset();
+  if (is_quiet()) base::wake_for_events();
+}
+
+bool is_quiet() { return !own_work && running_traces() == 0 && vm::recording_thread() != PyThreadState_Get(); }
+
+void reset() {
+  reset_wanted = vm::recording_thread() != nullptr || own_works > 0;
+  if (reset_wanted) return;
+  std::vector<TraceGroup> dropped;  // traces own objects, whose ends may run Python code: when all is done
+  for (auto& [place, loop] : loops) loop->forget(&dropped);
+  vm::set_hooks(&hooks);            // all counters anew
+  // A trace that runs now is left after its iteration.
+  Py_AddPendingCall([](void*) { return 0; }, nullptr);
+}
+
 void install(const char* bridge_path) {
   runtime::helpers::suspended_generator = vm::suspended_generator;
   bridge_file.set_path(bridge_path);
+  vm::counter_dies = [](vm::HotCounter& counter) { static_cast<LoopState*>(counter.client[0])->dead = true; };
   hooks.hot_loop = on_hot_loop;
   hooks.hot_call = on_hot_call;
   hooks.record = on_record;
   hooks.event = on_event;
   hooks.loop_limit = 1;
   vm::set_hooks(&hooks);
+  base::on_heuristics([] {
+    if (torch_bridge != nullptr) torch_bridge->set_heuristics(base::heuristics());
+  });
   base::on_report([](base::Report& r) {
     if (torch_bridge != nullptr) r.tensor_ops_total = torch_bridge->ops_counted() + r.tensor_ops_compiled;
   });

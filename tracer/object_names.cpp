@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/base/cache_folder.h"
+#include "runtime/base/heuristics.h"
 #include "vm/objects.h"
 #include "vm/vm.h"
 
@@ -15,8 +16,6 @@ namespace {
 
 using namespace parts;
 
-constexpr size_t kMaxVisited = 300000;
-constexpr int kMaxDepth = 8;  // of a description
 
 }  // namespace
 
@@ -40,7 +39,7 @@ void ObjectNames::note_file(const std::string& path) {
 // What can be said of an object without its identity. Of code it is the place in a file that has not been changed.
 std::string ObjectNames::description(PyObject* o, int depth) {
   if (o == nullptr) return "null";
-  if (depth > kMaxDepth) {
+  if (depth > base::heuristics().cache_depth) {
     undescribed_ = "deep " + type_text(Py_TYPE(o));
     return "...";
   }
@@ -205,7 +204,7 @@ class ObjectNames::Search {
     meet({reinterpret_cast<PyObject*>(vm::FrameView::code(frame)), -1, Step::kLoopCode, 0, {}, nullptr});
     for (size_t number = 0; number < names_.objects_.size(); number++)
       if (names_.objects_[number] != nullptr) meet({names_.objects_[number], -1, Step::kNull, static_cast<int64_t>(number), {}, nullptr});
-    for (size_t i = 0; i < nodes_.size() && to_find_ > 0 && nodes_.size() < kMaxVisited; i++) expand(static_cast<int64_t>(i));
+    for (size_t i = 0; i < nodes_.size() && to_find_ > 0 && nodes_.size() < static_cast<size_t>(base::heuristics().cache_visited); i++) expand(static_cast<int64_t>(i));
   }
 
   // The name of something that was met.

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "tracer/recorder.h"
+#include "runtime/base/heuristics.h"
 #include "vm/objects.h"
 
 namespace dynvm::tracer {
@@ -190,7 +191,7 @@ V Recorder::repeated(V items, V times) {
   const Py_ssize_t count = PyLong_AsSsize_t(number);
   PyErr_Clear();
   const std::vector<V> once = at(items).items;
-  if (count < 0 || static_cast<size_t>(count) * once.size() > 256 || !promote(times) || done_) return kNoValue;
+  if (count < 0 || static_cast<size_t>(count) * once.size() > static_cast<size_t>(base::heuristics().max_repeated) || !promote(times) || done_) return kNoValue;
   if (!is_list && !PyTuple_CheckExact(concrete(items))) return kNoValue;
   PyObject* object = PySequence_Repeat(concrete(items), count);
   if (object == nullptr) PyErr_Clear();

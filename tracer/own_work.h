@@ -6,6 +6,7 @@
 namespace dynvm::tracer {
 
 inline thread_local bool own_work = false;  // this thread's
+inline int own_works = 0;                   // that are under way, in all threads
 
 // While it lives, that is so here, and the script's exception, if one is under way, is put aside.
 class OwnWork {
@@ -13,9 +14,11 @@ class OwnWork {
   OwnWork() {
     PyErr_Fetch(&type_, &value_, &traceback_);
     own_work = true;
+    own_works++;
   }
   ~OwnWork() {
     own_work = false;
+    own_works--;
     PyErr_Restore(type_, value_, traceback_);
   }
   OwnWork(const OwnWork&) = delete;

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "runtime/base/dump.h"
+#include "runtime/base/heuristics.h"
 #include "runtime/base/log.h"
 #include "runtime/exec/execute.h"
-#include "tracer/heuristics.h"
 #include "tracer/side.h"
 #include "vm/objects.h"
 
@@ -17,27 +17,6 @@ using ir::Ref;
 using ir::Type;
 using vm::HookResult;
 using IrOp = ir::Op;
-
-const char* abort_name(Abort abort) {
-  switch (abort) {
-    case Abort::kNone: return "none";
-#define X(name, stage, then, sentence) \
-  case Abort::k_##name: return #name;
-#include "tracer/aborts.def"
-#undef X
-  }
-  return "?";
-}
-
-AfterAbort after_abort(Abort abort) {
-  switch (abort) {
-#define X(name, stage, then, sentence) \
-  case Abort::k_##name: return AfterAbort::then;
-#include "tracer/aborts.def"
-#undef X
-    default: return AfterAbort::wait;
-  }
-}
 
 Recorder::Recorder(const std::vector<LiveFrame>& live, int header_unit, bridge::Bridge* bridge, Lessons& lessons, int trace_id, bool sizes_are_numbers, bool function)
     : bridge_(bridge), lessons_(lessons), sizes_are_numbers_(sizes_are_numbers), function_(function), start_(Clock::now()) {
@@ -144,10 +123,17 @@ std::string Recorder::where() const {
   return text;
 }
 
+std::pair<std::string, int> Recorder::place_now() const {
+  if (frames_.empty()) return {};
+  const char* file = PyUnicode_AsUTF8(frames_.back().code->co_filename);
+  return {file != nullptr ? file : "", PyCode_Addr2Line(frames_.back().code, current_unit_ * 2)};
+}
+
 void Recorder::doom(Abort reason, std::string detail) {
   if (done_ || doomed_ != Abort::kNone) return;
   doomed_ = reason;
   doomed_at_ = trace_.insts.size();
+  abort_place_ = place_now();
   const std::string place = where();
   detail_ = detail + (detail.empty() || place.empty() ? "" : ", ") + place;
 }
@@ -161,6 +147,7 @@ void Recorder::give_up(Abort reason, std::string detail) {
   }
   abort_ = reason;
   detail_ = std::move(detail);
+  abort_place_ = place_now();
   for (const Consumer& consumer : consumers_) {
     if (consumer.kind != Consumer::kScript && consumer.kind != Consumer::kTorch) continue;
     if (abort_ == Abort::k_graph_escaped) continue;  // it is not what was called that cannot be followed
@@ -481,7 +468,7 @@ void Recorder::finish() {
   // Without a backward() of its own the trace would only make the interpreter run its operations again, for their graph.
   if (freed_.empty() && graph_alive()) give_up(Abort::k_graph_escaped, "the graph is needed behind the trace's end");
   if (!fill_wraps()) give_up(Abort::k_graph_escaped, "a parameter that it was made of has been written");
-  if (tensor_ops_ < heuristics().min_tensor_ops) give_up(Abort::k_no_tensor_work);
+  if (tensor_ops_ < base::heuristics().min_tensor_ops) give_up(Abort::k_no_tensor_work);
   if (doomed_ != Abort::kNone) give_up(doomed_);
   done_ = true;
 }
@@ -495,7 +482,7 @@ void Recorder::begin_step() {
 }
 
 HookResult Recorder::step(vm::ThreadView& view) {
-  if (doomed_ != Abort::kNone && trace_.insts.size() > doomed_at_ + static_cast<size_t>(heuristics().max_doomed)) give_up(doomed_);
+  if (doomed_ != Abort::kNone && trace_.insts.size() > doomed_at_ + static_cast<size_t>(base::heuristics().max_doomed)) give_up(doomed_);
   if (!done_) {
     const HookResult result = record_next(view);
     if (!done_ || result != HookResult::kContinue) return result;

@@ -51,6 +51,7 @@ enum class Abort : uint8_t {
 #undef X
 };
 const char* abort_name(Abort abort);
+const char* abort_sentence(Abort abort);
 enum class AfterAbort : uint8_t { cut, again, wait };  // as in aborts.def
 AfterAbort after_abort(Abort abort);
 
@@ -175,6 +176,8 @@ class Recorder {
   bool is_cut() const { return cut_at_ > 0; }
   bool sizes_are_numbers() const { return sizes_are_numbers_; }
   const std::string& abort_detail() const { return detail_; }
+  // The instruction at which it was given up, or doomed to be: file and line; "" and 0 where there was none.
+  const std::pair<std::string, int>& abort_place() const { return abort_place_; }
   Recording take();
 
   // Set by the manager: is there a trace at this loop already?
@@ -185,6 +188,7 @@ class Recorder {
 
   // --- ending
   std::string where() const;
+  std::pair<std::string, int> place_now() const;
   void give_up(Abort reason, std::string detail = {});
   void doom(Abort reason, std::string detail = {});  // the same at the recording's end: it goes on, for what else there is to learn
   void finish();
@@ -678,6 +682,7 @@ class Recorder {
   Abort abort_ = Abort::kNone, doomed_ = Abort::kNone;
   size_t doomed_at_ = 0;                                 // instructions then
   std::string detail_;
+  std::pair<std::string, int> abort_place_;
   Clock::time_point start_;
 };
 

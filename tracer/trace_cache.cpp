@@ -14,6 +14,7 @@
 #include "ir/text.h"
 #include "runtime/base/cache_folder.h"
 #include "runtime/base/dump.h"
+#include "runtime/base/heuristics.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
 #include "runtime/base/report.h"
@@ -34,11 +35,6 @@ namespace {
 
 using ir::Op;
 
-constexpr size_t kMaxEntries = 64;            // of one loop; the oldest goes first
-constexpr uint64_t kMaxBytes = 1ull << 30;    // of all that is kept
-constexpr int kTries = 8;                     // arrivals at which a root trace's objects are looked for
-constexpr double kFreeMs = 60, kShare = 0.05; // writing may take this much, and this share of the time since the first trace; the next process goes on
-
 // What a trace is beside IR and objects.
 struct Extra {
   std::vector<int32_t> inputs;
@@ -56,15 +52,16 @@ std::string build_of(const void* address) {
 
 void note(const std::string& why) {
   base::report().notes.emplace("trace cache", why);
-  DYNVM_LOG(kCache, "{}", why);
+  DYNVM_EVENT(kCache, (base::EventFields{.what = "refused", .detail = why}), "{}", why);
 }
 
 // The folder of this environment; null when nothing is kept.
 base::CacheFolder* folder(bridge::Bridge* bridge) {
-  static base::CacheFolder the_folder;
-  static bool tried = false;
-  if (!tried) {
-    tried = true;
+  // What is recorded and compiled depends on the numbers that steer it: traces made with others are in a folder of their own.
+  static auto* const folders = new std::map<std::string, base::CacheFolder>;
+  const auto [found, is_new] = folders->try_emplace(base::changed_heuristics());
+  base::CacheFolder& the_folder = found->second;
+  if (is_new) {
     const std::string root = base::cache_root();
     if (root.empty()) {
       note("no folder: neither HOME nor XDG_CACHE_HOME is set");
@@ -73,7 +70,7 @@ base::CacheFolder* folder(bridge::Bridge* bridge) {
     const codegen::CpuFeatures& cpu = codegen::cpu_features();
     const std::string environment = build_of(reinterpret_cast<const void*>(&build_of)) + "|" + build_of(reinterpret_cast<const void*>(bridge->functions().call)) + "|" +
                                     Py_GetVersion() + "|" + bridge->torch_version() + "|" + std::to_string(cpu.avx2) + std::to_string(cpu.avx512) + "|" +
-                                    (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr ? std::getenv("CUDA_VISIBLE_DEVICES") : "");
+                                    (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr ? std::getenv("CUDA_VISIBLE_DEVICES") : "") + (found->first.empty() ? "" : "|" + found->first);
     if (base::Status status = the_folder.open(root + "/" + base::stable_hash(environment)); !status.ok()) note(status.message());
   }
   return the_folder.is_open() ? &the_folder : nullptr;
@@ -109,7 +106,7 @@ std::vector<TraceCache::Entry> read_entries(const base::CacheFolder& folder, con
 
 void write_entries(base::CacheFolder& folder, const std::string& name, const std::vector<TraceCache::Entry>& entries) {
   static bool limited = false;
-  if (!std::exchange(limited, true)) base::limit_folder(base::cache_root(), kMaxBytes);
+  if (!std::exchange(limited, true)) base::limit_folder(base::cache_root(), static_cast<uint64_t>(base::heuristics().cache_size) << 20);
   ir::ArchiveWriter archive;
   archive(entries);
   base::Status status = entries.empty() ? folder.remove(name) : folder.write(name, archive.bytes);
@@ -187,7 +184,7 @@ std::vector<std::unique_ptr<LoopTrace>> TraceCache::find(Kept& kept, const Place
     if (from == nullptr) return found;
     kept.entries = read_entries(*from, file_name(code, unit));
   }
-  if (kept.entries.empty() || (place == nullptr && kept.tries++ >= kTries)) return found;
+  if (kept.entries.empty() || (place == nullptr && kept.tries++ >= base::heuristics().cache_tries)) return found;
   const Clock::time_point start = Clock::now();
   const std::string text = place_text(place);
   // Taken out while they are tried: other threads may come here meanwhile.
@@ -202,7 +199,7 @@ std::vector<std::unique_ptr<LoopTrace>> TraceCache::find(Kept& kept, const Place
     PyErr_Clear();
     if (trace != nullptr) {
       base::report().cache.loaded++;
-      DYNVM_LOG(kCache, "trace {} {}: read", id, trace->compiled->ir().name);
+      DYNVM_EVENT(kCache, (base::EventFields{.what = "read", .trace = id}), "trace {} {}: read", id, trace->compiled->ir().name);
       found.push_back(std::move(trace));
     } else {
       DYNVM_LOG(kCache, "{}:{}: not entered: {}", PyUnicode_AsUTF8(code->co_qualname), PyCode_Addr2Line(code, unit * 2), why);
@@ -226,10 +223,11 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
   auto refused = [&](const std::string& why) {
     base::report().cache.not_kept[why]++;
     base::report().cache.write_ms += ms_since(start);
-    DYNVM_LOG(kCache, "trace {} is not kept: {}", trace.id, why);
+    DYNVM_EVENT(kCache, (base::EventFields{.what = "not kept", .trace = trace.id, .detail = why}), "trace {} is not kept: {}", trace.id, why);
     PyErr_Clear();
   };
-  if (base::report().cache.write_ms > kFreeMs + kShare * ms_since(first)) return refused("no time");
+  // The next process goes on.
+  if (base::report().cache.write_ms > base::heuristics().cache_free_time + base::heuristics().cache_time_share * ms_since(first) / 100) return refused("no time");
   const ir::Trace& ir = trace.compiled->ir();
   for (const ir::Inst& inst : ir.insts)
     if (is_version_guard(inst) && version_now(ir, inst) != inst.imm) return refused("changed meanwhile");
@@ -265,12 +263,12 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
   };
   entries.erase(std::remove_if(entries.begin(), entries.end(), useless), entries.end());
   entries.push_back({text, std::move(archive.bytes)});
-  if (entries.size() > kMaxEntries) entries.erase(entries.begin());
+  while (entries.size() > static_cast<size_t>(base::heuristics().cache_entries)) entries.erase(entries.begin());
   write_entries(*to, name, entries);
   const double ms = ms_since(start);
   base::report().cache.kept++;
   base::report().cache.write_ms += ms;
-  DYNVM_LOG(kCache, "trace {} is kept: {} bytes in {:.1f} ms", trace.id, entries.back().bytes.size(), ms);
+  DYNVM_EVENT(kCache, (base::EventFields{.what = "kept", .trace = trace.id, .ms = ms}), "trace {} is kept: {} bytes in {:.1f} ms", trace.id, entries.back().bytes.size(), ms);
 }
 
 void TraceCache::forget(const LoopTrace& trace, PyCodeObject* code, int unit, bridge::Bridge* bridge) {

@@ -8,19 +8,15 @@
 
 #include "codegen/parallel.h"
 #include "runtime/base/dump.h"
+#include "runtime/base/heuristics.h"
 #include "runtime/base/log.h"
 #include "runtime/base/report.h"
 #include "tracer/clock.h"
-#include "tracer/heuristics.h"
 #include "tracer/own_work.h"
 
 namespace dynvm::tracer {
 namespace {
 
-constexpr size_t kMaxSamples = 4, kMaxGenerics = 4, kMaxSeen = 4096;
-constexpr int kMaxFailures = 4;
-constexpr int kMadeAtOnce = 12;  // with --hot: traces for certain sizes that are made when these come; and times that others come, before they have their own
-constexpr int kRefusals = 64;  // of sizes, before numbers are tried once more after that; twice as many each time
 uint64_t uses = 0;  // of traces
 
 // What this thread has worked so far: what making a trace costs does not depend on who else wants the processor meanwhile.
@@ -32,7 +28,7 @@ double worked_ms() {
 
 template <class T>
 void keep(std::vector<T>& newest, size_t limit, T item) {
-  if (newest.size() == limit) newest.erase(newest.begin());
+  while (newest.size() >= limit) newest.erase(newest.begin());
   newest.push_back(std::move(item));
 }
 
@@ -90,21 +86,21 @@ void TraceGroup::drop(const Trace& trace) {
 }
 
 bool TraceGroup::take_sizes_for_numbers() {
-  if (failures_ < kMaxFailures) as_numbers_ = true;
-  return failures_ < kMaxFailures;
+  if (failures_ < base::heuristics().size_failures) as_numbers_ = true;
+  return failures_ < base::heuristics().size_failures;
 }
 
 void TraceGroup::sizes_failed(const std::string& why) {
   base::report().sizes.refused[why]++;
   last_failure_ = why;
-  if (++failures_ < kMaxFailures) return;
+  if (++failures_ < base::heuristics().size_failures) return;
   as_numbers_ = false;
-  refusals_left_ = kRefusals << std::min(failures_ - kMaxFailures, 8);
+  refusals_left_ = base::heuristics().size_refusals << std::min(failures_ - base::heuristics().size_failures, 8);
 }
 
 bool TraceGroup::prepare(Recording* recording, bridge::Bridge* bridge, std::string* why) {
   if (!recording->sizes_are_numbers) {
-    keep(samples_, kMaxSamples, sample_of(*recording));
+    keep(samples_, base::heuristics().max_samples, sample_of(*recording));
     return true;
   }
   auto generic = std::make_shared<GenericTrace>(std::move(*recording), bridge);
@@ -120,9 +116,9 @@ bool TraceGroup::prepare(Recording* recording, bridge::Bridge* bridge, std::stri
     sizes_failed(*why);
     return false;
   }
-  keep(samples_, kMaxSamples, generic->sample());
+  keep(samples_, base::heuristics().max_samples, generic->sample());
   if (refused.empty()) {
-    keep(generics_, kMaxGenerics, std::move(generic));
+    keep(generics_, base::heuristics().max_generics, std::move(generic));
     failures_ = 0;
     base::report().sizes.generic++;
   } else {
@@ -133,7 +129,7 @@ bool TraceGroup::prepare(Recording* recording, bridge::Bridge* bridge, std::stri
 }
 
 void TraceGroup::refused(const Trace& trace, const RefusedInput& input) {
-  if (failures_ < kMaxFailures || --refusals_left_ <= 0) as_numbers_ = true;
+  if (failures_ < base::heuristics().size_failures || --refusals_left_ <= 0) as_numbers_ = true;
   const size_t place = place_of(trace);
   if (place == traces_.size()) return;
   const auto next = traces_.begin() + static_cast<ptrdiff_t>(place) + 1;
@@ -142,10 +138,10 @@ void TraceGroup::refused(const Trace& trace, const RefusedInput& input) {
 }
 
 bool TraceGroup::pays(const RefusedInput& input) {
-  if (seen_.size() >= kMaxSeen) seen_.clear();
+  if (seen_.size() >= static_cast<size_t>(base::heuristics().max_seen_sizes)) seen_.clear();
   const int times = ++seen_[input];
-  if (base::options().hot > 0) return made_ < kMadeAtOnce || times >= kMadeAtOnce;
-  return cost_ms_ == 0 || times * interpreted_ms_ / 2 >= cost_ms_;
+  if (base::options().hot > 0) return made_ < base::heuristics().sizes_at_once || times >= base::heuristics().sizes_at_once;
+  return cost_ms_ == 0 || times * interpreted_ms_ * base::heuristics().size_loss / 100 >= cost_ms_;
 }
 
 TraceGroup::Trace TraceGroup::finish(Recording recording, std::string why, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, double interpreted_ms) {
@@ -212,7 +208,7 @@ TraceGroup::Made TraceGroup::make(const RefusedInput& input, bridge::Bridge* bri
   traces_.insert(traces_.begin(), std::move(trace));
   int made = 0;
   for (size_t i = 0; i < traces_.size(); i++) {
-    if (!traces_[i]->for_certain_sizes() || ++made <= heuristics().max_sizes) continue;
+    if (!traces_[i]->for_certain_sizes() || ++made <= base::heuristics().max_sizes) continue;
     answered_.erase(traces_[i]->answers);
     traces_.erase(traces_.begin() + static_cast<ptrdiff_t>(i--));
   }

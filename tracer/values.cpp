@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "runtime/base/log.h"
-#include "tracer/heuristics.h"
+#include "runtime/base/heuristics.h"
 #include "tracer/recorder.h"
 
 namespace dynvm::tracer {
@@ -79,14 +79,16 @@ Ref Recorder::emit(IrOp op, Type type, std::vector<Ref> args, int64_t imm, bool 
   int32_t snapshot_index = snap ? snapshot() : ir::kNoSnapshot;
   // What only raises may follow an effect: nothing is done again then.
   if (snap && (ir::op_info(op).effects & ir::kGuard) != 0 && no_guard_may_follow()) needed_early(op, args);
-  if (static_cast<int>(trace_.insts.size()) > heuristics().max_insts) give_up(Abort::k_trace_too_long);
+  if (static_cast<int>(trace_.insts.size()) > base::heuristics().max_insts) give_up(Abort::k_trace_too_long);
   return trace_.add(op, type, args, imm, snapshot_index);
 }
 
 void Recorder::guard(IrOp op, std::vector<Ref> args, int64_t imm) {
   emit(op, Type::kVoid, std::move(args), imm, true);
-  DYNVM_LOG(kGuard, "%{} {} at {}:{}", trace_.insts.size() - 1, ir::op_info(op).name, PyUnicode_AsUTF8(top().code->co_filename),
-            PyCode_Addr2Line(top().code, current_unit_ * 2));
+  DYNVM_EVENT(kGuard, (base::EventFields{.what = "recorded", .trace = trace_.id, .file = PyUnicode_AsUTF8(top().code->co_filename),
+                                         .line = PyCode_Addr2Line(top().code, current_unit_ * 2), .reason = std::string(ir::op_info(op).name)}),
+              "%{} {} at {}:{}", trace_.insts.size() - 1, ir::op_info(op).name, PyUnicode_AsUTF8(top().code->co_filename),
+              PyCode_Addr2Line(top().code, current_unit_ * 2));
 }
 
 int32_t Recorder::object_index(PyObject* object) {
@@ -479,8 +481,8 @@ void Recorder::barrier() {
 // what holds others is newer than they are.
 void Recorder::free_dead_tensors() {
   // A page fault costs as much as a look at some ten values.
-  constexpr size_t kAtLeast = 1 << 20, kBytesOfValue = 1 << 10;
-  if (made_bytes_ < std::max(kAtLeast, kBytesOfValue * values_.size())) return;
+  const base::Heuristics& limits = base::heuristics();
+  if (made_bytes_ < std::max(static_cast<size_t>(limits.free_from) << 10, static_cast<size_t>(limits.free_per_value) * values_.size())) return;
   const auto is_holder = [this](PyObject* o) {
     return o != nullptr && (is_tensor(o) || PyTuple_CheckExact(o) || PyList_CheckExact(o) || PyCell_Check(o) || PyFunction_Check(o));
   };

@@ -6,6 +6,8 @@
 // merged afterwards: a fused form is put into the slot of its first instruction and skips the following slots.
 #include "vm/decode.h"
 
+#include "runtime/base/heuristics.h"
+#include "vm/code_death.h"
 #include "vm/frames.h"
 #include "vm/native/native.h"
 #include "vm/specialise.h"
@@ -25,7 +27,6 @@ Resumption g_resumptions[kResumptions];
 
 namespace {
 
-constexpr uint16_t kWarmup = 2;  // executions before a generic instruction looks at its operands
 
 int32_t g_loop_limit = 0, g_call_limit = 0;
 uint64_t g_decoded = 0;
@@ -61,6 +62,8 @@ CodeNode* new_node() {
 void free_code(void* pointer) {
   auto* node = static_cast<CodeNode*>(pointer);  // Code is its first member
   if (node == nullptr) return;
+  for (int i = 0; node->code.fast != nullptr && counter_dies != nullptr && i < node->code.counter_count; ++i)
+    if (node->code.counters[i].client[0] != nullptr) counter_dies(node->code.counters[i]);
   node->code.code = nullptr;
   if (node->code.generator) std::fill(std::begin(g_resumptions), std::end(g_resumptions), Resumption{});
   native::release(&node->code);
@@ -147,7 +150,7 @@ void fill(Code* decoded, Inst* insts, bool plain) {
     inst.extra = 0;
     inst.arg = step.arg;
     inst.op = static_cast<uint16_t>(op);
-    inst.state = plain ? 0 : kWarmup;
+    inst.state = plain ? 0 : static_cast<uint16_t>(base::heuristics().vm_warmup);
     inst.cache[0] = inst.cache[1] = 0;
     if (!step.valid) inst.handler = g_labels[static_cast<int>(Form::kCount) + 1];
     if (step.target >= 0) {
@@ -340,7 +343,7 @@ void watch_header(HotCounter& counter, bool watched) {
   if ((header->handler == label) == watched) return;
   if (watched) native::retire(decoded, nullptr);  // it would not ask at the header
   header->handler = watched ? label : g_labels[header->op];
-  header->state = watched ? 0 : kLookAgain;
+  header->state = watched ? 0 : look_again();
 }
 
 void set_counter_limits(int32_t loop_limit, int32_t call_limit) {

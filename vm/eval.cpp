@@ -151,7 +151,7 @@ bool __attribute__((noinline)) recover_slot(PyInterpreterState* interp) {
   do {                                    \
     if (--ip->state == 0) {               \
       set_form(ip, Form::k##Name);        \
-      ip->state = kAfterGivingUp;         \
+      ip->state = after_giving_up();       \
     }                                     \
     goto generic_##Name;                  \
   } while (0)
@@ -160,7 +160,7 @@ bool __attribute__((noinline)) recover_slot(PyInterpreterState* interp) {
   do {                                    \
     if (--ip->state == 0) {               \
       set_form(ip, Form::k##Name);        \
-      ip->state = kLookAgain;             \
+      ip->state = look_again();           \
     }                                     \
     goto generic_##Name;                  \
   } while (0)

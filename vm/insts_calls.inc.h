@@ -236,7 +236,7 @@ INST(CallPythonKeywords) {
     release_frame(tstate, entered);
     if (unlikely(cpython::exception_is_set(tstate))) goto error;
     set_form(ip, Form::kCall);
-    ip->state = kAfterGivingUp;
+    ip->state = after_giving_up();
     goto generic_Call;
   }
   sp = base;

@@ -26,10 +26,10 @@ bool saw_other_type(const Inst* inst, uint32_t version) {
 
 void choose(Inst* inst, Form form) {
   set_form(inst, form);
-  inst->state = kMisses;
+  inst->state = misses();
 }
 
-void give_up(Inst* inst) { inst->state = kLookAgain; }
+void give_up(Inst* inst) { inst->state = look_again(); }
 
 bool both_short(PyObject* left, PyObject* right) {
   long value;

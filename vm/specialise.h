@@ -7,13 +7,14 @@
 // Tests: tests/vm/scripts/.
 #pragma once
 
+#include "runtime/base/heuristics.h"
 #include "vm/decode.h"
 
 namespace dynvm::vm {
 
-inline constexpr uint16_t kMisses = 12;        // that a specialised form may have before it is given up
-inline constexpr uint16_t kLookAgain = 400;    // executions after a look that found nothing
-inline constexpr uint16_t kAfterGivingUp = 60;
+inline uint16_t misses() { return static_cast<uint16_t>(base::heuristics().vm_misses); }
+inline uint16_t look_again() { return static_cast<uint16_t>(base::heuristics().vm_look_again); }
+inline uint16_t after_giving_up() { return static_cast<uint16_t>(base::heuristics().vm_after_giving_up); }
 inline constexpr int kMostMapped = 7;          // keywords of a specialised call
 
 // `name`: the instruction's.

@@ -140,6 +140,12 @@ bool install(bool counting, const NativeSettings& settings) {
   return true;
 }
 
+void set_native(const NativeSettings& settings) {
+  const bool on = native::g_settings.on;
+  native::g_settings = settings;
+  native::g_settings.on &= on;
+}
+
 void uninstall() {
   if (!g_installed) return;
   g_installed = false;

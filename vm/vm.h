@@ -16,6 +16,8 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/base/heuristics.h"
+
 struct _PyInterpreterFrame;
 
 namespace dynvm::vm {
@@ -225,12 +227,12 @@ struct Stats {
 // When instructions between calls are compiled to machine code.
 struct NativeSettings {
   bool on = true;
-  int32_t calls = 400;   // of a function before it is compiled
-  int32_t loops = 1500;  // iterations of a loop before its function is compiled
-  int32_t misses = 100;  // failed guards before a run is given up
+  int32_t calls = base::heuristics().native_calls;   // of a function before it is compiled
+  int32_t loops = base::heuristics().native_loops;  // iterations of a loop before its function is compiled
+  int32_t misses = base::heuristics().native_misses;  // failed guards before a run is given up
   // The share of all calls that a function must have is that of the machine code there is in this many bytes: a large program that does a
   // little everywhere would only fill the processor's caches with it.
-  int64_t room = 32 << 20;
+  int64_t room = int64_t{base::heuristics().native_room} << 20;
   void (*show)(const std::string& title, const std::string& text) = nullptr;  // told what was compiled
 };
 
@@ -240,6 +242,8 @@ struct NativeSettings {
 [[nodiscard]] bool install(bool counting = false, const NativeSettings& native = {});
 // What was executed so far: forms, pairs of them, and what generic forms worked on. "" unless installed with counting.
 std::string counted();
+// Other settings from now on; what has been compiled stays.
+void set_native(const NativeSettings& native);
 void uninstall();
 bool installed();
 const Stats& stats();

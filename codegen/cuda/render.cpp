@@ -10,6 +10,7 @@
 #include "codegen/cuda/expressions.h"
 #include "codegen/cuda/space.h"
 #include "ir/kernel/symbols.h"
+#include "runtime/base/heuristics.h"
 
 namespace dynvm::codegen::cuda {
 namespace {
@@ -20,12 +21,6 @@ using ir::KernelStore;
 using ir::KOp;
 using std::string;
 
-constexpr int kPointThreads = 128;
-constexpr int kLargestGroup = 1024, kUsualGroup = 512;
-constexpr int64_t kHeldBytes = 160;          // of one thread's registers, for values of a row's elements that a later pass needs again
-constexpr int kRegisterBytes = 64;           // of the same, for elements that a later pass would load again
-constexpr int64_t kSharedBytes = 100 << 10;  // of one block, for the same
-constexpr int kColumnThreads = 256;
 constexpr int kWorkspaceSlot = 16;           // bytes of one reduction's part
 
 bool is_arg(KOp op) { return op == KOp::k_reduce_argmax || op == KOp::k_reduce_argmin; }
@@ -364,7 +359,7 @@ class Renderer {
         if (first[n] >= 0 && first[n] <= pass && last[n] > pass) bytes += std::max(4, ir::dtype_size(kernel_.nodes[n].dtype));
       most = std::max(most, bytes);
     }
-    if (most == 0 || most * elements > kHeldBytes) return false;
+    if (most == 0 || most * elements > limits_.cuda_held) return false;
     first_use_ = std::move(first);
     last_use_ = std::move(last);
     return true;
@@ -456,6 +451,7 @@ class Renderer {
   enum Form { kPoints, kRows, kColumns } form_ = kPoints;
   const ir::Kernel& kernel_;
   const RenderOptions& options_;
+  const base::Heuristics& limits_ = base::heuristics();
   Source& out_;
   Space space_;
   std::vector<int> pass_of_;  // by node: the pass before which it cannot be computed; a reduction: the one after
@@ -478,12 +474,12 @@ void Renderer::points() {
   const int64_t total = space_.kept_points;
   const Dim* inner = space_.kept.empty() ? nullptr : &space_.kept.back();
   int v = inner == nullptr ? 1 : vector_for(*inner);
-  const int64_t fill = static_cast<int64_t>(options_.multiprocessors) * kPointThreads;
+  const int64_t fill = static_cast<int64_t>(options_.multiprocessors) * limits_.cuda_point_threads;
   while (v > 1 && total / v < fill) v /= 2;
   const int unroll = total / v >= fill * 8 ? 2 : 1;
   note_alignment(inner, v);
   const int64_t vectors = total / v;
-  launch(vectors, static_cast<int64_t>(kPointThreads) * unroll, 1, kPointThreads);
+  launch(vectors, static_cast<int64_t>(limits_.cuda_point_threads) * unroll, 1, limits_.cuda_point_threads);
   const std::vector<bool>& wanted = space_.needed;
   const std::vector<size_t> operands = loads(wanted);
   std::vector<string> loaded(kernel_.operands.size());
@@ -491,10 +487,10 @@ void Renderer::points() {
     line("{} c{}[{}];", raw(o, v), o, unroll);
     loaded[o] = fmt::format("c{}[u]", o);
   }
-  line("const {} first = ({})blockIdx.x * {} + threadIdx.x;", index_type_, index_type_, kPointThreads * unroll);
+  line("const {} first = ({})blockIdx.x * {} + threadIdx.x;", index_type_, index_type_, limits_.cuda_point_threads * unroll);
   const auto each = [&](auto&& body) {
     open("_Pragma(\"unroll\") for (int u = 0; u < {}; ++u) {{", unroll);
-    line("const {} i = first + u * {};", index_type_, kPointThreads);
+    line("const {} i = first + u * {};", index_type_, limits_.cuda_point_threads);
     open("if (i < {}) {{", number(vectors));
     decompose(space_.kept, "i", "k", v);
     body();
@@ -595,9 +591,9 @@ void Renderer::rows() {
   note_alignment(inner, v);
   const int64_t vectors = space_.reduced_points / v;
   int64_t group = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, (vectors + 3) / 4))));
-  group = std::min<int64_t>(group, vectors > 16 * kUsualGroup ? kLargestGroup : kUsualGroup);
+  group = std::min<int64_t>(group, vectors > 16 * limits_.cuda_usual_group ? limits_.cuda_largest_group : limits_.cuda_usual_group);
   const int64_t fill = static_cast<int64_t>(options_.multiprocessors) * 256;
-  while (group < kLargestGroup && group < vectors && space_.kept_points * group < fill) group *= 2;
+  while (group < limits_.cuda_largest_group && group < vectors && space_.kept_points * group < fill) group *= 2;
   if (group > 32 && group < 128) group = 128;
   const int threads = group > 32 ? static_cast<int>(group) : 128;
   const int64_t per_block = threads / group;
@@ -640,8 +636,8 @@ void Renderer::rows() {
   int64_t bytes = 0;
   for (size_t o = 0; o < times.size(); ++o)
     if (times[o] > 1) bytes += rounds * v * ir::dtype_size(kernel_.operands[o].dtype);
-  const bool in_registers = !open_rows && bytes > 0 && bytes <= kRegisterBytes;
-  const bool in_shared = !open_rows && !in_registers && bytes > 0 && bytes * threads <= kSharedBytes;
+  const bool in_registers = !open_rows && bytes > 0 && bytes <= limits_.cuda_registers;
+  const bool in_shared = !open_rows && !in_registers && bytes > 0 && bytes * threads <= int64_t{limits_.cuda_shared} << 10;
   std::vector<string> loaded(kernel_.operands.size());
   if (in_shared) line("DYNVM_DYNAMIC_SHARED(rows);");
   int64_t shared = 0;
@@ -727,14 +723,14 @@ void Renderer::columns() {
   vector_ = v;
   note_alignment(inner, v);
   const int64_t groups = space_.kept_points / v;  // of columns, one of a thread
-  const int across = 32, down = kColumnThreads / across;
+  const int across = 32, down = limits_.cuda_column_threads / across;
   const bool open_columns = symbolic(space_.reduced_points);
   int64_t parts = 1;
   if (can_split() && !symbolic(groups))
     parts = std::max<int64_t>(1, std::min<int64_t>({open_columns ? 128 : space_.reduced_points / (down * 4), 4 * options_.multiprocessors / blocks_for(groups, across), 128}));
   const string of_part = open_columns && parts > 1 ? "of_part" : open_columns ? number(space_.reduced_points) : std::to_string(blocks_for(space_.reduced_points, parts));
   const string rounds = open_columns ? fmt::format("({} + {}) / {}", of_part, down - 1, down) : std::to_string(blocks_for(blocks_for(space_.reduced_points, parts), down));
-  launch(groups, across, parts, kColumnThreads);
+  launch(groups, across, parts, limits_.cuda_column_threads);
   if (open_columns && parts > 1) line("const {} of_part = {};", index_type_, rounded_up(space_.reduced_points, parts));
 
   line("const int across = threadIdx.x % {0}, lane = threadIdx.x / {0};", across);
@@ -763,7 +759,7 @@ void Renderer::columns() {
     close();
     // The threads that share the columns combine what they have.
     for (size_t n : found) {
-      if (!std::exchange(shared, true)) line("__shared__ i64 scratch[{}];", kColumnThreads * v * 2);
+      if (!std::exchange(shared, true)) line("__shared__ i64 scratch[{}];", limits_.cuda_column_threads * v * 2);
       line("{} t{}[{}];", accumulator_type(n), n, v);
       open("{{");
       line("{0}* const part = ({0}*)scratch;", accumulator_type(n));

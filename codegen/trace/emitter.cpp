@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "ir/text.h"
+#include "runtime/base/heuristics.h"
 
 namespace dynvm::codegen {
 
@@ -72,7 +73,7 @@ base::Status TraceEmitter::run(std::unique_ptr<TraceCode>* out) {
     size_t next = options_.stress_exits ? ref : guard_run(ref, &members);
     ref_ = ref;
     inst_ = &trace_.insts[ref];
-    if (members.size() > 16) {
+    if (members.size() > static_cast<size_t>(base::heuristics().guard_table)) {
       guard_table(ref, members);
       ref = static_cast<Ref>(next);
       continue;

@@ -6,7 +6,7 @@
 // (effects.h, may_change), and a guard that holds already is dropped. A load after a store to the same place is the stored value.
 //
 // Nothing moves, so snapshots stay right: a merged value is an older one with the same meaning, and a dropped guard would not have failed.
-// One walk ends it; the search for writes between is bounded (kMaxWrites), beyond which the answer is "changed".
+// One walk ends it; the search for writes between is bounded (search_writes), beyond which the answer is "changed".
 //
 // Tests: tests/ir/passes/cse.
 #include <algorithm>
@@ -16,11 +16,11 @@
 #include "ir/effects.h"
 #include "ir/passes/pass.h"
 #include "ir/passes/rewrite.h"
+#include "runtime/base/heuristics.h"
 
 namespace dynvm::ir {
 namespace {
 
-constexpr size_t kMaxWrites = 512;
 
 // What the instruction tells cannot change while its operands stay what they are, whatever Python code runs.
 bool timeless(const Inst& inst) {
@@ -103,7 +103,7 @@ class Merge {
   bool unchanged_since(Ref since, Ref reader) const {
     size_t seen = 0;
     for (size_t k = writes_.size(); k-- > 0 && writes_[k] > since;)
-      if (++seen > kMaxWrites || may_change(trace_, writes_[k], reader)) return false;
+      if (++seen > static_cast<size_t>(base::heuristics().search_writes) || may_change(trace_, writes_[k], reader)) return false;
     return true;
   }
 

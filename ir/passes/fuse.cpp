@@ -44,12 +44,12 @@
 #include "ir/passes/pass.h"
 #include "ir/passes/rewrite.h"
 #include "runtime/base/check.h"
+#include "runtime/base/heuristics.h"
 
 namespace dynvm::ir {
 namespace {
 
 constexpr int kNoDevice = -2, kOtherDevice = -3;
-constexpr size_t kTries = 4;  // groups over the same space that an independent operation is offered to
 
 // A part of an operation, in the order of the trace: one operation can be several kernels.
 struct Place {
@@ -485,7 +485,7 @@ class Fuse {
     groups.erase(std::remove_if(groups.begin(), groups.end(), [&](int g) { return !is_open(g); }), groups.end());
     size_t tries = 0;
     bool small = part.kernel.num_points() <= options_.small_space;
-    for (size_t k = groups.size(); k-- > 0 && tries < kTries;) {
+    for (size_t k = groups.size(); k-- > 0 && tries < static_cast<size_t>(base::heuristics().fuse_tries);) {
       int g = groups[k];
       if (depends_on.count(g) || !(small || open_[g]->group.shares_load(part))) continue;
       // Nor may it come to depend on more: what waits for it may be what that waits for.

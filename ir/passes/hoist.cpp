@@ -26,12 +26,12 @@
 #include "ir/effects.h"
 #include "ir/passes/pass.h"
 #include "ir/passes/rewrite.h"
+#include "runtime/base/heuristics.h"
 
 namespace dynvm::ir {
 namespace {
 
 constexpr Ref kStays = kNoRef;
-constexpr size_t kMaxWrites = 512;
 
 class Hoist {
  public:
@@ -103,7 +103,7 @@ class Hoist {
       for (size_t k = writes_.size(); k-- > 0;) {
         if (writes_[k] > ref) continue;
         if (writes_[k] < bound) break;
-        if (is_barrier(trace_.insts[writes_[k]]) || ++seen > kMaxWrites || may_change(trace_, writes_[k], ref)) {
+        if (is_barrier(trace_.insts[writes_[k]]) || ++seen > static_cast<size_t>(base::heuristics().search_writes) || may_change(trace_, writes_[k], ref)) {
           bound = std::max(bound, writes_[k] + 1);
           break;
         }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ir/trace.h"
+#include "runtime/base/heuristics.h"
 #include "runtime/base/status.h"
 
 namespace dynvm::ir {
@@ -26,10 +27,10 @@ struct PassOptions {
   bool verify = false;
 #endif
   // Limits of one fused kernel: more operands than registers for their addresses cost reloads, more nodes cost compile time.
-  int max_kernel_operands = 24;
-  int max_kernel_nodes = 400;
+  int max_kernel_operands = base::heuristics().fuse_operands;
+  int max_kernel_nodes = base::heuristics().fuse_nodes;
   // Below this many points, independent operations over one iteration space share a kernel too: launching costs more than memory.
-  int64_t small_space = 16384;
+  int64_t small_space = base::heuristics().fuse_small;
   bool fuse_reductions = true;
   bool fuse_cuda = false;              // lower operations on CUDA tensors too
   bool fuse_symbols = true;            // operations whose sizes are symbols too

@@ -72,6 +72,13 @@ Status parse_text(std::string_view spelling, std::string_view argument, std::str
   return {};
 }
 
+Status add_words(std::string_view spelling, std::string_view argument, std::string_view value, std::string& words) {
+  std::string added;
+  if (Status status = parse_text(spelling, argument, value, added); !status) return status;
+  words += (words.empty() ? "" : ",") + added;
+  return {};
+}
+
 enum class Kind { kNone, kFlag, kValue };
 
 // What kind of option of dynvm a word's name is (the word without "=...").
@@ -83,6 +90,7 @@ Kind kind_of(std::string_view name) {
 #define SWITCH(field, spelling, argument, value, text) VALUED(spelling)
 #define NUMBER(field, spelling, argument, value, text) VALUED(spelling)
 #define TEXT(field, spelling, argument, value, text) VALUED(spelling)
+#define WORDS(field, spelling, argument, value, text) VALUED(spelling)
 #define LOGS(field, spelling, argument, value, text) VALUED(spelling)
 #define DUMPS(field, spelling, argument, value, text) VALUED(spelling)
 #include "runtime/base/options.def"
@@ -102,6 +110,8 @@ Status apply(Options& options, std::string_view name, std::string_view given) {
   if (name == spelling) return parse_number(spelling, given, options.field);
 #define TEXT(field, spelling, argument, value, text) \
   if (name == spelling) return parse_text(spelling, argument, given, options.field);
+#define WORDS(field, spelling, argument, value, text) \
+  if (name == spelling) return add_words(spelling, argument, given, options.field);
 #define LOGS(field, spelling, argument, value, text) \
   if (name == spelling) return parse_set(spelling, given, kLogNames, options.field);
 #define DUMPS(field, spelling, argument, value, text) \
@@ -199,6 +209,7 @@ std::string options_help() {
 #define SWITCH(field, spelling, argument, value, text) LINE(spelling, argument, text)
 #define NUMBER(field, spelling, argument, value, text) LINE(spelling, argument, text)
 #define TEXT(field, spelling, argument, value, text) LINE(spelling, argument, text)
+#define WORDS(field, spelling, argument, value, text) LINE(spelling, argument, text)
 #define LOGS(field, spelling, argument, value, text) LINE(spelling, argument, text) help += help_names(kLogNames);
 #define DUMPS(field, spelling, argument, value, text) LINE(spelling, argument, text) help += help_names(kDumpNames);
 #include "runtime/base/options.def"

@@ -14,7 +14,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/heuristics.h"
 #include "runtime/base/options.h"
+#include "runtime/base/zones.h"
 
 namespace dynvm::base {
 
@@ -26,6 +28,7 @@ struct State {
   std::vector<std::function<void(Report&)>> fillers;
   pid_t owner = 0;    // the process that asked for the report; its forked children write files of their own
   pid_t written = 0;  // the process that has written
+  bool counts_wanted = false;
 };
 
 State& state() {
@@ -89,7 +92,9 @@ void write_file(const std::string& file, const std::string& text) {
 
 Report& report() { return state().report; }
 
-bool report_wanted() { return !options().report.empty() || options().stats; }
+bool report_wanted() { return !options().report.empty() || options().stats || state().counts_wanted; }
+
+void want_counts(bool wanted) { state().counts_wanted = wanted; }
 
 void on_report(std::function<void(Report&)> fill) { state().fillers.push_back(std::move(fill)); }
 
@@ -154,6 +159,11 @@ std::string Report::json() const {
   all["record_ms"] = record_ms;
   all["compile_ms"] = compile_ms;
   all["time_saved_ms"] = time_saved_ms();
+  all["zones"] = nlohmann::ordered_json::object();
+  for (const Zone& zone : zones()) all["zones"][zone.name] = {{"count", zone.count}, {"ms", zone.ms}, {"own_ms", zone.own_ms}};
+  all["heuristics"] = nlohmann::ordered_json::object();
+  for (const HeuristicRow& row : heuristic_rows())
+    if (const int value = heuristics().*row.field; value != row.value) all["heuristics"][std::string(row.name)] = value;
   all["notes"] = notes;
   // File names need not be UTF-8.
   return all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
@@ -184,6 +194,7 @@ std::string Report::stats() const {
   text += fmt::format("  compiling         {:.1f} ms\n", compile_ms);
   text += fmt::format("  time saved        {:.1f} ms\n", time_saved_ms());
   text += fmt::format("  refused           {}\n", noted.empty() ? "nothing" : noted);
+  for (const Zone& zone : zones()) text += fmt::format("  zone              {}: {} times, {:.1f} ms, {:.1f} ms without zones inside\n", zone.name, zone.count, zone.ms, zone.own_ms);
   return text;
 }
 
@@ -205,7 +216,7 @@ void write_report() {
 
 void write_report_at_exit() {
   State& all = state();
-  if (all.owner != 0 || !report_wanted()) return;
+  if (all.owner != 0 || (options().report.empty() && !options().stats)) return;
   all.owner = getpid();
   std::string& file = options().report;
   if (!file.empty() && file[0] != '/') {  // the script may change the working directory

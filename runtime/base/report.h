@@ -86,6 +86,8 @@ Report& report();
 
 // Whether Options ask for the report: what is measured for it alone is measured only then.
 bool report_wanted();
+// Measured from now on, or no longer, though no option asks for it.
+void want_counts(bool wanted);
 
 // Calls `fill` just before the report is written or asked for, for counters that are kept elsewhere: it sets them, and may be called again. It
 // may not use Python.

@@ -25,10 +25,11 @@
 
 #include "codegen/x86/matmul/matmul.h"
 #include "ir/trace.h"
+#include "runtime/base/heuristics.h"
 
 namespace dynvm::bridge {
 
-inline constexpr int kBridgeVersion = 7;
+inline constexpr int kBridgeVersion = 8;
 
 // Conventions of AtenCall here and in CallSpec, beyond those of ir/trace.h:
 //  - results of a list type stand one by one; a result that is no tensor stands as -1.
@@ -270,6 +271,8 @@ class Bridge {
   virtual void* (*cuda_stream())(int device) { return nullptr; }
   // Null where this torch has no CUDA graphs.
   virtual Captures* captures() { return nullptr; }
+  // The numbers of runtime/base/heuristics.def that the bridge goes by from now on; as in the table at first.
+  virtual void set_heuristics(const base::Heuristics& numbers) { (void)numbers; }
   // Matrix products that the function serves are its own from now on; the others stay the library's.
   virtual void set_matmul(codegen::MatmulFunction function) { (void)function; }
 };

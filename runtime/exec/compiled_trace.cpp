@@ -376,6 +376,15 @@ std::map<std::string, base::ResidualReport> CompiledTrace::residuals() const {
   return by_name;
 }
 
+std::map<std::string, int> CompiledTrace::residual_operations() const {
+  std::map<std::string, int> by_name;
+  for (const ir::Inst& inst : trace_.insts) {
+    const bool residual = (ir::op_info(inst.op).effects & ir::kBarrier) != 0 || inst.op == Op::k_call_known || inst.op == Op::k_call_apart;
+    if (residual && !inst.sunk) by_name[residual_name(trace_, inst)]++;
+  }
+  return by_name;
+}
+
 // ---------------------------------------------------------------------------------------------------------------------
 // Running
 

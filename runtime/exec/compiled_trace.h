@@ -121,6 +121,8 @@ class CompiledTrace {
   const std::string& listing() const { return code_->listing(); }
   // Runs and time of each residual operation by its name (with count_residuals). The report has those of all traces, dropped ones too.
   std::map<std::string, base::ResidualReport> residuals() const;
+  // How many of each name an iteration has.
+  std::map<std::string, int> residual_operations() const;
 
  private:
   friend class Materialiser;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "runtime/base/check.h"
+#include "runtime/base/heuristics.h"
 #include "runtime/base/log.h"
 #include "runtime/base/pending.h"
 #include "runtime/base/report.h"
@@ -14,13 +15,6 @@ namespace dynvm::runtime {
 using codegen::cuda::CudaKernel;
 
 namespace {
-
-constexpr size_t kWatchedRuns = 6;          // runs whose pointers are compared
-constexpr size_t kVariants = 4;
-constexpr int kInterruptions = 4;        // after which a barrier is taken to come each time
-constexpr int kMisses = 24;              // runs that no graph fitted, beyond a quarter of those that one did
-constexpr int64_t kStagedBytes = 8 << 20;
-constexpr int kCallCost = 8, kKernelCost = 3, kWorthCost = 15;  // microseconds of single launches
 
 std::vector<Stretches*>& waiting() {     // with queued work
   static auto* const all = new std::vector<Stretches*>;
@@ -85,7 +79,7 @@ void Stretches::plan(Stretch& stretch) {
   int cost = 0;
   for (int32_t k = stretch.begin; k < stretch.end; ++k) {
     const StretchPlan::Operation& operation = plan_.operations[k];
-    cost += operation.kernel != nullptr ? kKernelCost : kCallCost;
+    cost += operation.kernel != nullptr ? base::heuristics().graph_kernel_cost : base::heuristics().graph_call_cost;
     if (operation.kernel != nullptr) {
       by_kernels.insert(operation.kernel->storages().begin(), operation.kernel->storages().end());
       continue;
@@ -104,13 +98,13 @@ void Stretches::plan(Stretch& stretch) {
   for (int32_t storage : stretch.storages) {
     int64_t first, last;
     plan_.captures->extent(session_, storage, &first, &last);
-    stretch.stageable.push_back(plan_.captures->is_input(session_, storage) && written.count(storage) == 0 && by_kernels.count(storage) == 0 && last - first <= kStagedBytes);
+    stretch.stageable.push_back(plan_.captures->is_input(session_, storage) && written.count(storage) == 0 && by_kernels.count(storage) == 0 && last - first <= int64_t{base::heuristics().graph_staged} << 10);
   }
   stretch.staged.assign(stretch.storages.size(), false);
   stretch.stages.assign(stretch.storages.size(), nullptr);
   stretch.seen.clear();
   stretch.hits = stretch.misses = 0;
-  stretch.mode = cost >= kWorthCost ? Mode::kWatch : Mode::kNever;
+  stretch.mode = cost >= base::heuristics().graph_worth ? Mode::kWatch : Mode::kNever;
 }
 
 void Stretches::split(size_t number, int32_t at) {
@@ -237,7 +231,7 @@ int Stretches::barrier(bool once) {
   int status = 0;
   if (queued) status = run_queued();
   drop_now();
-  if (at > stretches_[number].begin && at < stretches_[number].end && (!once || ++interruptions_[at] >= kInterruptions)) split(number, at);
+  if (at > stretches_[number].begin && at < stretches_[number].end && (!once || ++interruptions_[at] >= base::heuristics().graph_interruptions)) split(number, at);
   return status;
 }
 
@@ -270,7 +264,7 @@ void Stretches::give_up(Stretch& stretch, const char* why) {
 void Stretches::watch(size_t number) {
   Stretch& stretch = stretches_[number];
   stretch.seen.push_back(pointers(stretch));
-  if (stretch.seen.size() < kWatchedRuns) return;
+  if (stretch.seen.size() < static_cast<size_t>(base::heuristics().graph_watched)) return;
   for (size_t k = 0; k < stretch.storages.size(); ++k) {
     std::set<void*> values;
     for (size_t run = 1; run < stretch.seen.size(); ++run) values.insert(stretch.seen[run][k]);
@@ -310,7 +304,7 @@ int Stretches::complete(size_t number) {
   Variant* variant = find(stretch, now, stream);
   bool done = false;
   const bool held = variant != nullptr && std::any_of(variant->given.begin(), variant->given.end(), [&](const auto& each) { return plan_.captures->shared(each.second); });
-  if (variant == nullptr && stretch.variants.size() < kVariants && capture(stretch, now, stream)) variant = &stretch.variants.back();
+  if (variant == nullptr && stretch.variants.size() < static_cast<size_t>(base::heuristics().graph_variants) && capture(stretch, now, stream)) variant = &stretch.variants.back();
   if (variant != nullptr && !held) {
     const int status = replay(stretch, *variant, &done);
     if (status != 0) return status;
@@ -321,7 +315,7 @@ int Stretches::complete(size_t number) {
     return 0;
   }
   const int status = run_queued();
-  if (stretch.mode != Mode::kQueue || ++stretch.misses < kMisses + stretch.hits / 4) return status;
+  if (stretch.mode != Mode::kQueue || ++stretch.misses < base::heuristics().graph_misses + stretch.hits / 4) return status;
   // Inputs that have begun to move can be copied; then all is captured anew.
   bool more = false;
   if (!stretch.variants.empty())

@@ -4,6 +4,8 @@
 #include <list>
 #include <mutex>
 
+#include "runtime/base/heuristics.h"
+
 namespace dynvm::torch_bridge {
 namespace {
 
@@ -31,7 +33,7 @@ void give_back(void* context) {
     const std::lock_guard lock(p.mutex);
     p.kept.push_front(static_cast<Block*>(context));
     p.kept_bytes += p.kept.front()->bytes;
-    while (p.kept_bytes > kKeptBytes) {
+    while (p.kept_bytes > static_cast<size_t>(base::heuristics().pooled_most) << 20) {
       p.kept_bytes -= p.kept.back()->bytes;
       surplus.splice(surplus.begin(), p.kept, std::prev(p.kept.end()));
     }

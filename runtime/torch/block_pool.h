@@ -2,10 +2,10 @@
 //
 // A loop that keeps a result for a while allocates and frees the same few megabytes in each iteration. The C library gives such blocks back
 // to the system, and touching new pages costs more than computing what is stored there. Blocks handed out here come back when the last
-// tensor on them dies, on whatever thread that is, and serve the next request of the same size. What is kept is bounded (kKeptBytes); the
+// tensor on them dies, on whatever thread that is, and serve the next request of the same size. What is kept is bounded (pooled_most); the
 // blocks unused for longest go first.
 //
-// Inputs: a size in bytes. Outputs: CPU memory with a deleter. Invariants: a block is either kept or in use; sizes below kPooledBytes are
+// Inputs: a size in bytes. Outputs: CPU memory with a deleter. Invariants: a block is either kept or in use; sizes below pooled_from (heuristics.def) are
 // not for the pool, for them the C library is fast. Tests: tests/traces/cases/batches_by_index.py.
 #pragma once
 
@@ -13,9 +13,6 @@
 #include <c10/core/StorageImpl.h>
 
 namespace dynvm::torch_bridge {
-
-inline constexpr size_t kPooledBytes = size_t{1} << 17;
-inline constexpr size_t kKeptBytes = size_t{1} << 28;
 
 // Throws c10::Error when there is no memory.
 c10::DataPtr allocate_pooled(size_t bytes);

@@ -87,6 +87,7 @@ class BridgeImpl final : public bridge::Bridge {
   void* (*cuda_stream())(int device) override { return cuda_stream_function(); }
   int num_threads() override { return at::get_num_threads(); }
   bridge::Captures* captures() override { return cuda_captures(); }
+  void set_heuristics(const base::Heuristics& numbers) override { base::detail::store(numbers); }
   void set_matmul(codegen::MatmulFunction function) override { torch_bridge::set_matmul(function); }
 };
 

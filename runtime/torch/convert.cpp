@@ -16,6 +16,8 @@
 #include <deque>
 #include <mutex>
 
+#include "runtime/base/heuristics.h"
+
 namespace dynvm::torch_bridge {
 
 static_assert(static_cast<int>(c10::ScalarType::BFloat16) == ir::dtype_info(ir::DType::kBF16).number);
@@ -64,7 +66,6 @@ struct OpaqueTable {
   std::mutex mutex;
   std::deque<c10::IValue> values;
 };
-constexpr size_t kMaxOpaqueBytes = 1 << 20;
 
 OpaqueTable& opaque_table() {
   static auto* table = new OpaqueTable;  // never destroyed: tensors in it must not die after torch
@@ -98,7 +99,7 @@ bool opaque_text(int64_t handle, std::string* bytes) {
   }
   if (!value.isTensor()) return false;
   const at::Tensor& tensor = value.toTensor();
-  if (!tensor.defined() || !tensor.device().is_cpu() || tensor.layout() != c10::kStrided || !tensor.is_contiguous() || tensor.nbytes() > kMaxOpaqueBytes) return false;
+  if (!tensor.defined() || !tensor.device().is_cpu() || tensor.layout() != c10::kStrided || !tensor.is_contiguous() || tensor.nbytes() > static_cast<size_t>(base::heuristics().cache_constant) << 10) return false;
   *bytes = "T";
   auto number = [&](int64_t n) { bytes->append(reinterpret_cast<const char*>(&n), sizeof n); };
   number(static_cast<int64_t>(tensor.scalar_type()));
@@ -127,7 +128,7 @@ bool opaque_of(const std::string& bytes, int64_t* handle) {
     std::vector<int64_t> sizes;
     for (int64_t d = 0; d < dims; d++) sizes.push_back(number());
     for (int64_t size : sizes)
-      if (size < 0 || size > static_cast<int64_t>(kMaxOpaqueBytes)) return false;
+      if (size < 0 || size > static_cast<int64_t>(bytes.size())) return false;
     at::Tensor tensor = at::empty(sizes, static_cast<c10::ScalarType>(type));
     if (position + tensor.nbytes() != bytes.size()) return false;
     std::memcpy(tensor.mutable_data_ptr(), bytes.data() + position, tensor.nbytes());

@@ -30,6 +30,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "runtime/base/heuristics.h"
 #include "runtime/torch/gemm.h"
 
 namespace dynvm::torch_bridge {
@@ -140,9 +141,9 @@ void fill_from_second(const IValue* in, at::Tensor* out) { out[0].fill_(in[1].to
 void fill_from_third(const IValue* in, at::Tensor* out) { out[0].fill_(in[2].toScalar()); }
 
 void copy(at::Tensor& to, const at::Tensor& from) {
-  constexpr size_t kSerialBytes = 1 << 16;  // above it torch's copy uses several threads
+  // Above it torch's copy uses several threads.
   if (to.is_cpu() && from.is_cpu() && to.dtype() == from.dtype() && to.sizes() == from.sizes() && to.strides() == from.strides() && to.is_non_overlapping_and_dense() &&
-      to.nbytes() <= kSerialBytes) {
+      to.nbytes() <= static_cast<size_t>(base::heuristics().serial_copy) << 10) {
     std::memmove(to.mutable_data_ptr(), from.const_data_ptr(), to.nbytes());
   } else {
     to.copy_(from);

@@ -8,6 +8,7 @@
 #include <climits>
 #include <cstring>
 
+#include "runtime/base/heuristics.h"
 #include "runtime/torch/torch_symbol.h"
 
 namespace dynvm::torch_bridge {
@@ -19,9 +20,6 @@ using Sgemm = void (*)(const char* transa, const char* transb, const int* m, con
 using SetThreads = int (*)(int);
 
 codegen::MatmulFunction tiles;
-
-// Below this many multiplications and additions (about 40 us of one core) the barriers of several threads cost more than they save.
-constexpr double kSerialOperations = 4e6;
 
 // MKL on this thread only, while it lives.
 class OneThread {
@@ -88,7 +86,8 @@ bool multiply_by_library(const codegen::Matmul& call) {
     for (int64_t k = 0; k < call.rows; ++k) std::memcpy(result + k * call.columns, call.start.data, static_cast<size_t>(call.columns) * sizeof(float));
   const int m = static_cast<int>(call.columns), n = static_cast<int>(call.rows), k = static_cast<int>(call.inner), ldc = m;
   const float alpha = 1, beta = call.start.data ? 1 : 0;
-  const OneThread one_thread(2.0 * static_cast<double>(call.rows) * static_cast<double>(call.columns) * static_cast<double>(call.inner) < kSerialOperations);
+  // Below this much (about 40 us of one core) the barriers of several threads cost more than they save.
+  const OneThread one_thread(2.0 * static_cast<double>(call.rows) * static_cast<double>(call.columns) * static_cast<double>(call.inner) < 1e3 * base::heuristics().gemm_serial);
   sgemm(&transa, &transb, &m, &n, &k, &alpha, static_cast<const float*>(call.b.data), &lda, static_cast<const float*>(call.a.data), &ldb, &beta,
         result, &ldc);
   return true;

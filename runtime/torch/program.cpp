@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "runtime/base/heuristics.h"
 #include "runtime/torch/convert.h"
 #include "runtime/torch/packed_convolution.h"
 #include "runtime/torch/session.h"
@@ -296,7 +297,7 @@ void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
     if (tensor < 0) return;
     const ir::TensorMeta& meta = tensors.at(static_cast<size_t>(tensor)).meta;
     on_cpu &= meta.device_type == 0;
-    small &= meta.open == 0 && elements(meta) <= kSmallElements;
+    small &= meta.open == 0 && elements(meta) <= base::heuristics().serial_elements;
   };
   for (const TensorPlace& place : plan.tensors) look(place.tensor);
   bool checked = false;  // what comes is compared with what symbols say

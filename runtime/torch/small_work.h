@@ -1,14 +1,12 @@
 // Keeps ATen's loops over small tensors on the calling thread: some of ATen's operations wake all threads for a few dozen elements.
 //
-// Inputs: whether the work is small. Invariants: the OpenMP setting of the thread is restored; work at or below kSmallElements is never split
+// Inputs: whether the work is small. Invariants: the OpenMP setting of the thread is restored; work at or below serial_elements (heuristics.def) is never split
 // in a way that changes a sum's rounding (at::internal::GRAIN_SIZE is larger). Tests: tests/torch.
 #pragma once
 
 #include <cstdint>
 
 namespace dynvm::torch_bridge {
-
-inline constexpr int64_t kSmallElements = 1 << 14;
 
 class SmallWork {
  public:

@@ -18,6 +18,7 @@
 #include "codegen/cuda/render.h"
 #include "ir/kernel/symbols.h"
 #include "ir/kernel/text.h"
+#include "runtime/base/heuristics.h"
 
 namespace dynvm::test {
 namespace {
@@ -203,6 +204,25 @@ std::vector<Rendered> forms() {
   }
   kernels.push_back(transposed(50));
   return kernels;
+}
+
+// The numbers that steer it, each of them as small and as large as it may be: other kernels, the same results.
+TEST(CudaSource, BoundsOfHeuristics) {
+  const base::Heuristics usual = base::heuristics();
+  for (const bool least : {true, false}) {
+    base::Heuristics numbers = usual;
+    for (const base::HeuristicRow& row : base::heuristic_rows())
+      if (row.name.substr(0, 5) == "cuda_") numbers.*row.field = least ? row.least : row.greatest;
+    base::set_heuristics(numbers);
+    check(forms(), 132, 16);
+    std::vector<Rendered> kernels;
+    for (uint64_t seed = 0; seed < 100; ++seed) {
+      Rendered made = random_kernel(seed);
+      if (made.kernel.num_points() != 0) kernels.push_back(std::move(made));
+    }
+    check(std::move(kernels), 1, 16);
+  }
+  base::set_heuristics(usual);
 }
 
 // Sizes, strides and offsets as numbers of the launch, for the values that they were made of and for smaller ones.

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -110,13 +111,24 @@ class Tables(unittest.TestCase):
         """Tables whose rows readers see (help, logs, reference pages) explain each row at its end."""
         wrong = []
         for table in ("runtime/base/options.def", "runtime/base/log_categories.def", "runtime/base/dump_stages.def",
-                      "vm/insts.def", "tracer/aborts.def", "tracer/heuristics.def", "ir/ops.def"):
+                      "vm/insts.def", "tracer/aborts.def", "runtime/base/heuristics.def", "ir/ops.def"):
             if not os.path.exists(os.path.join(ROOT, table)):
                 continue
             for line in read(table).splitlines():
                 if re.match(r"^[A-Za-z_]+\(.*\)\s*$", line) and not re.search(r'[^"]{4}[.?!]?"\)\s*$', line):
                     wrong.append(f"{table}: {line}")
         self.assertEqual(wrong, [])
+
+
+class Pages(unittest.TestCase):
+    def test_heuristics_page_is_that_of_the_table(self):
+        done = subprocess.run([sys.executable, os.path.join(ROOT, "docs", "heuristics.py"), "--check"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""), "run docs/heuristics.py")
+
+    def test_no_heuristic_is_left_unused(self):
+        names = re.findall(r"^X\((\w+),", read("runtime/base/heuristics.def"), re.M)
+        sources = "".join(read(path) for path in files(SOURCE_FOLDERS, ".h", ".cpp", ".inc.h"))
+        self.assertEqual([name for name in names if not re.search(rf"(heuristics\(\)|limits_?)\.{name}\b", sources)], [])
 
 
 class Scripts(unittest.TestCase):

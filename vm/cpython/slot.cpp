@@ -10,9 +10,10 @@
 // audited, before they take effect, and so are imports, open() and many others. What such a frame calls from then on has its arguments held
 // by it, as always where a function is in the slot (PEP 523).
 // Functions that C enters directly (entry.cpp) have CPython's own entry while the slot is left: from 3.12 on its evaluator would call others
-// through C. The walk over all objects that takes it from them is made for the first kMostWithdrawn times that tools are switched on; no function
+// through C. The walk over all objects that takes it from them is made for the first vm_withdrawals times that tools are switched on; no function
 // gets the direct entry after that.
 // Tests: tests/vm/scripts/tracing_*.py, tests/vm/test_native.py.
+#include "runtime/base/heuristics.h"
 #include "vm/cpython/cpython.h"
 
 namespace dynvm::vm::cpython {
@@ -24,7 +25,6 @@ bool g_left = false, g_asked = false, g_listens = false;
 uint64_t g_running = 0;  // frames that were handed over and have not ended
 vectorcallfunc g_entry = nullptr;  // functions may have it
 int g_withdrawn = 0;               // times that it was taken from all of them
-constexpr int kMostWithdrawn = 200;
 
 void take_back(PyInterpreterState* interp) {
   if (!g_left) return;
@@ -69,7 +69,7 @@ void prepare_slot(_PyFrameEvalFunction function) {
 bool slot_is_left() { return g_left; }
 
 void set_entry(PyFunctionObject* function, vectorcallfunc entry) {
-  if (g_left || g_withdrawn == kMostWithdrawn || !has_fast_locals(reinterpret_cast<PyCodeObject*>(function->func_code))) return;
+  if (g_left || g_withdrawn >= base::heuristics().vm_withdrawals || !has_fast_locals(reinterpret_cast<PyCodeObject*>(function->func_code))) return;
   g_entry = function->vectorcall = entry;
 }
 

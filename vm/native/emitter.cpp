@@ -1,6 +1,7 @@
 // Blocks, ends and values of native runs; see emitter.h. What single instructions do is in forms.cpp.
 #include "vm/native/emitter.h"
 
+#include "runtime/base/heuristics.h"
 #include "vm/cpython/layout.h"
 
 namespace dynvm::vm::native {
@@ -11,7 +12,6 @@ namespace layout = cpython::layout;
 
 namespace {
 
-constexpr int kMostInstructions = 800, kFewInstructions = 100, kCut = 256;  // of a run
 constexpr uint32_t kAllGps = 0xf00;     // r8-r11
 constexpr uint32_t kAllXmms = 0x3fff;
 constexpr int kFreeGps = 3, kFreeXmms = 3;  // that an instruction may need
@@ -104,8 +104,8 @@ void Emitter::block(int index) {
       for (Value& value : model_.stack) value.known = Known::kNothing, value.twin = 0;  // the other path may bring another type
     }
     // Long straight code is cut at the same places whatever entry it is come to from.
-    const bool cut = done_ >= kFewInstructions && index % kCut == 0;
-    if (cut || done_ >= kMostInstructions || index >= code_->inst_count) {
+    const bool cut = done_ >= limits_.native_cut_from && index % limits_.native_cut_every == 0;
+    if (cut || done_ >= limits_.native_max_run || index >= code_->inst_count) {
       if (cut) rest_.push_back(index);
       end(model_, index, false);
       return;
@@ -119,7 +119,7 @@ void Emitter::block(int index) {
     }
     ++done_;
     if (straight_ >= 0 && !forms_[static_cast<size_t>(index)].covered) ++straight_;
-    if (straight_ >= kPays) pays_ = true;
+    if (straight_ >= limits_.native_pays) pays_ = true;
     index = next_;
   }
 }

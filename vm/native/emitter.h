@@ -61,8 +61,6 @@ inline cpython::Frame* frame_of_locals(PyObject** locals) {
   return reinterpret_cast<cpython::Frame*>(reinterpret_cast<char*>(locals) - cpython::layout::kFrameLocals);
 }
 
-inline constexpr int kPays = 3;  // dispatches in a straight line for which entering a run is worth it
-
 class Emitter {
  public:
   // `joins`: instructions that more than one path may come to. `globals`, `builtins`: of a frame that runs the code.
@@ -223,6 +221,7 @@ class Emitter {
   HotCounter* counter_of(int jump) const { return reinterpret_cast<HotCounter*>(code_->fast[jump].cache[1]); }  // nullptr: forward
   int target(int index) const { return static_cast<int>(target_of(&code_->fast[index]) - code_->fast); }
 
+  const base::Heuristics& limits_ = base::heuristics();
   Code* code_;
   PyObject *globals_, *builtins_;
   const std::vector<Settled>& forms_;

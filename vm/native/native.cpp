@@ -2,9 +2,11 @@
 #include "vm/native/native.h"
 
 #include <algorithm>
+#include <climits>
 #include <memory>
 
 #include "runtime/base/code_map.h"
+#include "runtime/base/heuristics.h"
 #include "vm/counting.h"
 #include "vm/frames.h"
 #include "vm/native/emitter.h"
@@ -16,12 +18,6 @@ const Inst* g_stopped = nullptr;
 const Entry* const* g_entries = nullptr;
 
 namespace {
-
-constexpr int kMostCompiles = 10;       // of one code object
-constexpr int kMostCopies = 3;         // of an instruction, on the average
-constexpr int kRoomAnyway = 200;       // instructions of runs that a small code object may have beyond these
-constexpr int kMostInstructions = 20000;  // of a code object that is looked at
-
 
 size_t g_bytes = 0;  // of all runs that there are
 
@@ -237,8 +233,8 @@ void compile(Code* code, const cpython::Frame* frame) {
   const int64_t times = owned == nullptr ? 1 : owned->patience;
   const bool hot = is_hot(code, times);
   reheat(code, hot ? 1e9 : static_cast<double>(times));
-  if (!hot || !g_settings.on || code->code == nullptr || code->inst_count > kMostInstructions) return;
-  if (owned != nullptr && owned->compiles >= kMostCompiles) return;
+  if (!hot || !g_settings.on || code->code == nullptr || code->inst_count > base::heuristics().native_max_code) return;
+  if (owned != nullptr && owned->compiles >= base::heuristics().native_compiles) return;
   if (owned == nullptr) code->native = owned = new Owned;
   const std::vector<Settled> settled = settle(*code);
   std::erase_if(owned->refused, [&](const auto& refusal) {  // what has become something else may be tried again
@@ -247,7 +243,7 @@ void compile(Code* code, const cpython::Frame* frame) {
     return changed;
   });
   // Forms settle at different times: later the code is looked at once more, and compiled where more of it can be.
-  owned->patience *= owned->patience == 1 ? 10 : 20;
+  owned->patience *= owned->patience == 1 ? base::heuristics().native_patience : base::heuristics().native_patience_later;
   reheat(code, static_cast<double>(owned->patience));
   bool changed = owned->forms.empty();
   for (size_t i = 0; i < owned->forms.size() && !changed; ++i) {
@@ -262,7 +258,7 @@ void compile(Code* code, const cpython::Frame* frame) {
   std::vector<int> entries;
   find_paths(*code, settled, &joins, &entries);
   ++g_stats.native_codes;
-  int room = code->inst_count * kMostCopies + kRoomAnyway;
+  int room = code->inst_count * base::heuristics().native_copies + base::heuristics().native_free_copies;
   for (size_t i = 0; i < entries.size() && room > 0; ++i) {
     const int at = entries[i];
     Inst* inst = code->fast + at;
@@ -289,7 +285,7 @@ void retire(Code* code, const Inst* at) {
   uninstall(owned);
   ++g_stats.native_given_up;
   if (at == nullptr) {
-    owned->compiles = kMostCompiles;
+    owned->compiles = INT_MAX;
     return;
   }
   Inst* failed = code->fast + (at - code->fast);

@@ -14,14 +14,12 @@
 #include "codegen/x86/kernel/registers.h"
 #include "codegen/x86/kernel/schedule.h"
 #include "ir/kernel/text.h"
+#include "runtime/base/heuristics.h"
 
 namespace dynvm::codegen {
 
 namespace {
 
-// Waking threads costs some microseconds; below this a kernel runs where it is called.
-constexpr double kParallelNanoseconds = 20000;
-constexpr double kGrainNanoseconds = 8000;
 
 // Single-thread time from the instruction counts, with nanoseconds as measured by bench/kernel_bench.cpp on a 2.5 GHz Zen 3.
 double estimate_cost(const VCode& code) {
@@ -77,7 +75,7 @@ class KernelBuilder {
     if (!status.ok()) return status;
     double cost = estimate_cost(code);
     const bool symbolic = !kernel.symbols.empty();  // how many points there are, each run tells
-    bool parallel = options.force_split || (options.parallel && (symbolic || cost >= kParallelNanoseconds));
+    bool parallel = options.force_split || (options.parallel && (symbolic || cost >= base::heuristics().kernel_parallel));
     if (parallel) {
       // Once more, with run-time bounds for one dim.
       nest = make_nest(kernel, features.avx512 ? 64 : 32, true);
@@ -134,7 +132,7 @@ CompiledKernel::~CompiledKernel() {
 }
 
 int64_t CompiledKernel::grain_for(double cost, int64_t range) const {
-  const auto grain = static_cast<int64_t>(kGrainNanoseconds / (cost / static_cast<double>(range)));
+  const auto grain = static_cast<int64_t>(base::heuristics().kernel_grain / (cost / static_cast<double>(range)));
   return (std::max<int64_t>(1, grain) + unit_ - 1) / unit_ * unit_;
 }
 
@@ -144,7 +142,7 @@ void CompiledKernel::run_parallel(void* const* pointers, const int64_t* scalars,
   if (!numbers_.empty()) {
     range_size = numbers[numbers_.size() - 1];
     const double cost = cost_ * static_cast<double>(numbers[numbers_.size() - 2]);
-    if (threads <= 1 || cost < kParallelNanoseconds) return entry_(pointers, scalars, numbers);
+    if (threads <= 1 || cost < base::heuristics().kernel_parallel) return entry_(pointers, scalars, numbers);
     grain = grain_for(cost, range_size);
   }
   if (threads <= 1 || range_size < 2 * grain) return entry_(pointers, scalars, numbers);

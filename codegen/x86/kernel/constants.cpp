@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "runtime/base/heuristics.h"
+
 namespace dynvm::codegen {
 
 namespace {
-
-// How far apart two uses may be to share a load: the register is taken for that long.
-constexpr size_t kWindow = 6;
 
 bool ends_straight_code(VOp op) { return op == VOp::k_loop || op == VOp::k_endloop || op == VOp::k_vbegin || op == VOp::k_call; }
 
@@ -30,6 +29,8 @@ VInst load_of(Value constant, int bytes, Value to) {
 }  // namespace
 
 void share_constants(VCode* code) {
+  // How far apart two uses may be to share a load: the register is taken for that long.
+  const auto window = static_cast<size_t>(base::heuristics().share_constants);
   VBuilder builder(code);
   std::vector<VInst> out;
   out.reserve(code->insts.size() + code->insts.size() / 4);
@@ -40,7 +41,7 @@ void share_constants(VCode* code) {
         if (!is_constant(v)) continue;
         // The last use of a chain in which each is near the one before.
         size_t last = i;
-        for (size_t k = i + 1; k < insts.size() && k <= last + kWindow && !ends_straight_code(insts[k].op); ++k)
+        for (size_t k = i + 1; k < insts.size() && k <= last + window && !ends_straight_code(insts[k].op); ++k)
           if (insts[k].op != VOp::k_mov && uses(insts[k], v)) last = k;
         if (last == i) continue;
         int bytes = code->constants[static_cast<size_t>(-1 - v)].bytes;

@@ -21,6 +21,7 @@
 #include "codegen/x86/kernel/helpers.h"
 #include "codegen/x86/kernel/math.h"
 #include "ir/kernel/symbols.h"
+#include "runtime/base/heuristics.h"
 
 namespace dynvm::codegen {
 
@@ -33,7 +34,6 @@ using ir::KernelOperand;
 using ir::KernelStore;
 using ir::KOp;
 
-constexpr int kMaxUnroll = 4;
 // Longest chain of additions to one f32 accumulator, that of ATen's cascade; longer sums are accumulated in f64.
 constexpr int64_t kLongestSingleSum = 16;
 
@@ -116,8 +116,9 @@ class Lowerer {
       else if (lane_helper(k.op, t)) calls = true;
       else weight += k.op == KOp::k_const ? 0 : 1;
     }
-    if (unroll_ == 0) unroll_ = calls ? 1 : weight <= (reduces ? 12 : 7) ? 4 : weight <= 90 ? 2 : 1;
-    unroll_ = std::clamp(unroll_, 1, kMaxUnroll);
+    const base::Heuristics& limits = base::heuristics();
+    if (unroll_ == 0) unroll_ = calls ? 1 : weight <= (reduces ? limits.unroll_light_reduce : limits.unroll_light) ? 4 : weight <= limits.unroll_medium ? 2 : 1;
+    unroll_ = std::clamp(unroll_, 1, limits.kernel_unroll);
     if (arg) unroll_ = 1;
     if (nest_.vector_dim >= 0)
       while (unroll_ > 1 && nest_.dims[nest_.vector_dim].size < static_cast<int64_t>(unroll_) * nest_.lanes) unroll_ /= 2;

@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "runtime/base/heuristics.h"
+
 namespace dynvm::codegen {
 
 namespace {
-
-// Shorter pieces are left as they are: the processor sees all of them anyway.
-constexpr size_t kShortest = 24;
 
 // Cycles until the result can be used, as on current x86 cores; only their proportions matter.
 int latency(const VInst& i) {
@@ -55,7 +54,8 @@ class Scheduler {
     size_t begin = 0;
     for (size_t i = 0; i <= code_.insts.size(); ++i) {
       if (i < code_.insts.size() && !is_barrier(code_.insts[i].op)) continue;
-      if (i - begin >= kShortest) block(begin, i);
+      // Shorter pieces are left as they are: the processor sees all of them anyway.
+      if (i - begin >= static_cast<size_t>(base::heuristics().schedule_from)) block(begin, i);
       else retire(begin, i);
       if (i < code_.insts.size()) retire(i, i + 1);
       begin = i + 1;

@@ -11,22 +11,18 @@
 
 #include "codegen/parallel.h"
 #include "codegen/x86/matmul/tile.h"
+#include "runtime/base/heuristics.h"
 
 namespace dynvm::codegen {
 namespace {
 
 constexpr int64_t kInnerBlock = 512;            // k of one pass over a panel: 128 KiB of b with AVX-512
-constexpr double kNanosecondsPerOperation = 0.01;  // of one core, f32
-// Below it another core loses as much on fetching operands from this one's caches as it saves, and far more where the two share no cache.
-constexpr double kParallelNanoseconds = 40000;
-constexpr double kLargestWork = 3e8;            // multiplications and additions of one product; above it, blocking for all caches wins, with the same instructions
-constexpr int64_t kThinRows = 8;                // fewer rows do not pay for packing b
 
-// Where the library keeps to AVX2, it takes twice the time of tiles for AVX-512 whatever the sizes. (bench/RESULTS.md)
-double largest_work(const CpuFeatures& features) { return features.avx512 && !features.intel ? std::numeric_limits<double>::infinity() : kLargestWork; }
+// Above it, blocking for all caches wins, with the same instructions. Where the library keeps to AVX2, it takes twice the time of tiles for AVX-512 whatever the sizes. (bench/RESULTS.md)
+double largest_work(const CpuFeatures& features) { return features.avx512 && !features.intel ? std::numeric_limits<double>::infinity() : 1e6 * base::heuristics().matmul_largest; }
 
 // The most bytes of an operand of which each k stands in other lines: AVX2's small tiles read it again too often. b is packed instead. (bench/RESULTS.md)
-int64_t largest_strided(const CpuFeatures& features) { return features.avx512 ? 1 << 22 : 1 << 18; }
+int64_t largest_strided(const CpuFeatures& features) { return static_cast<int64_t>(features.avx512 ? base::heuristics().matmul_strided : base::heuristics().matmul_strided_avx2) << 10; }
 
 bool is_large_b(const Matmul& call, const CpuFeatures& features) { return call.columns * call.inner * (call.wide ? 8 : 4) > largest_strided(features); }
 
@@ -199,16 +195,17 @@ bool matmul(const Matmul& call, const CpuFeatures& features) {
   const int64_t size = call.wide ? 8 : 4;
   const int64_t limit = largest_strided(features) / size;
   if (work > largest_work(features) || (call.a.column != 1 && call.rows * call.inner > limit)) return false;
-  if (call.rows < kThinRows && (call.b.column != 1 || is_large_b(call, features))) return false;
+  if (call.rows < base::heuristics().matmul_thin && (call.b.column != 1 || is_large_b(call, features))) return false;
   Run run;
   if (!run.prepare(call, features)) return false;
-  const double cost = work * static_cast<double>(call.batches) * kNanosecondsPerOperation * (call.wide ? 2 : 1);
+  const double cost = work * static_cast<double>(call.batches) / base::heuristics().matmul_rate * (call.wide ? 2 : 1);
   const int64_t tasks = run.tasks();
-  if (cost < kParallelNanoseconds || num_threads() <= 1) {
+  // Below this, another core loses as much on fetching operands from this one's caches as it saves, and far more where the two share no cache.
+  if (cost < base::heuristics().matmul_parallel || num_threads() <= 1) {
     run.part(0, tasks);
     return true;
   }
-  const auto grain = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(tasks) * kParallelNanoseconds / 4 / cost));
+  const auto grain = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(tasks) * base::heuristics().matmul_parallel / 4 / cost));
   parallel_for(tasks, grain, [](void* context, int64_t begin, int64_t end) { static_cast<const Run*>(context)->part(begin, end); }, &run);
   return true;
 }
