@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "runtime/base/log.h"
+#include "tracer/profiles.h"
 #include "tracer/side.h"
 #include "vm/objects.h"
 
@@ -54,6 +55,9 @@ void fill(vm::ThreadView& view, _PyInterpreterFrame* frame, std::vector<PyObject
 LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopTrace& trace) {
   LeaveResult result;
   const RunTimer timer(trace);
+  const base::profile::Timed leaving(trace.profile != nullptr ? &trace.profile->exits : nullptr);
+  const uint64_t start_ticks = trace.profile != nullptr ? base::profile::ticks_now() : 0;
+  profiles::entered(view, trace);
   uint64_t before = trace.compiled->iterations();
   std::vector<PyObject*> inputs;
   PyObject** base = vm::FrameView::locals(view.frame);
@@ -67,6 +71,10 @@ LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopT
   auto count = [&]() {  // iterations are known when the activation is over
     result.iterations = trace.compiled->iterations() - before;
     trace.entry->runs += result.iterations;
+    if (trace.profile != nullptr) {
+      trace.profile->iterations += result.iterations;
+      base::profile::add_event(base::profile::Event::kRun, trace.profile->id, start_ticks, base::profile::ticks_now());
+    }
     report.tensor_ops_compiled += result.iterations * static_cast<uint64_t>(trace.entry->tensor_ops);
   };
   if (run.kind == RunResult::kNoMemory) {
@@ -90,6 +98,7 @@ LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopT
     report.side_exits++;
     trace.entry->exits++;
     trace.exit_counts[run.inst]++;
+    profiles::exit_taken(trace, run, run.snapshot == 0 && run.kind == RunResult::kGuardExit);
   }
   if (run.inst < ir.insts.size())
     DYNVM_LOG(kExit, "trace {} leaves at %{} {} (snapshot {}, {} times)", trace.id, run.inst, ir::op_info(ir.insts[run.inst].op).name, run.snapshot,
@@ -134,6 +143,7 @@ LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopT
   }
   if (!raised && PyErr_Occurred()) raised = true;  // a value could not be made
   else if (raised) PyErr_Restore(type, value, tb);
+  if (!result.at_end) profiles::left_to(view);
   result.kind = raised ? LeaveResult::kRaised : LeaveResult::kLeft;
   return result;
 }

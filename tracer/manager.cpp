@@ -33,6 +33,7 @@
 #include "tracer/learn.h"
 #include "tracer/loop_state.h"
 #include "tracer/own_work.h"
+#include "tracer/profiles.h"
 #include "tracer/recorder.h"
 #include "tracer/side.h"
 #include "tracer/trace_group.h"
@@ -129,6 +130,7 @@ void wait_longer(LoopState& loop) {
 
 void note_abort(const LoopState& loop, Abort reason, const std::string& detail) {
   report().aborts[abort_name(reason)]++;
+  profiles::recording_became(std::string(abort_name(reason)), detail);
   DYNVM_LOG(kAbort, "{}:{} {} {}", PyUnicode_AsUTF8(loop.code->co_filename), PyCode_Addr2Line(loop.code, loop.unit * 2), abort_name(reason), detail);
 }
 
@@ -188,6 +190,7 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
 std::unique_ptr<Recorder> take_recorder() {
   recording_loop = nullptr;
   recording_side = nullptr;
+  profiles::recording_ends();
   return std::unique_ptr<Recorder>(std::exchange(recorder, nullptr));
 }
 
@@ -205,6 +208,7 @@ const Place* place_of(const LoopState& loop, const SidePoint* side) {
 void read_traces(LoopState& loop, SidePoint* side, _PyInterpreterFrame* root) {
   if (!TraceCache::on()) return;
   const OwnWork work;
+  const base::profile::Timed timed(base::profile::Part::kCache);
   const Place* place = side != nullptr ? place_of(loop, side) : nullptr;
   auto traces = TraceCache::find(loop.kept, place, root, loop.code, loop.unit, kind_of(loop, side), torch_bridge, &next_trace_id);
   for (auto& trace : traces) {
@@ -219,6 +223,7 @@ bool finish_recording() {
   SidePoint* side = recording_side;
   _PyInterpreterFrame* root = recording_root;
   std::unique_ptr<Recorder> done = take_recorder();
+  const base::profile::Timed timed(base::profile::Part::kCompiling);
   const OwnWork work;  // some of torch's meta functions are in Python
   const bool sizes = done->sizes_are_numbers();
   TraceGroup& group = group_of(loop, side);
@@ -244,6 +249,7 @@ bool finish_recording() {
   std::shared_ptr<LoopTrace> trace = compile(std::move(recording), torch_bridge, loop.code, loop.unit, kind_of(loop, side), &reason, &error, TraceCache::on());
   if (trace == nullptr) return failed(reason, error);
   trace->of_generic = sizes;
+  if (trace->profile != nullptr) profiles::recording_became("kept", "", trace->profile->id);
   TraceCache::keep(loop.kept, *trace, side != nullptr ? place_of(loop, side) : nullptr, root, loop.code, loop.unit, torch_bridge);
   loop.lessons_in_row = 0;
   if (side != nullptr) {
@@ -394,6 +400,7 @@ bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* 
   recorder = new Recorder(frames, loop.unit, bridge_now(), loop.lessons, next_trace_id++, group_of(loop, side).sizes_are_numbers(), loop.function);
   recorder->has_trace = has_trace;
   PyCodeObject* code = vm::FrameView::code(view.frame);
+  profiles::recording_begins(code, vm::lasti_of(code, view.ip), side != nullptr);
   DYNVM_LOG(kTrace, "recording {}:{}{}", PyUnicode_AsUTF8(code->co_filename), PyCode_Addr2Line(code, vm::lasti_of(code, view.ip) * 2),
             side ? " (side trace)" : "");
   return true;
@@ -573,6 +580,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
 // is the interpreter's.
 HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, bool cut, bool* entered) {
   SidePoint* side = nullptr;
+  profiles::interpreting();
   bool by_sizes = false;
   bool main_path = !cut;                 // the loop's way always comes here
   for (;;) {

@@ -5,6 +5,7 @@
 
 #include "runtime/base/dump.h"
 #include "runtime/base/log.h"
+#include "runtime/base/profile.h"
 #include "runtime/exec/execute.h"
 #include "tracer/heuristics.h"
 #include "tracer/side.h"
@@ -518,6 +519,7 @@ HookResult Recorder::record_next(vm::ThreadView& view) {
   }
   previous_ip_ = view.ip;
   current_unit_ = vm::unit_of(top().code, view.ip);
+  if (base::profile::on()) note_origin();
   if (!started_) {
     started_ = true;
     root_initial_ = frames_[0].slots;

@@ -30,6 +30,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -210,6 +211,7 @@ class Recorder {
   void likely_same(V v);
 
   // --- IR
+  void note_origin();
   ir::Ref emit(ir::Op op, ir::Type type, std::vector<ir::Ref> args, int64_t imm = 0, bool snap = false);
   void guard(ir::Op op, std::vector<ir::Ref> args, int64_t imm = 0);
   ir::Ref const_ref(PyObject* object);
@@ -667,6 +669,7 @@ class Recorder {
   size_t doomed_at_ = 0;                                 // instructions then
   std::string detail_;
   Clock::time_point start_;
+  std::map<std::tuple<void*, int32_t, int32_t>, int32_t> origin_numbers_;  // in trace_.origins
 };
 
 }  // namespace dynvm::tracer
