@@ -94,6 +94,7 @@ LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopT
   result.at_end = run.kind == RunResult::kLeave;
   if (result.at_end) {
     trace.entry->runs++;
+    if (trace.profile != nullptr) trace.profile->iterations++;
   } else {
     report.side_exits++;
     trace.entry->exits++;

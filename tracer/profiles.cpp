@@ -63,6 +63,9 @@ std::string argument_of(PyCodeObject* code, const vm::Inst* inst) {
     Py_XDECREF(shown);
     return text;
   }
+  if (name == "LoadGlobal" && arg >= 0 && arg / 2 < PyTuple_GET_SIZE(code->co_names)) return text_of(PyTuple_GET_ITEM(code->co_names, arg / 2));
+  for (const char* named : {"LoadName", "StoreName", "DeleteName", "StoreGlobal", "LoadAttr", "StoreAttr", "LoadMethod", "ImportName", "ImportFrom"})
+    if (name == named && item(code->co_names) != nullptr) return text_of(item(code->co_names));
   return std::to_string(arg);
 }
 

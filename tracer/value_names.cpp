@@ -78,8 +78,11 @@ class Names {
     const auto arg = [&](uint32_t k) { return k < inst.count ? of(trace_.arg(inst, k), depth + 1) : std::string(); };
     const auto around = [&](const char* before, const std::string& name, const char* behind) { return name.empty() ? name : before + name + behind; };
     if (const char* op = operator_of(inst.op)) {
-      const std::string a = arg(0), b = arg(1);
-      return a.empty() || b.empty() ? "" : fmt::format("{} {} {}", a, op, b);
+      const bool compares = inst.type == ir::Type::kBool;
+      const std::string a = compares ? bare(arg(0)) : arg(0), b = compares ? bare(arg(1)) : arg(1);
+      if (a.empty() || b.empty()) return "";
+      const std::string text = fmt::format("{} {} {}", a, op, b);
+      return depth == 0 || compares ? text : "(" + text + ")";
     }
     switch (inst.op) {
       case Op::k_const_int: return std::to_string(inst.imm);
@@ -136,6 +139,14 @@ class Names {
   }
 
  private:
+  // Without the parentheses around all of it.
+  static std::string bare(const std::string& text) {
+    if (text.size() < 2 || text.front() != '(') return text;
+    int depth = 0;
+    for (size_t k = 0; k + 1 < text.size(); ++k)
+      if ((depth += text[k] == '(' ? 1 : text[k] == ')' ? -1 : 0) == 0) return text;
+    return text.substr(1, text.size() - 2);
+  }
   static std::string unquoted(std::string text) {
     if (text.size() >= 2 && text.front() == '\'' && text.back() == '\'') return text.substr(1, text.size() - 2);
     return text;

@@ -42,14 +42,16 @@ def run_script(folder, words):
     return subprocess.run([launcher(), f"--profile={folder}", *words], preexec_fn=reset).returncode
 
 
-def present(folder):
-    """Tables on standard error, files in the folder. False where there is no profile."""
+def present(folder, words=None):
+    """words: the script's command line, where it has just run. Tables on standard error, files in the folder. False where there is no profile."""
     from . import advice, formats, machine, model, report, viewer
     try:
         profile = model.read(folder)
     except (OSError, ValueError) as error:
         print(f"dynvm profile: no profile was written: {error}", file=sys.stderr)
         return False
+    if words is not None:
+        profile.data["program"]["command"] = " ".join(words)
     if not profile.machine:
         profile.machine = machine.measure()
     profile.advice = advice.findings(profile)
@@ -80,7 +82,7 @@ def main(words):
         return 2
     status = run_script(folder, words)
     sys.stderr.flush()
-    present(folder)
+    present(folder, words)
     if status < 0:  # end by the same signal
         signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)

@@ -64,8 +64,12 @@ def exits(profile):
             continue
         if exit["reason"] == "error" and exit["share"] < 0.5:
             continue
-        what = "entries into" if exit["at_entry"] == exit["count"] else "iterations leave"
-        verb = f"{share_text(exit['share'])} of {what} trace {trace['id']}" + (" fail" if what.startswith("entries") else "")
+        # What one trace refuses, another one at the same place may take, at the cost of a few guards.
+        refused = exit["at_entry"] == exit["count"]
+        if refused and (exit["reason"] == "branch" or exit["share"] < 0.3):
+            continue
+        what = "entries into" if refused else "iterations leave"
+        verb = f"{share_text(exit['share'])} of {what} trace {trace['id']}" + (" fail" if refused else "")
         text = f"{verb} at {profile.where(exit['at'])} because {because(exit)}"
         if exit["reason"] in HELP:
             text += f"; {HELP[exit['reason']]}"

@@ -6,7 +6,6 @@ profile.speedscope.json: a sampled profile (speedscope.app); a frame [trace N] s
 """
 
 import json
-import os
 
 ROWS = {"record": (1, "recording"), "compile": (2, "compiling"), "run": (3, "traces"), "gc": (4, "garbage collection")}
 
@@ -49,7 +48,7 @@ def speedscope(profile):
         weights.append(sample["count"] * profile.data["sample_ms"])
     end = sum(weights)
     return {"$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {"frames": frames}, "activeProfileIndex": 0, "exporter": "dynvm",
-            "profiles": [{"type": "sampled", "name": os.path.basename(profile.data["program"].get("script", "dynvm")), "unit": "milliseconds", "startValue": 0,
+            "profiles": [{"type": "sampled", "name": profile.data["program"].get("command", "dynvm"), "unit": "milliseconds", "startValue": 0,
                           "endValue": end, "samples": samples, "weights": weights}]}
 
 

@@ -13,7 +13,7 @@ import json
 import os
 import tokenize
 
-INTERPRETED = ("start", "interpreter", "finish")
+PARTS = ("start", "imports", "interpreter", "recording", "compiling", "cache", "traces", "gc", "profile", "finish")
 
 
 class Line:
@@ -119,11 +119,10 @@ class Profile:
             innermost = line_at(sample["frames"][-1])
             if part == "recording":
                 innermost.recording += ms
-            elif part in INTERPRETED or part in ("gc", "compiling", "cache", "profile"):
-                if part == "interpreter":
-                    innermost.python += ms
-                    if any("importlib._bootstrap" in self.files[self.file_of(frame)] for frame in sample["frames"]):
-                        self.imports += ms
+            elif part == "interpreter":
+                innermost.python += ms
+                if any("importlib._bootstrap" in self.files[self.file_of(frame)] for frame in sample["frames"]):
+                    self.imports += ms
             if part in ("interpreter", "recording"):
                 for place in each_once(sample["frames"]):
                     line_at(place).python_total += ms
@@ -194,10 +193,9 @@ class Profile:
         return self._sources
 
     def parts_with_imports(self):
-        parts = dict(self.parts)
-        parts["interpreter"] -= self.imports
-        parts["imports"] = self.imports
-        return parts
+        """In the order of a run."""
+        parts = dict(self.parts, interpreter=self.parts["interpreter"] - self.imports, imports=self.imports)
+        return {name: parts[name] for name in PARTS}
 
     def write(self, folder):
         data = dict(self.data, machine=self.machine, advice=self.advice, imports_ms=self.imports)

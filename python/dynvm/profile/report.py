@@ -5,7 +5,6 @@ import os
 from . import machine
 
 ROWS = 12
-PARTS = ("start", "imports", "interpreter", "recording", "compiling", "cache", "traces", "gc", "profile", "finish")
 
 
 def table(title, heads, rows, total=None):
@@ -84,7 +83,7 @@ def exit_rows(profile):
 def text(profile):
     parts = profile.parts_with_imports()
     out = f"dynvm profile: {profile.wall:,.0f} ms, {len(profile.traces)} traces\n"
-    rows = [[parts[name], percent(parts[name], profile.wall), name] for name in PARTS if parts[name] >= 0.05]
+    rows = [[ms, percent(ms, profile.wall), name] for name, ms in parts.items() if ms >= 0.05]
     out += table("Where the time went", ("ms", "", "part"), rows)
     out += table("Source lines, with what they call", ("ms", "", "interpreter", "traces", "exits", "state", "line", ""), line_rows(profile))
     out += table("Traces", ("id", "ms", "", "iterations", "guards", "kernels", "library", "residual", "in, out", "exits", "kind", "where"), trace_rows(profile))
