@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "runtime/base/json_writer.h"
 #include "runtime/base/options.h"
 #include "runtime/base/profile_file.h"
 
@@ -19,6 +20,18 @@ void work_for(int ms) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
   while (std::chrono::steady_clock::now() < until) {
   }
+}
+
+TEST(JsonWriter, WritesWhatAParserReads) {
+  JsonWriter json;
+  json.begin('{').key("a\"\\\n\x01").begin('[').number(1).number(-2.5).number(uint64_t{1} << 40).boolean(true).end(']').key("none").number(std::nan(""));
+  json.key("empty").begin('[').end(']').key("object").begin('{').end('}').key("text").string("\u00fc\u20ac\U0001f600 \xff\xc3").key("last").strings(std::vector<std::string>{"x", "y"}).end('}');
+  const auto read = nlohmann::json::parse(json.text());
+  EXPECT_EQ(read["a\"\\\n\x01"], nlohmann::json::parse("[1, -2.5, 1099511627776, true]"));
+  EXPECT_TRUE(read["none"].is_null());
+  EXPECT_EQ(read["text"], "\u00fc\u20ac\U0001f600 ??");
+  EXPECT_TRUE(read["empty"].empty() && read["object"].empty());
+  EXPECT_EQ(read["last"], (std::vector<std::string>{"x", "y"}));
 }
 
 class Profile : public ::testing::Test {
@@ -50,8 +63,9 @@ TEST_F(Profile, MetersExcludeEachOther) {
   }
   clock().go_on(&meter(Part::kInterpreter));
   const uint64_t all = ticks_now() - begin;
-  EXPECT_NEAR(ms_of(meter(Part::kGc).ticks - collected), 8, 1.5);
-  EXPECT_NEAR(ms_of(trace.own.ticks), 6, 1.5);
+  EXPECT_GE(ms_of(meter(Part::kGc).ticks - collected), 7.9);
+  EXPECT_GE(ms_of(trace.own.ticks), 5.9);
+  EXPECT_NEAR(static_cast<double>(trace.own.ticks + meter(Part::kGc).ticks - collected), static_cast<double>(all), 0.01 * static_cast<double>(all));
   EXPECT_EQ(trace.own.times, 1u);
   const uint64_t measured = trace.own.ticks + meter(Part::kGc).ticks - collected + meter(Part::kInterpreter).ticks - interpreted;
   EXPECT_NEAR(static_cast<double>(measured), static_cast<double>(all), 0.01 * static_cast<double>(all));
