@@ -18,7 +18,7 @@
 namespace dynvm::tracer {
 
 base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std::vector<PyObject*> objects, bridge::Bridge* bridge, PyCodeObject* code, int unit,
-                      const char* kind, const base::profile::TraceData* stages) {
+                      const char* kind, base::profile::TraceData* stages) {
   const std::string name = ir.name;
   runtime::CompileOptions options;
   options.stress_exits = base::options().stress == "exit";
@@ -127,7 +127,8 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
     DYNVM_LOG(kCompile, "trace {}: {}", trace->id, status.message());
     ir = std::move(recorded);
     pass_options.fuse_cuda = pass_options.fuse_symbols = false;
-    stages.stages.clear();
+    stages = {};
+    stages.record_ms = recording.ms;
     if (base::profile::on()) profiles::add_stage(stages, "recorded", ir);
     status = build();
   }

@@ -56,6 +56,6 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
 
 // stages: for a profile, how it has come to be. The last step alone: machine code of a trace that passes have been run on. `trace` has what does not follow from the IR; objects: taken over.
 base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std::vector<PyObject*> objects, bridge::Bridge* bridge, PyCodeObject* code, int unit,
-                      const char* kind, const base::profile::TraceData* stages = nullptr);
+                      const char* kind, base::profile::TraceData* stages = nullptr);
 
 }  // namespace dynvm::tracer

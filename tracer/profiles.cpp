@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 #include <unordered_map>
 
 #include "ir/kernel/symbols.h"
@@ -221,7 +222,8 @@ void add_stage(TraceData& data, const std::string& name, const ir::Trace& trace)
   profile::StageData stage;
   stage.name = name;
   for (Ref ref = 0; ref < trace.insts.size(); ++ref) {
-    stage.text += ir::print_inst(trace, ref) + "\n";
+    stage.text += ir::print_inst(trace, ref);
+    stage.text += '\n';
     stage.insts.push_back(static_cast<int32_t>(ref));
   }
   if (!data.stages.empty() && data.stages.back().text == stage.text && trace.kernels.empty()) return;  // the pass has changed nothing
@@ -237,12 +239,12 @@ void add_stage(TraceData& data, const std::string& name, const ir::Trace& trace)
   data.stages.push_back(std::move(stage));
 }
 
-TraceData& add_trace(const TraceData* stages, const ir::Trace& trace, PyCodeObject* code, int unit) {
+TraceData& add_trace(TraceData* stages, const ir::Trace& trace, PyCodeObject* code, int unit) {
   TraceData& data = profile::data().traces.emplace_back();
   if (stages != nullptr) {
-    data.places = stages->places;
-    data.callers = stages->callers;
-    data.stages = stages->stages;
+    data.places = std::move(stages->places);
+    data.callers = std::move(stages->callers);
+    data.stages = std::move(stages->stages);
     data.record_ms = stages->record_ms;
     for (size_t k = 0; k < data.places.size(); ++k) place_numbers[&data].emplace(std::make_pair(data.places[k], data.callers[k]), static_cast<int32_t>(k));
   }

@@ -29,8 +29,8 @@ void recording_became(const std::string& result, const std::string& detail, int 
 
 // The trace as it is at some stage. `data` is not in the profile's list yet: a trace that cannot be compiled never is.
 void add_stage(base::profile::TraceData& data, const std::string& name, const ir::Trace& trace);
-// Before its code is made: room for its meters. The entry in the profile's list, with what `stages` (may be null) has.
-base::profile::TraceData& add_trace(const base::profile::TraceData* stages, const ir::Trace& trace, PyCodeObject* code, int unit);
+// Before its code is made: room for its meters. The entry in the profile's list, with what `stages` (may be null) has, which is taken.
+base::profile::TraceData& add_trace(base::profile::TraceData* stages, const ir::Trace& trace, PyCodeObject* code, int unit);
 // It could not be compiled; the newest one.
 void forget(base::profile::TraceData& data);
 // Behind it: its instructions, kernels and machine code.

@@ -26,7 +26,9 @@ constexpr size_t kMaxDepth = 100;  // of deeper stacks the innermost frames
 class Sampler {
  public:
   // Negative: /proc/self/mem could not be opened.
-  Sampler(double interval_ms, int64_t (*tag)()) : interval_ms_(interval_ms), tag_(tag), thread_state_(PyThreadState_Get()), memory_(open("/proc/self/mem", O_RDONLY | O_CLOEXEC)) {}
+  Sampler(double interval_ms, int64_t (*tag)()) : interval_ms_(interval_ms), tag_(tag), thread_state_(PyThreadState_Get()), memory_(open("/proc/self/mem", O_RDONLY | O_CLOEXEC)) {
+    codes_.reserve(1 << 16);
+  }
   ~Sampler() {
     if (memory_ >= 0) close(memory_);
   }

@@ -50,8 +50,8 @@ def trace_rows(profile):
             if inst["kind"] in spent:
                 spent[inst["kind"]] += inst.get("ms", 0)
         exits = sum(exit["count"] for exit in trace["exits"])
-        rows.append([str(trace["id"]), trace["ms"], percent(trace["ms"], profile.wall), trace["iterations"], trace["guards_ms"], spent["kernel"], spent["library"], spent["residual"],
-                     trace["entry_ms"] + trace["exit_ms"], exits, trace["kind"], f"{profile.where(trace['place'])} {trace['function']}"])
+        rows.append([str(trace["id"]), float(trace["ms"]), percent(trace["ms"], profile.wall), trace["iterations"], float(trace["guards_ms"]), spent["kernel"], spent["library"], spent["residual"],
+                     float(trace["entry_ms"] + trace["exit_ms"]), exits, trace["kind"], f"{profile.where(trace['place'])} {trace['function']}"])
     return rows
 
 

@@ -157,8 +157,9 @@ class Panes {
     this.spent = new Map();  // of the trace, by line
     for (const inst of detail.insts) {
       if (inst.ms === undefined || inst.place < 0) continue;
-      const place = detail.places[inst.place], key = `${fileOf(place)}:${place[2]}`;
-      this.spent.set(key, (this.spent.get(key) ?? 0) + inst.ms);
+      const lines = new Set();  // with those of the calls that led there, each once
+      for (let at = inst.place; at >= 0; at = detail.places[at][3]) lines.add(`${fileOf(detail.places[at])}:${detail.places[at][2]}`);
+      for (const key of lines) this.spent.set(key, (this.spent.get(key) ?? 0) + inst.ms);
     }
     this.files = [...new Set([fileOf(trace.place), ...detail.places.map(fileOf)])].filter(file => data.sources.includes(file));
     this.codes = [...new Set([trace.place[0], ...detail.places.map(place => place[0])])].filter(code => code >= 0);
