@@ -45,10 +45,12 @@ PyObject* on_collection(PyObject*, PyObject* args) {
 // The script and what it has registered are over.
 PyObject* on_exit(PyObject*, PyObject*) {
   profile::clock().go_on(&profile::meter(profile::Part::kProfile));
-#if defined(DYNVM_HAS_VM) && defined(DYNVM_HAS_TRACER)
+#ifdef DYNVM_HAS_VM
   profile::Data& data = profile::data();
   const vm::Samples samples = vm::stop_sampler();
   data.samples_lost = samples.lost;
+#endif
+#ifdef DYNVM_HAS_TRACER
   for (const auto& [key, count] : samples.counts) {
     profile::SampleKey shown{key.first, {}};
     for (const auto& [code, unit] : key.second) {

@@ -305,6 +305,7 @@ void describe(TraceData& data, const runtime::CompiledTrace& compiled, PyCodeObj
     if (trace.kernels[k].symbols.empty()) set_work();
     else profile::on_write(set_work);
   }
+  if (data.stages.empty()) add_stage(data, "read", trace);  // from the cache
   profile::StageData stage;
   stage.name = "assembly";
   const std::vector<std::pair<size_t, Ref>>& marks = compiled.marks();

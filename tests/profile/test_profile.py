@@ -265,6 +265,19 @@ class Command(CompareCase):
         self.assertTrue(os.path.exists(done.file("index.html")))
         self.assertIn("Where the time went", outcome.stderr)
 
+    def test_traces_of_an_earlier_process(self):
+        with made.tempfile.TemporaryDirectory() as cache:
+            os.chmod(cache, 0o700)
+            text = "import torch\nx = torch.ones(64)\nfor i in range(200):\n    x = torch.relu(x * 0.5 + 1.0)\n"
+            self.profiled(text, f"--cache={cache}")
+            again = self.profiled(text, f"--cache={cache}")
+        self.assertEqual([trace["from_cache"] for trace in again.profile.traces], [True])
+        trace = again.profile.traces[0]
+        self.assertEqual([stage["name"] for stage in trace["stages"]], ["read", "assembly"])
+        self.assertGreater(trace["iterations"], 150)
+        self.assertGreater(sum(inst["ms"] for inst in trace["insts"] if inst["kind"] == "kernel"), 0)
+        self.assertGreater(again.profile.parts["cache"], 0)
+
     def test_a_folder_that_is_none(self):
         outcome = run(DYNVM, ["--profile=/dev/null/x", "-c", "print(1)"])
         self.assertEqual((outcome.status, outcome.stdout), (0, "1\n"))
