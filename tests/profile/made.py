@@ -83,6 +83,9 @@ class Run:
         with open(self.script, "w", encoding="utf-8") as file:
             file.write(text)
         self.out = os.path.join(self.folder.name, "out")
+        self.begin(*options, env=env)
+
+    def begin(self, *options, env=None):
         self.outcome = run(DYNVM, ["profile", "-o", self.out, *options, self.script], env={"PYTHONPATH": os.path.join(ROOT, "python"), **(env or {})}, cwd=self.folder.name)
         self.profile = model.read(self.out) if os.path.exists(self.file("profile.json")) else None
 

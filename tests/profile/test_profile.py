@@ -269,8 +269,8 @@ class Command(CompareCase):
         with made.tempfile.TemporaryDirectory() as cache:
             os.chmod(cache, 0o700)
             text = "import torch\nx = torch.ones(64)\nfor i in range(200):\n    x = torch.relu(x * 0.5 + 1.0)\n"
-            self.profiled(text, f"--cache={cache}")
             again = self.profiled(text, f"--cache={cache}")
+            again.begin(f"--cache={cache}")
         self.assertEqual([trace["from_cache"] for trace in again.profile.traces], [True])
         trace = again.profile.traces[0]
         self.assertEqual([stage["name"] for stage in trace["stages"]], ["read", "assembly"])
