@@ -20,7 +20,7 @@ namespace {
 
 namespace profile = base::profile;
 
-constexpr double kSampleMs = 4;
+constexpr double kSampleMs = 8;
 
 profile::Timing collection;
 uint64_t collection_began = 0;

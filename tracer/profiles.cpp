@@ -126,8 +126,14 @@ std::vector<int32_t> places_of(TraceData& data, const ir::Trace& trace) {
 
 std::string hex(const void* code, size_t size) {
   constexpr size_t kMax = 1 << 16;
+  constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
-  for (size_t i = 0; i < std::min(size, kMax); ++i) text += fmt::format("{:02x}", static_cast<const uint8_t*>(code)[i]);
+  text.reserve(2 * std::min(size, kMax));
+  for (size_t i = 0; i < std::min(size, kMax); ++i) {
+    const uint8_t byte = static_cast<const uint8_t*>(code)[i];
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
   return text;
 }
 
