@@ -63,6 +63,7 @@ Ref Trace::add(Op op, Type type, const std::vector<Ref>& args, int64_t imm, int3
   inst.type = type;
   inst.snapshot = snapshot;
   inst.imm = imm;
+  inst.origin = origin;
   inst.first = static_cast<uint32_t>(operands.size());
   inst.count = static_cast<uint32_t>(args.size());
   operands.insert(operands.end(), args.begin(), args.end());

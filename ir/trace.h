@@ -68,6 +68,15 @@ struct Inst {
   uint32_t first = 0, count = 0;
   int64_t imm = 0;               // meaning per op
   int32_t meta = -1;             // for tensor results: index into trace.metas
+  int32_t origin = -1;           // the bytecode instruction that it comes from: index into trace.origins; -1: not known
+};
+
+// A bytecode instruction: what profiles say where an instruction's time belongs. No pass and no code depends on it.
+struct Origin {
+  void* code = nullptr;          // PyCodeObject*, borrowed
+  int32_t unit = 0;
+  int32_t caller = -1;           // of the call that made its frame, in trace.origins; -1: the root frame's
+  friend bool operator==(const Origin&, const Origin&) = default;
 };
 
 inline constexpr uint64_t kOpenLayout = uint64_t{1} << 63;
@@ -227,6 +236,9 @@ struct Trace {
   std::vector<int32_t> kernel_op_counts;  // eager operations each kernel stands for (for the report)
   int32_t num_storages = 0;
   std::vector<int64_t> symbols;       // codes of the sizes that symbolic metas are made of
+  std::vector<Origin> origins;        // empty unless somebody wants to know; not in the text, nor in archives
+  std::vector<std::vector<int32_t>> kernel_origins;  // of the operations that each kernel was made of
+  int32_t origin = -1;                // of the instructions that are added now
 
   Ref add(Op op, Type type, std::initializer_list<Ref> args, int64_t imm = 0, int32_t snapshot = kNoSnapshot);
   Ref add(Op op, Type type, const std::vector<Ref>& args, int64_t imm = 0, int32_t snapshot = kNoSnapshot);

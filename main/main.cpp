@@ -16,7 +16,9 @@
 
 #include "main/install.h"
 #include "runtime/base/heuristics.h"
+#include "main/profile.h"
 #include "runtime/base/options.h"
+#include "runtime/base/profile.h"
 #include "runtime/base/report.h"
 
 #define DYNVM_EXPORT extern "C" __attribute__((visibility("default")))
@@ -31,12 +33,47 @@ std::string version_line() {
                      torch.empty() ? "no torch" : fmt::format("torch {}", torch));
 }
 
+struct Command {
+  std::string_view word;
+  const char* module;
+  std::string_view arguments, text;
+};
+
+constexpr Command kCommands[] = {
+#define X(word, module, arguments, text) {word, module, arguments, text},
+#include "main/commands.def"
+#undef X
+};
+
+std::string commands_help() {
+  std::string help;
+  for (const Command& command : kCommands) help += fmt::format("  {} {}\n      {}\n", command.word, command.arguments, command.text);
+  return help;
+}
+
+// The command line that carries out a command: `python -P -m MODULE arguments...`; empty where the first word is none. -P: a folder `dynvm` in the
+// present one is not the package.
+std::vector<char*> command_line_of(int argc, char** argv) {
+  std::vector<char*> words;
+  for (const Command& command : kCommands) {
+    if (argc < 2 || command.word != argv[1]) continue;
+    static char safe_path[] = "-P", module[] = "-m";
+    words = {argv[0], safe_path, module, const_cast<char*>(command.module)};
+    words.insert(words.end(), argv + 2, argv + argc);
+  }
+  return words;
+}
+
 std::string help_text() {
   return "usage: dynvm [dynvm's options] [Python's options] [-c command | -m module | script | -] [arguments]\n"
+         "       dynvm command [arguments]\n"
          "\n"
          "Runs a Python program as `python` does, faster where it uses PyTorch.\n"
          "\n" +
          base::options_help() +
+         "\n"
+         "Commands:\n" +
+         commands_help() +
          "\n"
          "Python's own options (`dynvm -h` lists them) may stand anywhere before the script. The variable DYNVM_OPTIONS\n"
          "may hold options of dynvm too; those of the command line come after it.\n\n" +
@@ -92,7 +129,11 @@ bool initialise(const std::vector<char*>& arguments, int& exit_status) {
 
 // Runs a command line. Returns the exit status of the process.
 DYNVM_EXPORT int dynvm_main(int argc, char** argv) {
-  std::vector<char*> arguments;
+  std::vector<char*> arguments = command_line_of(argc, argv);
+  if (!arguments.empty()) {
+    int exit_status = 0;
+    return initialise(arguments, exit_status) ? Py_RunMain() : exit_status;
+  }
   base::Status status = read_environment();
   if (status) status = base::parse_command_line(argc, argv, base::options(), arguments);
   if (status) status = check_options();
@@ -105,12 +146,14 @@ DYNVM_EXPORT int dynvm_main(int argc, char** argv) {
   }
 
   dynvm::main::start_report();
+  base::profile::begin();
   int exit_status = 0;
   if (!initialise(arguments, exit_status)) return exit_status;
-  if (!dynvm::main::install()) {
+  if (!dynvm::main::install() || !dynvm::main::start_profile()) {
     PyErr_Print();
     return 1;
   }
+  dynvm::main::script_begins();
   return Py_RunMain();
 }
 
@@ -126,7 +169,10 @@ DYNVM_EXPORT int dynvm_install(const char* options) {
     return -1;
   }
   dynvm::main::start_report();
-  return dynvm::main::install() ? 0 : -1;
+  base::profile::begin();
+  if (!dynvm::main::install() || !dynvm::main::start_profile()) return -1;
+  dynvm::main::script_begins();
+  return 0;
 }
 
 // The numbers that steer the JIT with their rows of the table, as JSON; the GIL is held. The text lives until the next call.

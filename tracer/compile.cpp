@@ -14,6 +14,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
 #include "tracer/clock.h"
+#include "tracer/profiles.h"
 
 namespace dynvm::tracer {
 
@@ -22,7 +23,7 @@ static bool recorded_is_kept = false;
 void keep_recorded(bool keep) { recorded_is_kept = keep; }
 
 base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std::vector<PyObject*> objects, bridge::Bridge* bridge, PyCodeObject* code, int unit,
-                      const char* kind) {
+                      const char* kind, base::profile::TraceData* stages) {
   const std::string name = ir.name;
   runtime::CompileOptions options;
   options.stress_exits = base::options().stress == "exit";
@@ -31,15 +32,22 @@ base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std:
   options.background = base::options().cuda_background;
   options.cuda_graphs = base::options().cuda_graphs;
   options.count_residuals = base::report_wanted();
+  if (base::profile::on()) {
+    options.profile = trace.profile = &profiles::add_trace(stages, ir, code, unit);
+    options.listing = true;
+  }
   std::unique_ptr<runtime::CompiledTrace> compiled;
   base::Status status = runtime::CompiledTrace::compile(std::move(ir), plan, bridge, options, &compiled);
-  if (!status.ok()) return status;
+  if (!status.ok()) {
+    if (trace.profile != nullptr) profiles::forget(*std::exchange(trace.profile, nullptr));
+    return status;
+  }
   std::set<PyObject*> codes;  // of the frames inside, which the recording need not have met as objects; the trace dies with that of its own
   for (const ir::SnapshotFrame& frame : compiled->ir().frames)
     if (frame.code != code) codes.insert(static_cast<PyObject*>(frame.code));
   for (PyObject* inner : codes) objects.push_back(Py_NewRef(inner));
   compiled->own(std::move(objects));
-  if (options.listing) base::dump(base::DumpStage::kAsm, name, compiled->listing());
+  if (base::dump_on(base::DumpStage::kAsm)) base::dump(base::DumpStage::kAsm, name, compiled->listing());
   trace.compiled = std::move(compiled);
   const ir::Trace& final = trace.compiled->ir();
   int ops = 0;
@@ -62,6 +70,11 @@ base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std:
   trace.entry = &entry;
   if (base::code_is_named())
     trace.name = base::CodeName(reinterpret_cast<const void*>(trace.compiled->code().entry()), trace.compiled->code().size(), "trace " + std::to_string(trace.id) + " " + name, entry.file, entry.line);
+  if (trace.profile != nullptr) {
+    trace.profile->kind = kind;
+    trace.profile->tensor_ops = ops;
+    profiles::describe(*trace.profile, *trace.compiled, code);
+  }
   return {};
 }
 
@@ -77,6 +90,10 @@ static bool fuses_cuda(const ir::Trace& trace) {
 std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, Abort* reason,
                                    std::string* error, bool keep_parts) {
   const Clock::time_point start = Clock::now();
+  const base::profile::Timed timed(base::profile::Part::kCompiling);
+  const uint64_t start_ticks = base::profile::ticks_now();
+  base::profile::TraceData stages;
+  stages.record_ms = recording.ms;
   auto trace = std::make_unique<LoopTrace>();
   trace->sites = std::move(recording.sites);
   trace->id = recording.trace.id;
@@ -88,10 +105,15 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   ir::PassOptions pass_options;
   pass_options.fuse_cuda = fuses_cuda(ir);
   std::string before;
+  if (base::profile::on()) {
+    profiles::add_stage(stages, "recorded", ir);
+    pass_options.after = [&](std::string_view pass, const ir::Trace& now) { profiles::add_stage(stages, std::string(pass), now); };
+  }
   if (base::dump_on(base::DumpStage::kIr)) {
     before = ir::print_trace(ir);
     base::dump(base::DumpStage::kIr, name + " recorded", before);
-    pass_options.after = [&](std::string_view pass, const ir::Trace& now) {
+    pass_options.after = [&, keep = pass_options.after](std::string_view pass, const ir::Trace& now) {
+      if (keep) keep(pass, now);
       std::string text = ir::print_trace(now);
       if (text != before) base::dump(base::DumpStage::kIr, name + " after " + std::string(pass), text);
       before = std::move(text);
@@ -106,7 +128,7 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
     if (base::dump_on(base::DumpStage::kIr)) base::dump(base::DumpStage::kIr, name + " optimised", before);
     plan = ir::make_plan(ir, [bridge](const ir::AtenCall& call) { return bridge != nullptr && bridge->has_planned_form(call); });
     *reason = Abort::k_compile_failed;
-    return assemble(*trace, std::move(ir), plan, recording.owned, bridge, code, unit, kind);
+    return assemble(*trace, std::move(ir), plan, recording.owned, bridge, code, unit, kind, &stages);
   };
   ir::Trace recorded;
   const bool has_symbols = !ir.symbols.empty();
@@ -117,6 +139,9 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
     DYNVM_EVENT(kCompile, (base::EventFields{.what = "failed", .trace = trace->id, .detail = status.message()}), "trace {}: {}", trace->id, status.message());
     ir = std::move(recorded);
     pass_options.fuse_cuda = pass_options.fuse_symbols = false;
+    stages = {};
+    stages.record_ms = recording.ms;
+    if (base::profile::on()) profiles::add_stage(stages, "recorded", ir);
     status = build();
   }
   if (!status.ok()) {
@@ -127,6 +152,10 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   if (keep_parts) trace->parts = std::make_unique<LoopTrace::Parts>(LoopTrace::Parts{std::move(plan), std::move(recording.uses)});
   const double ms = ms_since(start);
   base::report().compile_ms += ms;
+  if (trace->profile != nullptr) {
+    trace->profile->compile_ms = ms;
+    base::profile::add_event(base::profile::Event::kCompile, trace->profile->id, start_ticks, base::profile::ticks_now(), name);
+  }
   const ir::Trace& final = trace->compiled->ir();
   std::string kernels;
   for (const ir::Kernel& kernel : final.kernels) kernels += " " + kernel.name;

@@ -41,6 +41,7 @@ struct LoopTrace {
   int entry_failures = 0;
   std::map<ir::Ref, int> exit_counts;
   base::TraceReport* entry = nullptr;
+  base::profile::TraceData* profile = nullptr;  // while a profile is made
   // What keeping it on disk needs beside its IR; until that is done.
   struct Parts {
     ir::Plan plan;
@@ -58,8 +59,9 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
 // Whether the traces that are compiled from now on keep what was recorded, for dynvm.traces().
 void keep_recorded(bool keep);
 
-// The last step alone: machine code of a trace that passes have been run on. `trace` has what does not follow from the IR; objects: taken over.
+// The last step alone: machine code of a trace that passes have been run on. `trace` has what does not follow from the IR; objects: taken over. stages: for
+// a profile, how it has come to be.
 base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std::vector<PyObject*> objects, bridge::Bridge* bridge, PyCodeObject* code, int unit,
-                      const char* kind);
+                      const char* kind, base::profile::TraceData* stages = nullptr);
 
 }  // namespace dynvm::tracer

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "runtime/base/log.h"
+#include "tracer/profiles.h"
 #include "tracer/side.h"
 #include "vm/objects.h"
 
@@ -81,6 +82,9 @@ LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopT
   const Running is_running;
   LeaveResult result;
   const RunTimer timer(trace);
+  const base::profile::Timed leaving(trace.profile != nullptr ? &trace.profile->exits : nullptr);
+  const uint64_t start_ticks = trace.profile != nullptr ? base::profile::ticks_now() : 0;
+  profiles::entered(view, trace);
   uint64_t before = trace.compiled->iterations();
   std::vector<PyObject*> inputs;
   PyObject** base = vm::FrameView::locals(view.frame);
@@ -94,6 +98,10 @@ LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopT
   auto count = [&]() {  // iterations are known when the activation is over
     result.iterations = trace.compiled->iterations() - before;
     trace.entry->runs += result.iterations;
+    if (trace.profile != nullptr) {
+      trace.profile->iterations += result.iterations;
+      base::profile::add_event(base::profile::Event::kRun, trace.profile->id, start_ticks, base::profile::ticks_now());
+    }
     report.tensor_ops_compiled += result.iterations * static_cast<uint64_t>(trace.entry->tensor_ops);
   };
   if (run.kind == RunResult::kNoMemory) {
@@ -113,10 +121,12 @@ LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopT
   result.at_end = run.kind == RunResult::kLeave;
   if (result.at_end) {
     trace.entry->runs++;
+    if (trace.profile != nullptr) trace.profile->iterations++;
   } else {
     report.side_exits++;
     trace.entry->exits++;
     trace.exit_counts[run.inst]++;
+    profiles::exit_taken(trace, run, run.snapshot == 0 && run.kind == RunResult::kGuardExit);
   }
   if (run.inst < ir.insts.size())
     DYNVM_EVENT(kExit, exit_event(trace, run), "trace {} leaves at %{} {} (snapshot {}, {} times)", trace.id, run.inst, ir::op_info(ir.insts[run.inst].op).name, run.snapshot,
@@ -161,6 +171,7 @@ LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopT
   }
   if (!raised && PyErr_Occurred()) raised = true;  // a value could not be made
   else if (raised) PyErr_Restore(type, value, tb);
+  if (!result.at_end) profiles::left_to(view);
   result.kind = raised ? LeaveResult::kRaised : LeaveResult::kLeft;
   return result;
 }

@@ -33,6 +33,7 @@
 #include "tracer/learn.h"
 #include "tracer/loop_state.h"
 #include "tracer/own_work.h"
+#include "tracer/profiles.h"
 #include "tracer/recorder.h"
 #include "tracer/side.h"
 #include "tracer/trace_group.h"
@@ -138,6 +139,7 @@ base::EventFields about(const LoopState& loop, int trace, const char* what) {
 // `place`: where it was given up; "" where only the loop is known.
 void note_abort(const LoopState& loop, Abort reason, const std::string& detail, const std::pair<std::string, int>& place) {
   report().aborts[abort_name(reason)]++;
+  profiles::recording_became(std::string(abort_name(reason)), detail);
   base::EventFields fields = about(loop, 0, "given up");
   const std::string header = fields.file + ":" + std::to_string(fields.line);
   if (!place.first.empty()) fields.file = place.first, fields.line = place.second;
@@ -202,6 +204,7 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
 std::unique_ptr<Recorder> take_recorder() {
   recording_loop = nullptr;
   recording_side = nullptr;
+  profiles::recording_ends();
   return std::unique_ptr<Recorder>(std::exchange(recorder, nullptr));
 }
 
@@ -219,6 +222,7 @@ const Place* place_of(const LoopState& loop, const SidePoint* side) {
 void read_traces(LoopState& loop, SidePoint* side, _PyInterpreterFrame* root) {
   if (!TraceCache::on()) return;
   const OwnWork work;
+  const base::profile::Timed timed(base::profile::Part::kCache);
   const Place* place = side != nullptr ? place_of(loop, side) : nullptr;
   auto traces = TraceCache::find(loop.kept, place, root, loop.code, loop.unit, kind_of(loop, side), torch_bridge, &next_trace_id);
   for (auto& trace : traces) {
@@ -233,6 +237,7 @@ bool finish_recording() {
   SidePoint* side = recording_side;
   _PyInterpreterFrame* root = recording_root;
   std::unique_ptr<Recorder> done = take_recorder();
+  const base::profile::Timed timed(base::profile::Part::kCompiling);
   const OwnWork work;  // some of torch's meta functions are in Python
   const bool sizes = done->sizes_are_numbers();
   const std::pair<std::string, int> place = done->abort_place();
@@ -259,6 +264,7 @@ bool finish_recording() {
   std::shared_ptr<LoopTrace> trace = compile(std::move(recording), torch_bridge, loop.code, loop.unit, kind_of(loop, side), &reason, &error, TraceCache::on());
   if (trace == nullptr) return failed(reason, error);
   trace->of_generic = sizes;
+  if (trace->profile != nullptr) profiles::recording_became("kept", "", trace->profile->id);
   TraceCache::keep(loop.kept, *trace, side != nullptr ? place_of(loop, side) : nullptr, root, loop.code, loop.unit, torch_bridge);
   loop.lessons_in_row = 0;
   if (side != nullptr) {
@@ -415,6 +421,7 @@ bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* 
   recorder = new Recorder(frames, loop.unit, bridge_now(), loop.lessons, next_trace_id++, group_of(loop, side).sizes_are_numbers(), loop.function);
   recorder->has_trace = has_trace;
   PyCodeObject* code = vm::FrameView::code(view.frame);
+  profiles::recording_begins(code, vm::lasti_of(code, view.ip), side != nullptr);
   base::EventFields event = about(loop, next_trace_id - 1, "recording");
   event.line = PyCode_Addr2Line(code, vm::lasti_of(code, view.ip) * 2);
   event.file = PyUnicode_AsUTF8(code->co_filename);
@@ -601,6 +608,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
 // is the interpreter's.
 HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, bool cut, bool* entered) {
   SidePoint* side = nullptr;
+  profiles::interpreting();
   bool by_sizes = false;
   bool main_path = !cut;                 // the loop's way always comes here
   for (;;) {

@@ -22,6 +22,7 @@ using IrOp = ir::Op;
 
 GenericTrace::Opening::Opening(const GenericTrace& generic, const Walk& a, const Walk& b, Recording* made)
     : generic_(generic), old_(generic.recording_.trace), a_(a), b_(b), made_(*made), trace_(made->trace), renamed_(old_.insts.size(), kNoRef) {
+  trace_.origins = old_.origins;
   // By instruction: is it a number of Python's that may decide sizes, or computed from such ones?
   std::vector<bool> from_free(old_.insts.size(), false);
   for (Ref ref = 0; ref < old_.insts.size(); ref++) {

@@ -6,6 +6,7 @@
 #include "runtime/base/dump.h"
 #include "runtime/base/heuristics.h"
 #include "runtime/base/log.h"
+#include "runtime/base/profile.h"
 #include "runtime/exec/execute.h"
 #include "tracer/side.h"
 #include "vm/objects.h"
@@ -505,6 +506,7 @@ HookResult Recorder::record_next(vm::ThreadView& view) {
   }
   previous_ip_ = view.ip;
   current_unit_ = vm::unit_of(top().code, view.ip);
+  if (base::profile::on()) note_origin();
   if (!started_) {
     started_ = true;
     root_initial_ = frames_[0].slots;

@@ -30,6 +30,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -214,6 +215,7 @@ class Recorder {
   void likely_same(V v);
 
   // --- IR
+  void note_origin();
   ir::Ref emit(ir::Op op, ir::Type type, std::vector<ir::Ref> args, int64_t imm = 0, bool snap = false);
   void guard(ir::Op op, std::vector<ir::Ref> args, int64_t imm = 0);
   ir::Ref const_ref(PyObject* object);
@@ -684,6 +686,7 @@ class Recorder {
   std::string detail_;
   std::pair<std::string, int> abort_place_;
   Clock::time_point start_;
+  std::map<std::tuple<void*, int32_t, int32_t>, int32_t> origin_numbers_;  // in trace_.origins
 };
 
 }  // namespace dynvm::tracer

@@ -215,6 +215,7 @@ std::vector<std::unique_ptr<LoopTrace>> TraceCache::find(Kept& kept, const Place
 }
 
 void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInterpreterFrame* frame, PyCodeObject* code, int unit, bridge::Bridge* bridge) {
+  const base::profile::Timed timed(base::profile::Part::kCache);
   const std::unique_ptr<LoopTrace::Parts> parts = std::move(trace.parts);
   base::CacheFolder* to = on() && parts != nullptr ? folder(bridge) : nullptr;
   if (to == nullptr) return;

@@ -155,6 +155,7 @@ TraceGroup::Trace TraceGroup::finish(Recording recording, std::string why, bridg
     return nullptr;
   }
   trace->made_for_sizes = trace->of_generic = true;
+  if (trace->profile != nullptr) trace->profile->for_sizes = true;
   trace->entry->interpreted_ms = interpreted_ms;
   return trace;
 }
@@ -186,6 +187,7 @@ TraceGroup::Trace TraceGroup::open(bridge::Bridge* bridge, PyCodeObject* code, i
 
 TraceGroup::Made TraceGroup::make(const RefusedInput& input, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, double interpreted_ms) {
   if (generics_.empty() || answered_.count(input) != 0) return Made::kNo;
+  const base::profile::Timed timed(base::profile::Part::kCompiling);
   const Trace opened = open(bridge, code, unit, kind, interpreted_ms);
   if (opened != nullptr && opened->complete) return Made::kYes;
   if (!pays(input)) return opened != nullptr ? Made::kYes : Made::kLater;

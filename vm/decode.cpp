@@ -304,6 +304,7 @@ Code* decode(PyCodeObject* code) {
     free_code(decoded);
     return nullptr;
   }
+  if (on_decoded != nullptr) on_decoded(code);
   return decoded;
 }
 

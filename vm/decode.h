@@ -59,6 +59,8 @@ size_t label_index(const void* handler);
 
 // Decodes now; nullptr with MemoryError.
 Code* decode(PyCodeObject* code);
+// Called with each code object that has been decoded, where it is set.
+inline void (*on_decoded)(PyCodeObject*) = nullptr;
 // Makes the plain form; false with MemoryError.
 bool make_plain(Code* code);
 

@@ -55,6 +55,7 @@ class CudaKernel {
   int device() const { return device_; }
   bool idle() const { return source_.grid_x == 0; }  // nothing is to be done
   bool aligned(int64_t address) const { return address % source_.alignment == 0; }
+  const std::string& source() const { return source_.text; }  // also before it is ready
   int num_scalars() const { return source_.num_scalars; }
   const std::vector<int32_t>& storages() const { return source_.pointers; }
 

@@ -10,6 +10,8 @@
 
 #include <cstdint>
 
+#include "runtime/base/profile.h"
+
 namespace dynvm::codegen {
 
 struct Activation {
@@ -22,6 +24,7 @@ struct Activation {
   int64_t exit_inst = -1;                 // the instruction that left
   void* owner = nullptr;                  // runtime::CompiledTrace*
   void* stretches = nullptr;              // runtime::Stretches*, null where nothing is queued
+  base::profile::Clock* clock = nullptr;  // the thread's, while a profile is made
   int32_t pending = 0;                    // a stretch is under way: whoever looks at the device ends it
 
   int64_t* values() { return reinterpret_cast<int64_t*>(this + 1); }

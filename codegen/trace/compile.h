@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen/trace/activation.h"
@@ -51,6 +52,7 @@ struct TraceCodeOptions {
   bool stress_exits = false;                 // each guard fails once
   bool listing = false;                      // keep the text for --dump=asm
   std::vector<ResidualCounter>* counters = nullptr;  // by Ref: of residual operations; null: not counted. Must not move.
+  base::profile::TraceData* profile = nullptr;       // its meters, by Ref, run while instructions that call something do; null: nothing is measured
 };
 
 struct TraceCodeInput {
@@ -72,6 +74,8 @@ class TraceCode {
   size_t size() const { return size_; }
   int32_t num_scratch() const { return num_scratch_; }  // words behind the values that an activation needs
   const std::string& listing() const { return listing_; }
+  // Where the text of each instruction begins in the listing, in order; the last entry is that of the exits.
+  const std::vector<std::pair<size_t, ir::Ref>>& marks() const { return marks_; }
   uint64_t stressed() const;                            // guards that have been made to fail
 
  private:
@@ -81,10 +85,14 @@ class TraceCode {
   size_t size_ = 0;
   int32_t num_scratch_ = 0;
   std::string listing_;
+  std::vector<std::pair<size_t, ir::Ref>> marks_;
   std::vector<std::vector<int64_t>> tables_;   // guard tables that the code points into
   std::vector<uint8_t> stress_;                // by Ref: 1 while the guard has yet to fail
   uint64_t stress_sites_ = 0;
 };
+
+// It calls something that a profile names: a kernel, the library, a residual operation, the end of an iteration.
+base::profile::Kind profile_kind(const ir::Inst& inst);
 
 // An instruction that cannot be compiled is an error that names it.
 base::Status compile_trace(const TraceCodeInput& input, const TraceCodeOptions& options, std::unique_ptr<TraceCode>* code);

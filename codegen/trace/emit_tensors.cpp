@@ -145,6 +145,7 @@ bool TraceEmitter::emit_end() {
     a_.mov(rdi, r13);
     call(helpers_.end_iteration);
   }
+  if (options_.profile != nullptr) end_meter();
   a_.inc(qword_ptr(rbx, offsetof(Activation, iterations)));
   a_.mov(rax, ptr(rbx, offsetof(Activation, eval_breaker)));
   a_.cmp(dword_ptr(rax), 0);

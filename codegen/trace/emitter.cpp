@@ -74,6 +74,7 @@ base::Status TraceEmitter::run(std::unique_ptr<TraceCode>* out) {
     ref_ = ref;
     inst_ = &trace_.insts[ref];
     if (members.size() > static_cast<size_t>(base::heuristics().guard_table)) {
+      mark(ref);
       guard_table(ref, members);
       ref = static_cast<Ref>(next);
       continue;
@@ -106,7 +107,10 @@ void TraceEmitter::prologue() {
 
 void TraceEmitter::instruction(Ref ref) {
   const Inst& inst = trace_.insts[ref];
+  bool measured = false;
   if (is_executed(inst)) {
+    mark(ref);
+    measured = begin_meter();
     if (options_.listing) a_.comment(("  ; " + ir::print_inst(trace_, ref)).c_str());
     // A guard whose exit is the other side of a branch cannot fail while it holds: the interpreter would not test again.
     if (options_.stress_exits && (ir::op_info(inst.op).effects & ir::kGuard) && inst.snapshot >= 0 && !trace_.snapshots[inst.snapshot].elsewhere) stress(ref);
@@ -116,14 +120,16 @@ void TraceEmitter::instruction(Ref ref) {
     bool done = emit_guard() || emit_load() || emit_scalar() || emit_write() || emit_tensor() || emit_end() || emit_helper();
     if (!done) fail("there is no code for this operation");
   }
-  if (inst.op != ir::Op::k_loop) release(values_.dying[ref]);
-  if (inst.op == ir::Op::k_loop || inst.op == ir::Op::k_leave || helpers_.drop_storage == nullptr) return;
+  if (inst.op == ir::Op::k_loop || inst.op == ir::Op::k_leave) return;
+  release(values_.dying[ref]);
   for (int32_t storage : input_.tensors->drop[ref]) {
+    if (helpers_.drop_storage == nullptr) break;
     a_.mov(rdi, r13);
     a_.mov(esi, storage);
     a_.mov(rcx, rbx);
     call(helpers_.drop_storage);
   }
+  if (measured) end_meter();
 }
 
 // Where tensor work has been put off, the instruction may have to see it done.
@@ -137,6 +143,40 @@ void TraceEmitter::barrier() {
   a_.test(eax, eax);
   a_.jnz(error_exit());
   a_.bind(nothing);
+}
+
+void TraceEmitter::mark(Ref ref) {
+  if (options_.listing) code_->marks_.emplace_back(logger_.dataSize(), ref);
+}
+
+// Its meter runs until the instruction's end, or until the trace is left in its middle and whoever entered it (compiled_trace.cpp) goes back
+// to theirs. What is behind it runs on the trace's own meter.
+bool TraceEmitter::begin_meter() {
+  using base::profile::Kind;
+  if (options_.profile == nullptr) return false;
+  const Kind kind = profile_kind(*inst_);
+  if (kind == Kind::kInline || kind == Kind::kGuard) return false;
+  if (inst_->op == ir::Op::k_aten && input_.tensors->call[ref_] < 0) return false;  // it only names something
+  switch_meter(&options_.profile->meters[ref_], true);
+  return true;
+}
+
+void TraceEmitter::end_meter() { switch_meter(&options_.profile->own, false); }
+
+// Clock::go_on. No register holds anything between two instructions.
+void TraceEmitter::switch_meter(base::profile::Meter* meter, bool count) {
+  using base::profile::Clock;
+  using base::profile::Meter;
+  read_ticks();
+  a_.mov(rcx, ptr(rbx, offsetof(Activation, clock)));
+  a_.mov(rsi, ptr(rcx, offsetof(Clock, running)));
+  a_.mov(rdx, rax);
+  a_.sub(rdx, ptr(rcx, offsetof(Clock, since)));
+  a_.add(qword_ptr(rsi, offsetof(Meter, ticks)), rdx);
+  a_.mov(ptr(rcx, offsetof(Clock, since)), rax);
+  a_.mov(rsi, imm(meter));
+  a_.mov(ptr(rcx, offsetof(Clock, running)), rsi);
+  if (count) a_.inc(qword_ptr(rsi, offsetof(Meter, times)));
 }
 
 void TraceEmitter::stress(Ref ref) {
@@ -153,6 +193,7 @@ void TraceEmitter::stress(Ref ref) {
 }
 
 void TraceEmitter::stubs() {
+  mark(static_cast<Ref>(trace_.insts.size()));
   if (options_.listing) a_.comment("  ; exits");
   for (const Exit& exit : exits_) {
     a_.bind(exit.label);
@@ -335,6 +376,24 @@ TraceEmitter::Gp TraceEmitter::integer_arg(int index) const {
 void TraceEmitter::call(const void* function) {
   a_.mov(rax, imm(function));
   a_.call(rax);
+}
+
+base::profile::Kind profile_kind(const ir::Inst& inst) {
+  using base::profile::Kind;
+  const uint16_t effects = ir::op_info(inst.op).effects;
+  switch (inst.op) {
+    case ir::Op::k_kernel: return Kind::kKernel;
+    case ir::Op::k_aten: return Kind::kLibrary;
+    case ir::Op::k_loop: return Kind::kEnd;
+    case ir::Op::k_leave: return Kind::kInline;
+    case ir::Op::k_read_scalar:
+    case ir::Op::k_wrap: return Kind::kTensor;
+    case ir::Op::k_call_known:
+    case ir::Op::k_call_apart: return Kind::kResidual;
+    default: break;
+  }
+  if (effects & ir::kBarrier) return Kind::kResidual;
+  return effects & ir::kGuard ? Kind::kGuard : Kind::kInline;
 }
 
 base::Status compile_trace(const TraceCodeInput& input, const TraceCodeOptions& options, std::unique_ptr<TraceCode>* code) {

@@ -41,6 +41,10 @@ class TraceEmitter {
   void call(const void* function);
   void stress(Ref ref);
   void barrier();
+  bool begin_meter();
+  void end_meter();
+  void switch_meter(base::profile::Meter* meter, bool count);
+  void mark(Ref ref);
 
   // operands
   Ref arg(uint32_t k) const { return trace_.arg(*inst_, k); }

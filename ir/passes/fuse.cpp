@@ -65,6 +65,7 @@ struct Open {
   std::set<int32_t> reads, writes;  // storages
   std::map<int32_t, Place> first_write;  // by storage: where the group first writes it
   int count = 0;                    // eager operations
+  std::set<int32_t> origins = {};   // of these
   bool emitted = false;
   int joined_to = -1;
 };
@@ -416,13 +417,14 @@ class Fuse {
     }
     if (home < 0) {
       home = static_cast<int>(open_.size());
-      open_.push_back(std::make_unique<Open>(Open{FusionGroup(part), device_of(part), {}, {}, {}, {}, 0, false, -1}));
+      open_.push_back(std::make_unique<Open>(Open{FusionGroup(part), device_of(part), {}, {}, {}, {}, 0, {}, false, -1}));
       recent_[part.kernel.sizes].push_back(home);
     }
     Open& open = *open_[home];
     for (int g : depends_on)
       if (find(g) != home) open.before.insert(find(g));
     open.count += count;
+    if (const int32_t origin = trace_.insts[ref].origin; origin >= 0) open.origins.insert(origin);
     open.reads.insert(reads.begin(), reads.end());
     open.writes.insert(writes.begin(), writes.end());
     Place here{ref, parts_++};
@@ -472,6 +474,7 @@ class Fuse {
       first = std::min(first, place);
     }
     into.count += from.count;
+    into.origins.insert(from.origins.begin(), from.origins.end());
     for (int32_t storage : from.reads) open_readers_[storage].push_back(g);
     for (int32_t storage : from.writes) open_writers_[storage].push_back(g);
     return true;
@@ -533,6 +536,9 @@ class Fuse {
     trace_.kernels.push_back(std::move(kernel));
     trace_.kernel_op_counts.resize(trace_.kernels.size(), 0);
     trace_.kernel_op_counts.back() = open.count;
+    trace_.kernel_origins.resize(trace_.kernels.size());
+    trace_.kernel_origins.back().assign(open.origins.begin(), open.origins.end());
+    trace_.origin = open.origins.empty() ? -1 : *open.origins.rbegin();
     std::vector<Ref> operands = body.tensors;
     operands.insert(operands.end(), body.scalars.begin(), body.scalars.end());
     order_.push_back(trace_.add(Op::k_kernel, Type::kVoid, operands, number));

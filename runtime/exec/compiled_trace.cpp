@@ -85,27 +85,6 @@ std::string name_of(const ir::Trace& trace, Ref ref) {
   return constant(ref);
 }
 
-// "call time.sleep", "get_attr shape": how the report names a residual operation.
-std::string residual_name(const ir::Trace& trace, const ir::Inst& inst) {
-  std::string name(ir::op_info(inst.op).name);
-  std::string what;
-  switch (inst.op) {
-    case Op::k_call:
-    case Op::k_call_known:
-    case Op::k_call_apart:
-    case Op::k_call_ex:
-      name = "call";
-      what = name_of(trace, trace.arg(inst, 0));
-      break;
-    case Op::k_get_attr:
-    case Op::k_set_attr:
-    case Op::k_import_from: what = name_of(trace, trace.arg(inst, 1)); break;
-    case Op::k_import_name: what = name_of(trace, trace.arg(inst, 0)); break;
-    default: break;
-  }
-  return what.empty() ? name : name + " " + what;
-}
-
 // The traces whose residual operations are counted: the report gets the counts of those that live and of those that were dropped.
 class CountedTraces {
  public:
@@ -147,6 +126,26 @@ CountedTraces& counted_traces() {
 }
 
 }  // namespace
+
+std::string residual_name(const ir::Trace& trace, const ir::Inst& inst) {
+  std::string name(ir::op_info(inst.op).name);
+  std::string what;
+  switch (inst.op) {
+    case Op::k_call:
+    case Op::k_call_known:
+    case Op::k_call_apart:
+    case Op::k_call_ex:
+      name = "call";
+      what = name_of(trace, trace.arg(inst, 0));
+      break;
+    case Op::k_get_attr:
+    case Op::k_set_attr:
+    case Op::k_import_from: what = name_of(trace, trace.arg(inst, 1)); break;
+    case Op::k_import_name: what = name_of(trace, trace.arg(inst, 0)); break;
+    default: break;
+  }
+  return what.empty() ? name : name + " " + what;
+}
 
 base::Status CompiledTrace::compile(ir::Trace&& optimised, const ir::Plan& plan, bridge::Bridge* bridge,
                                     const CompileOptions& options, std::unique_ptr<CompiledTrace>* out) {
@@ -206,6 +205,7 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
     code_options.counters = &residuals_;
     counted_traces().add(this);
   }
+  code_options.profile = profile_ = options.profile;
   if (base::Status status = codegen::compile_trace(input, code_options, &code_); !status.ok()) return status;
 
   for (const ir::Inst& inst : trace_.insts) {
@@ -240,6 +240,8 @@ base::Status CompiledTrace::failure() const {
 
 base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* entries, bool background) {
   entries->resize(trace_.kernels.size());
+  code_of_kernel_.resize(trace_.kernels.size());
+  std::vector<size_t> cuda_numbers;
   std::vector<const ir::Kernel*> for_cuda;
   std::vector<int> devices;
   std::vector<codegen::KernelEntry*> cuda_entries;
@@ -252,6 +254,7 @@ base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* e
       for_cuda.push_back(&kernel);
       devices.push_back(std::max<int>(meta.device_index, 0));
       cuda_entries.push_back(&entry);
+      cuda_numbers.push_back(static_cast<size_t>(inst.imm));
       continue;
     }
     std::unique_ptr<codegen::CompiledKernel> compiled;
@@ -270,11 +273,15 @@ base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* e
     } else {
       entry.entry = address(compiled->entry());
     }
+    code_of_kernel_[inst.imm] = compiled.get();
     kernels_.push_back(std::move(compiled));
   }
   if (for_cuda.empty()) return {};
   if (base::Status status = codegen::cuda::compile_kernels(for_cuda, devices, background, &cuda_kernels_); !status.ok()) return status;
-  for (size_t k = 0; k < cuda_kernels_.size(); ++k) *cuda_entries[k] = {address(&launch_kernel), cuda_kernels_[k].get()};
+  for (size_t k = 0; k < cuda_kernels_.size(); ++k) {
+    *cuda_entries[k] = {address(&launch_kernel), cuda_kernels_[k].get()};
+    cuda_of_kernel_[cuda_numbers[k]] = cuda_kernels_[k].get();
+  }
   return {};
 }
 
@@ -418,7 +425,18 @@ void CompiledTrace::release(Activation* activation) {
   free_.push_back(activation);
 }
 
+std::string CompiledTrace::kernel_device(size_t number) const {
+  const auto found = cuda_of_kernel_.find(number);
+  return found == cuda_of_kernel_.end() ? "cpu" : "cuda:" + std::to_string(found->second->device());
+}
+
+std::string CompiledTrace::kernel_source(size_t number) const {
+  const auto found = cuda_of_kernel_.find(number);
+  return found == cuda_of_kernel_.end() ? std::string() : found->second->source();
+}
+
 RunResult CompiledTrace::run(PyObject** root_slots, const volatile int* eval_breaker) {
+  const base::profile::Timed timed(profile_ != nullptr ? &profile_->begin : nullptr);
   Activation* activation = acquire();
   if (has_arenas(activation) && bridge_->functions().begin_run(session_of(activation)) < 0) {
     free_.push_back(activation);
@@ -427,7 +445,13 @@ RunResult CompiledTrace::run(PyObject** root_slots, const volatile int* eval_bre
   activation->root_slots = reinterpret_cast<void**>(root_slots);
   activation->eval_breaker = eval_breaker;
   ++runs_;
-  ExitKind kind = code_->entry()(activation);
+  ExitKind kind;
+  {
+    const base::profile::Timed in_code(profile_ != nullptr ? &profile_->own : nullptr);
+    if (profile_ != nullptr) activation->clock = &base::profile::clock();
+    kind = code_->entry()(activation);
+  }
+  if (profile_ != nullptr && activation->symbols != nullptr) profile_->symbols.assign(activation->symbols, activation->symbols + trace_.symbols.size());
   Ref inst = static_cast<Ref>(activation->exit_inst);
   if (activation->stretches != nullptr) {
     PyObject *type, *value, *traceback;
@@ -484,6 +508,28 @@ int64_t CompiledTrace::number(Activation* activation, Ref ref) const {
   const ir::Inst& inst = trace_.insts[ref];
   bool constant = inst.op == Op::k_const_int || inst.op == Op::k_const_float || inst.op == Op::k_const_bool;
   return constant ? inst.imm : activation->values()[values_.values[ref].slot];
+}
+
+bool CompiledTrace::value_at_exit(const RunResult& result, Ref ref, int64_t* bits) const {
+  auto* activation = static_cast<Activation*>(result.activation);
+  const ir::Inst& inst = trace_.insts[ref];
+  if (inst.op == Op::k_const_obj) {
+    *bits = reinterpret_cast<int64_t>(trace_.objects[inst.imm].pointer);
+    return true;
+  }
+  if (inst.op == Op::k_slot) {
+    *bits = reinterpret_cast<int64_t>(activation->root_slots[inst.imm]);
+    return true;
+  }
+  const bool constant = inst.op == Op::k_const_int || inst.op == Op::k_const_float || inst.op == Op::k_const_bool;
+  const codegen::ValuePlan::Value& value = values_.values[ref];
+  if (!constant && (ref >= result.inst || value.slot == codegen::ValuePlan::kNoSlot)) return false;
+  // An object may be gone behind its last use; a number stays until its slot has another value.
+  if (!constant && inst.type == ir::Type::kObject && value.last_use < result.inst) return false;
+  for (Ref other = ref + 1; !constant && other < result.inst; ++other)
+    if (values_.values[other].slot == value.slot) return false;
+  *bits = number(activation, ref);
+  return true;
 }
 
 // New values first, then the stores, then the drops: a drop may run code that looks at the frame.

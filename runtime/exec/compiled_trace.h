@@ -38,6 +38,7 @@ struct CompileOptions {
   bool stress_waits = false;    // ready() only when it has been asked a few times
   bool background = false;      // CUDA kernels are compiled while the script goes on: see ready()
   bool cuda_graphs = true;      // launch what needs nothing of the host as CUDA graphs
+  base::profile::TraceData* profile = nullptr;  // what is measured goes there; null: nothing is
   bool count_residuals = false; // count each residual operation's runs and time by name, for the report
 };
 
@@ -53,6 +54,9 @@ struct RunResult {
   ir::Ref inst = ir::kNoRef;
   void* activation = nullptr;  // codegen::Activation*, for take_exit_state
 };
+
+// "call time.sleep", "get_attr shape": how reports and profiles name a residual operation.
+std::string residual_name(const ir::Trace& trace, const ir::Inst& inst);
 
 // In FrameState::slots of the root frame: the slot keeps what it holds.
 inline PyObject* slot_unchanged() { return reinterpret_cast<PyObject*>(uintptr_t{1}); }
@@ -109,6 +113,9 @@ class CompiledTrace {
 
   const ir::Trace& ir() const { return trace_; }
   const bridge::SessionFunctions& functions() const { return bridge_->functions(); }
+  bridge::Bridge* bridge() const { return bridge_; }
+  // After kGuardExit, before take_exit_state: the 64 bits of a value that was made before the exit. False where they are no longer there.
+  bool value_at_exit(const RunResult& result, ir::Ref ref, int64_t* bits) const;
   uint64_t iterations() const { return iterations_; }
   uint64_t runs() const { return runs_; }
   uint64_t exits(ir::Ref inst) const { return exits_[inst]; }
@@ -119,6 +126,11 @@ class CompiledTrace {
   const codegen::TraceCode& code() const { return *code_; }
   size_t code_size() const;                           // machine code of trace and kernels
   const std::string& listing() const { return code_->listing(); }
+  const std::vector<std::pair<size_t, ir::Ref>>& marks() const { return code_->marks(); }
+  // Of the trace's kernel with that number: its machine code (null on a GPU), the device, the source for it (empty on the CPU).
+  const codegen::CompiledKernel* kernel(size_t number) const { return number < code_of_kernel_.size() ? code_of_kernel_[number] : nullptr; }
+  std::string kernel_device(size_t number) const;
+  std::string kernel_source(size_t number) const;
   // Runs and time of each residual operation by its name (with count_residuals). The report has those of all traces, dropped ones too.
   std::map<std::string, base::ResidualReport> residuals() const;
   // How many of each name an iteration has.
@@ -146,6 +158,8 @@ class CompiledTrace {
   TracePrograms programs_;
   std::vector<std::unique_ptr<codegen::CompiledKernel>> kernels_;
   std::vector<std::unique_ptr<SymbolicKernel>> symbolic_kernels_;
+  std::vector<const codegen::CompiledKernel*> code_of_kernel_;       // by the kernel's number in the trace
+  std::map<size_t, const codegen::cuda::CudaKernel*> cuda_of_kernel_;
   std::vector<std::unique_ptr<codegen::cuda::CudaKernel>> cuda_kernels_;
   bridge::Bridge* bridge_ = nullptr;
   std::unique_ptr<bridge::Program> program_;
@@ -156,6 +170,7 @@ class CompiledTrace {
   std::vector<PyObject*> owned_;
   std::vector<uint64_t> exits_;
   std::vector<codegen::ResidualCounter> residuals_;
+  base::profile::TraceData* profile_ = nullptr;
   bool ready_ = false;
   int waits_ = 0;                // times that ready() is still to be false, under stress
   uint64_t iterations_ = 0, runs_ = 0, total_exits_ = 0;

@@ -1,0 +1,165 @@
+"""Findings of a profile, one line each, the most important first: what a person may change, and what it would be worth.
+
+Each rule looks at the tables of model.py and yields (weight, text, place); weight: milliseconds that the finding is about. LEAST is the share of the
+time below which nothing is said. Tests: tests/profile/test_advice.py.
+"""
+
+import collections
+
+from . import machine
+
+LEAST = 0.03
+MANY_EXITS = 10
+
+
+def share_text(share):
+    return f"{100 * share:.0f} %" if share >= 0.01 else "under 1 %"
+
+
+def name_of(exit):
+    return f"`{exit['what']}`" if exit["what"] else "something"
+
+
+def seen(values, noun):
+    """"3 sizes seen ([10], [7], [3])"."""
+    if not values:
+        return ""
+    shown = ", ".join(sorted(values, key=lambda value: -values[value])[:4])
+    several = "" if len(values) == 1 else "s"
+    at_least = "at least " if len(values) >= 16 else ""
+    return f": {at_least}{len(values)} {noun}{several} seen ({shown}{', ...' if len(values) > 4 else ''})"
+
+
+def because(exit):
+    """Why the trace was left, in words."""
+    what = name_of(exit)
+    if exit["reason"] == "sizes":
+        return (f"{what} changed" if exit["what"] else "a tensor's sizes changed") + seen(exit["values"], "size")
+    if exit["reason"] in ("value", "number"):
+        return f"{what} changed" + seen(exit["values"], "value")
+    if exit["reason"] == "branch":
+        condition = what if exit["what"] else "the condition"
+        return f"{condition} {exit['sentence']}" + seen(exit["values"], "value")
+    if exit["reason"] == "type":
+        return f"{what} {exit['sentence']}" + seen(exit["values"], "type")
+    if exit["reason"] == "error":
+        return f"{what if exit['what'] else 'an operation'} raised an exception"
+    return f"{what} {exit['sentence']}" + seen(exit["values"], "object")
+
+
+HELP = {
+    "sizes": "dynvm makes traces for other sizes by itself; few different ones, or padding, need fewer",
+    "value": "a number that differs in each iteration is better computed from the loop's own variables or kept in a tensor",
+    "branch": "torch.where, or two loops, keep it in one trace",
+    "type": "one type in each iteration keeps it in one trace",
+    "object": "the same object in each iteration keeps it in one trace",
+    "state": "set modules, classes and modes up before the loop",
+}
+
+
+def exits(profile):
+    for exit in profile.exits:
+        trace = profile.by_id[exit["trace"]]
+        if exit["reason"] == "end" or exit["count"] < MANY_EXITS or exit["share"] < 0.05 or exit["linked"] > 0.9 * exit["count"]:
+            continue
+        if exit["reason"] == "error" and exit["share"] < 0.5:
+            continue
+        # What one trace refuses, another one at the same place may take, at the cost of a few guards.
+        refused = exit["at_entry"] == exit["count"]
+        if refused and (exit["reason"] == "branch" or exit["share"] < 0.3):
+            continue
+        what = "entries into" if refused else "iterations leave"
+        verb = f"{share_text(exit['share'])} of {what} trace {trace['id']}" + (" fail" if refused else "")
+        text = f"{verb} at {profile.where(exit['at'])} because {because(exit)}"
+        if exit["reason"] in HELP:
+            text += f"; {HELP[exit['reason']]}"
+        yield trace["ms"] * min(exit["share"], 1) + trace["exit_ms"] + profile.wall * LEAST * exit["share"], text, exit["at"]
+
+
+def residuals(profile):
+    for name, ms, runs, calls in profile.by_name(profile.residuals):
+        if ms < LEAST * profile.wall:
+            continue
+        at = calls[0]["at"]
+        yield ms, (f"{share_text(ms / profile.wall)} of the time is {name.removeprefix('call ')} inside trace {calls[0]['trace']} ({runs} runs, {profile.where(at)}): "
+                   "it runs as it is; do it less often, or outside of the loop"), at
+
+
+def aborted(profile):
+    places = collections.defaultdict(list)
+    for recording in profile.data["recordings"]:
+        places[tuple(recording["place"][:1] + recording["place"][2:])].append(recording)
+    for same in places.values():
+        failed = [recording for recording in same if not recording["trace"]]
+        if not failed or len(failed) < len(same):
+            continue
+        ms = sum(recording["ms"] for recording in failed)
+        last = failed[-1]
+        line = profile.lines.get((profile.file_of(last["place"]), last["place"][2]))
+        ms += line.python_total if line else 0
+        if ms < LEAST * profile.wall:
+            continue
+        detail = f" ({last['detail']})" if last["detail"] else ""
+        yield ms, f"the loop at {profile.where(last['place'])} stays in the interpreter, {len(failed)} recordings were given up: {last['sentence']} {last['result']}{detail}", last["place"]
+
+
+def cut(profile):
+    for recording in profile.data["recordings"]:
+        trace = profile.by_id.get(recording["trace"])
+        if trace is None or recording["result"] == "kept" or trace["iterations"] + trace["entries"] == 0 or trace["ms"] < LEAST * profile.wall:
+            continue
+        detail = f" ({recording['detail']})" if recording["detail"] else ""
+        yield trace["ms"] * 0.5, f"trace {trace['id']} ends early and the interpreter goes on: {recording['sentence']} {recording['result']}{detail}", trace["place"]
+
+
+def collector(profile):
+    ms = profile.parts["gc"]
+    if ms > LEAST * profile.wall:
+        yield ms, (f"{share_text(ms / profile.wall)} of the time is garbage collection ({profile.data['collections']} collections): "
+                   "gc.freeze() behind the imports leaves what they made alone; gc.disable() around the loop does without"), None
+
+
+def making(profile):
+    ms = profile.parts["recording"] + profile.parts["compiling"]
+    if ms > 0.1 * profile.wall:
+        yield ms, f"{share_text(ms / profile.wall)} of the time is recording and compiling {len(profile.traces)} traces: a longer run, or --cache, makes less of it", None
+
+
+def imports(profile):
+    if profile.imports > 0.2 * profile.wall:
+        yield profile.imports, f"{share_text(profile.imports / profile.wall)} of the time is imports: a longer run makes less of them", None
+
+
+def interpreted(profile):
+    for line in profile.lines.values():
+        if line.file < 0 or not profile.is_own(line.file) or line.traces or line.recorded or line.python < LEAST * profile.wall:
+            continue
+        name = f"{profile.files[line.file].rsplit('/', 1)[-1]}:{line.line}"
+        yield line.python, f"{share_text(line.python / profile.wall)} of the time is {name} in the interpreter, outside of any trace", None
+
+
+def kernels(profile):
+    for name, ms, runs, calls in profile.by_name(profile.kernels):
+        if ms < LEAST * profile.wall or not profile.machine:
+            continue
+        call = max(calls, key=lambda c: c["ms"])
+        kernel = profile.by_id[call["trace"]]["kernels"][call["kernel"]]
+        reached = machine.fraction(profile.machine, call["ms"] / call["runs"], kernel["bytes_read"] + kernel["bytes_written"], kernel["flops"])
+        if reached is not None and reached < 0.25:
+            yield ms, (f"{share_text(ms / profile.wall)} of the time is kernel {name} ({runs} runs, trace {call['trace']}, {profile.where(call['at'])}), "
+                       f"which reaches {share_text(reached)} of what this machine can do: larger tensors pay for its launches"), call["at"]
+
+
+def library(profile):
+    for name, ms, runs, calls in profile.by_name(profile.library):
+        if ms > 0.1 * profile.wall:
+            yield ms * 0.5, f"{share_text(ms / profile.wall)} of the time is the library's {name} inside traces ({runs} runs, most at {profile.where(calls[0]['at'])})", calls[0]["at"]
+
+
+RULES = (exits, residuals, aborted, cut, collector, making, imports, interpreted, kernels, library)
+
+
+def findings(profile):
+    """[{"rule", "text", "ms", "place"}]."""
+    found = [{"rule": rule.__name__, "ms": ms, "text": text, "place": place} for rule in RULES for ms, text, place in rule(profile)]
+    return sorted(found, key=lambda finding: -finding["ms"])

@@ -1,0 +1,212 @@
+"""profile.json read, and the tables that are derived from it.
+
+Input: what the process wrote (docs/profile.md). Output: a Profile. All times are milliseconds.
+
+Time of Python lines is estimated: the interpreter's time, which is exact, is divided among lines as its samples are. Time in traces is exact for
+each instruction that calls something (kernels, the library, residual calls); the rest of a trace, guards and numbers, is divided evenly among
+its other instructions. A line's `total` counts what it has called too.
+Tests: tests/profile/test_model.py.
+"""
+
+import collections
+import json
+import os
+import tokenize
+
+PARTS = ("start", "imports", "interpreter", "recording", "compiling", "cache", "traces", "gc", "profile", "finish")
+
+
+class Line:
+    """One line of the source: times as `self` (the line's own instructions) and `total` (with what they called)."""
+
+    def __init__(self, file, line):
+        self.file, self.line = file, line
+        self.python = self.python_total = 0.0
+        self.trace = self.trace_total = 0.0
+        self.recording = 0.0
+        self.exits = 0
+        self.traces = set()
+        self.recorded = False
+
+    @property
+    def self_ms(self):
+        return self.python + self.trace + self.recording
+
+    @property
+    def total_ms(self):
+        return self.python_total + self.trace_total
+
+    @property
+    def state(self):
+        if self.traces:
+            return "compiled"
+        if self.recorded or self.recording:
+            return "recorded"
+        return "interpreted" if self.python_total or self.python else "none"
+
+    def as_json(self):
+        return {"file": self.file, "line": self.line, "state": self.state, "self_ms": self.self_ms, "total_ms": self.total_ms, "python_ms": self.python,
+                "trace_ms": self.trace, "recording_ms": self.recording, "exits": self.exits, "traces": sorted(self.traces)}
+
+
+class Profile:
+    def __init__(self, data):
+        self.data = data
+        self.wall = data["wall_ms"]
+        self.parts = data["parts"]
+        self.files = data["files"]
+        self.codes = data["codes"]
+        self.traces = data["traces"]
+        self.machine = data.get("machine")
+        self.advice = data.get("advice", [])
+        self.by_id = {trace["id"]: trace for trace in self.traces}
+        self._sources = None
+        self.imports = 0.0                 # part of the interpreter's time
+        self.lines = self._lines()
+        self.kernels = self._calls("kernel")
+        self.library = self._calls("library")
+        self.residuals = self._calls("residual")
+        self.exits = self._exits()
+
+    # --- names
+
+    def file_of(self, place):
+        return self.codes[place[0]]["file"] if place[0] >= 0 else -1
+
+    def where(self, place):
+        """"train.py:41"."""
+        file = self.file_of(place)
+        return f"{os.path.basename(self.files[file])}:{place[2]}" if file >= 0 else "?"
+
+    def is_own(self, file):
+        """Is it the script's, and not a library's?"""
+        path = self.files[file]
+        return not (path.startswith("<") or "site-packages" in path or "dist-packages" in path or "/lib/python3" in path)
+
+    def callers(self, trace, place):
+        """The place and those of the calls that led there, innermost first."""
+        while place >= 0:
+            yield trace["places"][place]
+            place = trace["places"][place][3]
+
+    def own_place(self, trace, place):
+        """The innermost place in the script's own files; else the innermost one."""
+        chain = list(self.callers(trace, place))
+        return next((at for at in chain if self.is_own(self.file_of(at))), chain[0] if chain else trace["place"])
+
+    # --- tables
+
+    def _lines(self):
+        lines = {}
+
+        def line_at(place):
+            key = (self.file_of(place), place[2])
+            if key not in lines:
+                lines[key] = Line(*key)
+            return lines[key]
+
+        def each_once(places):
+            return {(self.file_of(place), place[2]): place for place in places if self.file_of(place) >= 0}.values()
+
+        counts = collections.Counter()
+        for sample in self.data["samples"]:
+            counts[sample["part"]] += sample["count"]
+        for sample in self.data["samples"]:
+            part = sample["part"]
+            if part == "trace" or not sample["frames"]:
+                continue
+            ms = self.parts[part] * sample["count"] / counts[part]
+            innermost = line_at(sample["frames"][-1])
+            if part == "recording":
+                innermost.recording += ms
+            elif part == "interpreter":
+                innermost.python += ms
+                if any("importlib._bootstrap" in self.files[self.file_of(frame)] for frame in sample["frames"]):
+                    self.imports += ms
+            if part in ("interpreter", "recording"):
+                for place in each_once(sample["frames"]):
+                    line_at(place).python_total += ms
+        for recording in self.data["recordings"]:
+            line_at(recording["place"]).recorded = True
+        for trace in self.traces:
+            runs = trace["iterations"] + trace["entries"] > 0
+            rest = [inst for inst in trace["insts"] if "ms" not in inst and inst["place"] >= 0 and inst["kind"] in ("guard", "inline")]
+            share = trace["guards_ms"] / len(rest) if rest else 0
+            lost = trace["ms"] - sum(inst.get("ms", 0) for inst in trace["insts"] if inst["place"] >= 0) - share * len(rest)
+            spent = [(inst["place"], inst["ms"]) for inst in trace["insts"] if "ms" in inst and inst["place"] >= 0]
+            for place, ms in spent + [(inst["place"], share) for inst in rest]:
+                chain = list(self.callers(trace, place))
+                innermost = line_at(chain[0])
+                innermost.trace += ms
+                for at in each_once(chain):
+                    line_at(at).trace_total += ms
+            header = line_at(trace["place"])
+            header.trace += lost
+            header.trace_total += lost
+            if runs:
+                for place in trace["places"]:
+                    if self.file_of(place) >= 0:
+                        line_at(place).traces.add(trace["id"])
+            for exit in trace["exits"]:
+                line_at(exit["place"]).exits += exit["count"]
+        return lines
+
+    def _calls(self, kind):
+        """Instructions of that kind that ran, the costly ones first."""
+        calls = []
+        for trace in self.traces:
+            for number, inst in enumerate(trace["insts"]):
+                if inst["kind"] == kind and inst.get("runs"):
+                    calls.append(dict(inst, trace=trace["id"], inst=number, at=self.own_place(trace, inst["place"])))
+        return sorted(calls, key=lambda call: -call["ms"])
+
+    def by_name(self, calls):
+        """[(name, ms, runs, calls)], the costly ones first."""
+        names = collections.defaultdict(list)
+        for call in calls:
+            names[call["name"]].append(call)
+        return sorted(((name, sum(c["ms"] for c in same), sum(c["runs"] for c in same), same) for name, same in names.items()), key=lambda row: -row[1])
+
+    def _exits(self):
+        exits = []
+        for trace in self.traces:
+            left = sum(exit["count"] - exit["at_entry"] for exit in trace["exits"])
+            begun = trace["iterations"] + left  # iterations that were begun: each one that is not complete was left
+            for exit in trace["exits"]:
+                inst = trace["insts"][exit["inst"]]
+                own = self.own_place(trace, inst["place"])
+                tried = trace["entries"] if exit["at_entry"] == exit["count"] else begun
+                exits.append(dict(exit, trace=trace["id"], at=own, share=exit["count"] / tried if tried else 0.0,
+                                  linked=sum(count for _, count in exit["to"])))
+        return sorted(exits, key=lambda exit: -exit["count"])
+
+    def sources(self):
+        """Lines of each file that can be read, by the file's number."""
+        if self._sources is None:
+            self._sources = {}
+            for number, path in enumerate(self.files):
+                try:
+                    with tokenize.open(path) as file:
+                        self._sources[number] = file.read().splitlines()
+                except (OSError, SyntaxError, UnicodeDecodeError):
+                    continue
+        return self._sources
+
+    def parts_with_imports(self):
+        """In the order of a run."""
+        parts = dict(self.parts, interpreter=self.parts["interpreter"] - self.imports, imports=self.imports)
+        return {name: parts[name] for name in PARTS}
+
+    def write(self, folder):
+        data = dict(self.data, machine=self.machine, advice=self.advice, imports_ms=self.imports)
+        data["lines"] = [line.as_json() for line in sorted(self.lines.values(), key=lambda line: -line.self_ms) if line.file >= 0]
+        with open(os.path.join(folder, "profile.json"), "w", encoding="utf-8") as file:
+            json.dump(data, file, separators=(",", ":"))
+
+
+def read(folder):
+    with open(os.path.join(folder, "profile.json"), encoding="utf-8") as file:
+        data = json.load(file)
+    if data.get("version") != 1:
+        raise ValueError(f"profile.json has version {data.get('version')}, this dynvm reads 1")
+    return Profile(data)

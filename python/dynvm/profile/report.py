@@ -1,0 +1,96 @@
+"""The tables on the terminal. Input: a Profile with its advice. Output: text. Tests: tests/profile/test_report.py."""
+
+import os
+
+from . import machine
+
+ROWS = 12
+
+
+def table(title, heads, rows, total=None):
+    """Aligned columns; numbers to the right. The last column may be long."""
+    if not rows:
+        return ""
+    shown = [[cell if isinstance(cell, str) else f"{cell:,.1f}" if isinstance(cell, float) else f"{cell:,}" for cell in row] for row in rows[:ROWS]]
+    right = [not isinstance(cell, str) for cell in rows[0]]
+    widths = [max(len(row[k]) for row in [list(heads)] + shown) for k in range(len(heads))]
+
+    def line(cells):
+        padded = [cell.rjust(width) if at_right else cell.ljust(width) for cell, width, at_right in zip(cells, widths, right)]
+        return "  " + "  ".join(padded).rstrip()
+
+    more = [f"  ... {len(rows) - ROWS} more"] if len(rows) > ROWS else []
+    return "\n".join(["", title, line(heads)] + [line(row) for row in shown] + more) + "\n"
+
+
+def percent(ms, wall):
+    return f"{100 * ms / wall:.1f} %"
+
+
+def line_rows(profile):
+    lines = [line for line in profile.lines.values() if line.file >= 0 and (line.self_ms or line.total_ms)]
+    own = [line for line in lines if profile.is_own(line.file)]
+    rows = []
+    for line in sorted(own, key=lambda line: -line.total_ms):
+        name = f"{os.path.basename(profile.files[line.file])}:{line.line}"
+        rows.append([line.total_ms, percent(line.total_ms, profile.wall), line.python_total, line.trace_total, line.exits, line.state, name, source_line(profile, line)])
+    return rows
+
+
+def source_line(profile, line):
+    lines = profile.sources().get(line.file) or []
+    return lines[line.line - 1].strip()[:70] if 0 < line.line <= len(lines) else ""
+
+
+def trace_rows(profile):
+    rows = []
+    for trace in sorted(profile.traces, key=lambda trace: -trace["ms"]):
+        spent = {"kernel": 0.0, "library": 0.0, "residual": 0.0}
+        for inst in trace["insts"]:
+            if inst["kind"] in spent:
+                spent[inst["kind"]] += inst.get("ms", 0)
+        exits = sum(exit["count"] for exit in trace["exits"])
+        rows.append([str(trace["id"]), float(trace["ms"]), percent(trace["ms"], profile.wall), trace["iterations"], float(trace["guards_ms"]), spent["kernel"], spent["library"], spent["residual"],
+                     float(trace["entry_ms"] + trace["exit_ms"]), exits, trace["kind"], f"{profile.where(trace['place'])} {trace['function']}"])
+    return rows
+
+
+def kernel_rows(profile):
+    rows = []
+    for call in profile.kernels:
+        kernel = profile.by_id[call["trace"]]["kernels"][call["kernel"]]
+        moved = kernel["bytes_read"] + kernel["bytes_written"]
+        reached = machine.fraction(profile.machine, call["ms"] / call["runs"], moved, kernel["flops"])
+        rows.append([call["ms"], percent(call["ms"], profile.wall), call["runs"], 1000 * call["ms"] / call["runs"], moved / 1024, kernel["flops"] / 1000,
+                     "-" if reached is None else f"{100 * reached:.0f} %", str(call["trace"]), profile.where(call["at"]), call["name"]])
+    return rows
+
+
+def call_rows(profile, calls):
+    return [[ms, percent(ms, profile.wall), runs, 1000 * ms / runs, profile.where(same[0]["at"]), name] for name, ms, runs, same in profile.by_name(calls)]
+
+
+def exit_rows(profile):
+    rows = []
+    for exit in profile.exits:
+        what = exit["what"] or exit["reason"]
+        values = ", ".join(list(exit["values"])[:3])
+        to = ", ".join(f"{trace}" for trace, _ in exit["to"])
+        rows.append([exit["count"], f"{100 * exit['share']:.0f} %", str(exit["trace"]), profile.where(exit["at"]), to or "-", f"{what} {exit['sentence']}" + (f" ({values})" if values else "")])
+    return rows
+
+
+def text(profile):
+    parts = profile.parts_with_imports()
+    out = f"dynvm profile: {profile.wall:,.0f} ms, {len(profile.traces)} traces\n"
+    rows = [[ms, percent(ms, profile.wall), name] for name, ms in parts.items() if ms >= 0.05]
+    out += table("Where the time went", ("ms", "", "part"), rows)
+    out += table("Source lines, with what they call", ("ms", "", "interpreter", "traces", "exits", "state", "line", ""), line_rows(profile))
+    out += table("Traces", ("id", "ms", "", "iterations", "guards", "kernels", "library", "residual", "in, out", "exits", "kind", "where"), trace_rows(profile))
+    out += table("Kernels", ("ms", "", "runs", "us each", "KiB", "kFLOP", "of roof", "trace", "line", "kernel"), kernel_rows(profile))
+    out += table("Library calls in traces", ("ms", "", "runs", "us each", "line", "operation"), call_rows(profile, profile.library))
+    out += table("Residual calls in traces", ("ms", "", "runs", "us each", "line", "call"), call_rows(profile, profile.residuals))
+    out += table("Exits", ("times", "share", "trace", "line", "goes to", "because"), exit_rows(profile))
+    if profile.advice:
+        out += "\nAdvice\n" + "".join(f"  - {finding['text']}\n" for finding in profile.advice)
+    return out

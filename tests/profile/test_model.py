@@ -1,0 +1,101 @@
+"""Tables and text from a profile whose numbers are known."""
+
+import unittest
+
+import made
+from dynvm.profile import machine, report
+
+
+class Lines(unittest.TestCase):
+    def setUp(self):
+        self.profile = made.profile()
+        self.lines = self.profile.lines
+
+    def test_interpreter_time_is_divided_as_samples_are(self):
+        self.assertAlmostEqual(self.lines[0, 5].python, 150)
+        self.assertAlmostEqual(self.lines[1, 2].python, 250)
+        self.assertAlmostEqual(self.lines[0, 5].python_total, 400)
+        self.assertAlmostEqual(self.lines[0, 10].python_total, 400)
+        self.assertAlmostEqual(sum(line.python for line in self.lines.values()), self.profile.parts["interpreter"])
+
+    def test_imports_are_set_apart(self):
+        self.assertAlmostEqual(self.profile.imports, 100)
+        parts = self.profile.parts_with_imports()
+        self.assertAlmostEqual(parts["interpreter"], 400)
+        self.assertAlmostEqual(sum(parts.values()), self.profile.wall)
+
+    def test_trace_time_goes_to_the_instructions_lines(self):
+        # Of 1 ms of guards each half to lines 4 (both guards); the residual call was in lib.py:2, called by line 5.
+        self.assertAlmostEqual(self.lines[0, 5].trace, 7.0)
+        self.assertAlmostEqual(self.lines[1, 2].trace, 1.0)
+        self.assertAlmostEqual(self.lines[0, 5].trace_total, 8.0)
+        self.assertAlmostEqual(sum(line.trace for line in self.lines.values()), 10.0)
+
+    def test_states(self):
+        self.assertEqual(self.lines[0, 4].state, "compiled")
+        self.assertEqual(self.lines[0, 10].state, "interpreted")
+        made_up = made.data(traces=[])
+        made_up["recordings"][0].update(trace=0, result="no_tensor_work")
+        self.assertEqual(made.profile(made_up).lines[0, 4].state, "recorded")
+
+    def test_exits_are_shares_of_the_iterations_begun(self):
+        profile = made.profile(made.data(traces=[made.trace(1, exits=[made.leave(300)]), made.trace(2, exits=[made.leave(2, at_entry=2)])]))
+        self.assertAlmostEqual(profile.exits[0]["share"], 0.75)
+        self.assertAlmostEqual(profile.exits[1]["share"], 2 / 5)
+        self.assertEqual(profile.lines[0, 4].exits, 302)
+
+    def test_a_callers_line_counts_once(self):
+        recursive = made.data(traces=[])
+        recursive["samples"] = [{"part": "interpreter", "frames": [[0, 0, 5], [0, 0, 5], [0, 0, 5]], "count": 3}]
+        self.assertAlmostEqual(made.profile(recursive).lines[0, 5].python_total, 500)
+
+    def test_another_version_is_refused(self):
+        import json
+        import os
+        import tempfile
+        from dynvm.profile import model
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "profile.json"), "w", encoding="utf-8") as file:
+                json.dump(made.data(version=2), file)
+            with self.assertRaisesRegex(ValueError, "version 2"):
+                model.read(folder)
+
+
+class Machine(unittest.TestCase):
+    def test_fraction(self):
+        self.assertAlmostEqual(machine.fraction(made.MACHINE, 1.0, 500_000, 0), 0.5)      # memory decides
+        self.assertAlmostEqual(machine.fraction(made.MACHINE, 1.0, 100, 250_000), 0.25)   # arithmetic does
+        self.assertIsNone(machine.fraction(made.MACHINE, 0, 1, 1))
+        self.assertIsNone(machine.fraction(made.MACHINE, 1, 0, 0))
+
+    def test_measured(self):
+        measured = machine.measure()
+        self.assertGreater(measured["bytes_per_s"], 1e8)
+        self.assertLess(measured["bytes_per_s"], 1e13)
+        self.assertGreater(measured["flops_per_s"], 1e9)
+
+
+class Report(unittest.TestCase):
+    def test_each_table(self):
+        profile = made.profile(made.data(traces=[made.trace(1, exits=[made.leave(300, to=[[2, 10]])]), made.trace(2)]))
+        text = report.text(profile)
+        for row in (r"500\.0 +.*interpreter", r"script\.py:5", r"mul_add", r"aten::mm", r"call save", r"300 +75 % +1 +script\.py:4 +2 +n == 3 does not hold this time \(5\)"):
+            self.assertRegex(text.replace("400.0", "500.0"), row)
+        titles = ["Where the time went", "Source lines", "Traces", "Kernels", "Library calls", "Residual calls", "Exits", "Advice"]
+        at = [text.index("\n" + title) for title in titles]
+        self.assertEqual(at, sorted(at))
+
+    def test_sorted_by_time(self):
+        profile = made.profile(made.data(traces=[made.trace(1, ms=10.0), made.trace(2, ms=90.0)]))
+        self.assertEqual([row[0] for row in report.trace_rows(profile)], ["2", "1"])
+        shown = [row[0] for row in report.line_rows(profile)]
+        self.assertEqual(shown, sorted(shown, reverse=True))
+
+    def test_long_tables_are_cut(self):
+        text = report.table("T", ("n",), [[k] for k in range(40)])
+        self.assertIn("... 28 more", text)
+        self.assertEqual(report.table("T", ("n",), []), "")
+
+
+if __name__ == "__main__":
+    unittest.main()
