@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "main/install.h"
+#include "main/policy.h"
 #include "runtime/base/heuristics.h"
 #include "runtime/base/options.h"
 #include "runtime/base/report.h"
@@ -31,12 +32,40 @@ std::string version_line() {
                      torch.empty() ? "no torch" : fmt::format("torch {}", torch));
 }
 
+struct Command {
+  const char *word, *module, *text;
+};
+constexpr Command kCommands[] = {
+#define X(word, module, text) {word, module, text},
+#include "main/commands.def"
+#undef X
+};
+
+// The command line `dynvm lab ...` as `dynvm -m dynvm.lab ...`; any other as it is.
+std::vector<char*> without_command(int argc, char** argv, bool* is_command) {
+  std::vector<char*> words(argv, argv + argc);
+  for (const Command& command : kCommands) {
+    if (argc < 2 || std::strcmp(argv[1], command.word) != 0) continue;
+    *is_command = true;
+    words[1] = const_cast<char*>(command.module);
+    words.insert(words.begin() + 1, const_cast<char*>("-m"));
+  }
+  return words;
+}
+
+std::string commands_help() {
+  std::string help = "Commands, as the first word (each has a --help of its own):\n";
+  for (const Command& command : kCommands) help += fmt::format("  {:<20} {}\n", command.word, command.text);
+  return help;
+}
+
 std::string help_text() {
   return "usage: dynvm [dynvm's options] [Python's options] [-c command | -m module | script | -] [arguments]\n"
          "\n"
          "Runs a Python program as `python` does, faster where it uses PyTorch.\n"
          "\n" +
          base::options_help() +
+         "\n" + commands_help() +
          "\n"
          "Python's own options (`dynvm -h` lists them) may stand anywhere before the script. The variable DYNVM_OPTIONS\n"
          "may hold options of dynvm too; those of the command line come after it.\n\n" +
@@ -59,9 +88,10 @@ base::Status check_options() {
   return {};
 }
 
-// The numbers that steer the JIT: those of the environment, then those of the options.
-base::Status read_heuristics() {
+// The numbers that steer the JIT: those of a policy, then those of the environment, then those of the options.
+base::Status read_heuristics(std::string_view of_policy = {}) {
   base::Heuristics numbers = base::heuristics();
+  if (base::Status status = base::parse_heuristics(of_policy, &numbers); !status) return status.in("--policy");
   if (const char* words = std::getenv("DYNVM_HEURISTICS"); words != nullptr) {
     if (base::Status status = base::parse_heuristics(words, &numbers); !status) return status.in("DYNVM_HEURISTICS");
   }
@@ -73,6 +103,21 @@ base::Status read_heuristics() {
 int refuse(const base::Status& status) {
   fmt::print(stderr, "dynvm: {}\n", status.message());
   return 2;
+}
+
+// Loads --policy, where there is one. False: it said on standard error why it cannot.
+bool use_policy() {
+  const std::string& file = base::options().policy;
+  std::string numbers;
+  if (file.empty()) return true;
+  if (!dynvm::main::load_policy(file, &numbers)) {
+    PyErr_Print();
+    (void)refuse(base::Status::failure("--policy: cannot use " + file));
+    return false;
+  }
+  const base::Status status = read_heuristics(numbers);
+  if (!status) (void)refuse(status);
+  return status.ok();
 }
 
 // What `python`'s main does up to running the script. False: `exit_status` says how to end.
@@ -93,8 +138,11 @@ bool initialise(const std::vector<char*>& arguments, int& exit_status) {
 // Runs a command line. Returns the exit status of the process.
 DYNVM_EXPORT int dynvm_main(int argc, char** argv) {
   std::vector<char*> arguments;
-  base::Status status = read_environment();
-  if (status) status = base::parse_command_line(argc, argv, base::options(), arguments);
+  bool is_command = false;
+  std::vector<char*> words = without_command(argc, argv, &is_command);
+  base::Status status = is_command ? base::Status() : read_environment();  // the options there are for the scripts that a command runs
+  if (status) status = base::parse_command_line(static_cast<int>(words.size()), words.data(), base::options(), arguments);
+  if (is_command) base::options().vm = false;
   if (status) status = check_options();
   if (status) status = read_heuristics();
   if (!status) return refuse(status);
@@ -107,6 +155,7 @@ DYNVM_EXPORT int dynvm_main(int argc, char** argv) {
   dynvm::main::start_report();
   int exit_status = 0;
   if (!initialise(arguments, exit_status)) return exit_status;
+  if (!is_command && !use_policy()) return 2;
   if (!dynvm::main::install()) {
     PyErr_Print();
     return 1;
@@ -122,6 +171,13 @@ DYNVM_EXPORT int dynvm_install(const char* options) {
   if (status) status = check_options();
   if (status) status = read_heuristics();
   if (!status) {
+    PyErr_SetString(PyExc_ValueError, status.message().c_str());
+    return -1;
+  }
+  std::string numbers;
+  const std::string& policy = base::options().policy;
+  if (!policy.empty() && !dynvm::main::load_policy(policy, &numbers)) return -1;
+  if (status = read_heuristics(numbers); !status) {
     PyErr_SetString(PyExc_ValueError, status.message().c_str());
     return -1;
   }
