@@ -182,7 +182,7 @@ setup_build() {
 # build/release into .venv.
 setup_installation() {
   local stamp=.venv/.dynvm-installed key
-  key=$(hash_of build/release/bin/dynvm build/release/lib/dynvm/*.so python/dynvm/*.py)
+  key=$(hash_of build/release/bin/dynvm build/release/lib/dynvm/*.so $(find python/dynvm -name "*.py" | sort))
   [ "$(cat "$stamp" 2>/dev/null)" = "$key" ] && [ -x .venv/bin/dynvm ] && return
   say "installing into .venv"
   quietly cmake --install build/release --prefix "$PWD/.venv" || fail "the installation failed"
