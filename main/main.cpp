@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "main/install.h"
+#include "main/policy.h"
 #include "runtime/base/heuristics.h"
 #include "main/profile.h"
 #include "runtime/base/options.h"
@@ -96,9 +97,10 @@ base::Status check_options() {
   return {};
 }
 
-// The numbers that steer the JIT: those of the environment, then those of the options.
-base::Status read_heuristics() {
+// The numbers that steer the JIT: those of a policy, then those of the environment, then those of the options.
+base::Status read_heuristics(std::string_view of_policy = {}) {
   base::Heuristics numbers = base::heuristics();
+  if (base::Status status = base::parse_heuristics(of_policy, &numbers); !status) return status.in("--policy");
   if (const char* words = std::getenv("DYNVM_HEURISTICS"); words != nullptr) {
     if (base::Status status = base::parse_heuristics(words, &numbers); !status) return status.in("DYNVM_HEURISTICS");
   }
@@ -110,6 +112,21 @@ base::Status read_heuristics() {
 int refuse(const base::Status& status) {
   fmt::print(stderr, "dynvm: {}\n", status.message());
   return 2;
+}
+
+// Loads --policy, where there is one. False: it said on standard error why it cannot.
+bool use_policy() {
+  const std::string& file = base::options().policy;
+  std::string numbers;
+  if (file.empty()) return true;
+  if (!dynvm::main::load_policy(file, &numbers)) {
+    PyErr_Print();
+    (void)refuse(base::Status::failure("--policy: cannot use " + file));
+    return false;
+  }
+  const base::Status status = read_heuristics(numbers);
+  if (!status) (void)refuse(status);
+  return status.ok();
 }
 
 // What `python`'s main does up to running the script. False: `exit_status` says how to end.
@@ -149,6 +166,7 @@ DYNVM_EXPORT int dynvm_main(int argc, char** argv) {
   base::profile::begin();
   int exit_status = 0;
   if (!initialise(arguments, exit_status)) return exit_status;
+  if (!use_policy()) return 2;
   if (!dynvm::main::install() || !dynvm::main::start_profile()) {
     PyErr_Print();
     return 1;
@@ -165,6 +183,13 @@ DYNVM_EXPORT int dynvm_install(const char* options) {
   if (status) status = check_options();
   if (status) status = read_heuristics();
   if (!status) {
+    PyErr_SetString(PyExc_ValueError, status.message().c_str());
+    return -1;
+  }
+  std::string numbers;
+  const std::string& policy = base::options().policy;
+  if (!policy.empty() && !dynvm::main::load_policy(policy, &numbers)) return -1;
+  if (status = read_heuristics(numbers); !status) {
     PyErr_SetString(PyExc_ValueError, status.message().c_str());
     return -1;
   }

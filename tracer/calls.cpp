@@ -8,6 +8,7 @@
 
 #include "tracer/recorder.h"
 #include "runtime/base/heuristics.h"
+#include "runtime/base/policy.h"
 #include "vm/objects.h"
 
 namespace dynvm::tracer {
@@ -168,6 +169,24 @@ bool Recorder::enter_function(vm::ThreadView& view, V function, std::vector<V> a
   return push_callee(view, function, std::move(locals), pops, k);
 }
 
+// Is this call of a Python function, by a call instruction, followed? Inside of what is one operation to the outside (a hook, a consumer of a generator)
+// always: a residual call there could be left by no guard.
+bool Recorder::follows(PyObject* function) {
+  if (base::policy() == nullptr || !consumers_.empty() || in_callback()) return true;
+  auto* code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(function)->func_code);
+  if ((code->co_flags & kGeneratorFlags) != 0) return true;
+  return base::decide(base::Decision::kInline, static_cast<int>(frames_.size()) <= base::heuristics().max_depth, [&] {
+    std::string name = callable_name(function);
+    if (name.starts_with("python:")) name.erase(0, 7);
+    return base::Facts{{"file", PyUnicode_AsUTF8(top().code->co_filename)},
+                       {"line", int64_t{PyCode_Addr2Line(top().code, current_unit_ * 2)}},
+                       {"name", name},
+                       {"depth", static_cast<int64_t>(frames_.size())},
+                       {"instructions", static_cast<int64_t>(vm::inst_count(code))},
+                       {"recorded", static_cast<int64_t>(trace_.insts.size())}};
+  });
+}
+
 HookResult Recorder::call_dunder(vm::ThreadView& view, const char* name, std::vector<V> args, IrOp op, int pops, vm::Continuation k) {
   V self = args[0];
   PyTypeObject* type = Py_TYPE(concrete(self));
@@ -315,6 +334,7 @@ HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, P
     if (done_) return HookResult::kContinue;
     if (V bound = bind_default_args(callee, args, kwnames); bound != kNoValue) return finish_call(view, bound, pops);
     if (done_) return HookResult::kContinue;
+    if (!follows(o)) return residual_call(view, IrOp::k_call, callee, args, kwnames, pops);
     if (enter_function(view, callee, args, kwnames, pops, vm::Continuation::kPush)) return HookResult::kReload;
     if (entered_error_) return HookResult::kError;
     if (done_) return HookResult::kContinue;
@@ -328,6 +348,7 @@ HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, P
   PyTypeObject* type = Py_TYPE(o);
   PyObject* method = _PyType_Lookup(type, interned("__call__"));
   if (method != nullptr && PyFunction_Check(method)) {
+    if (!follows(method)) return residual_call(view, IrOp::k_call, callee, args, kwnames, pops);
     if (at(callee).kind == Value::kObject && at(callee).stable) promote(callee);
     know_type(callee);
     guard_type_unchanged(type);

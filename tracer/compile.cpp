@@ -2,7 +2,10 @@
 #include "tracer/compile.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <set>
+#include <system_error>
 
 #include "codegen/cuda/kernel.h"
 #include "ir/effects.h"
@@ -21,6 +24,18 @@ namespace dynvm::tracer {
 static bool recorded_is_kept = false;
 
 void keep_recorded(bool keep) { recorded_is_kept = keep; }
+
+// --record-to: a file that `dynvm replay` reads. A folder that cannot be written to costs a note, not the trace.
+static void write_recorded(const ir::Trace& ir, const char* kind) {
+  const std::string& folder = base::options().record_to;
+  const std::string path = folder + "/trace-" + std::to_string(ir.id) + ".ir";
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  std::ofstream file(path);
+  file << "; " << kind << "\n" << ir::print_trace(ir);
+  file.close();
+  if (!file) base::report().notes.emplace("--record-to", "cannot write " + path);
+}
 
 base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std::vector<PyObject*> objects, bridge::Bridge* bridge, PyCodeObject* code, int unit,
                       const char* kind, base::profile::TraceData* stages) {
@@ -119,6 +134,7 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
       before = std::move(text);
     };
   }
+  if (!base::options().record_to.empty()) write_recorded(ir, kind);
   if (recorded_is_kept) trace->recorded = std::make_shared<const ir::Trace>(ir);
   ir::Plan plan;
   const auto build = [&] {

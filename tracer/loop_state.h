@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/report.h"
 #include "tracer/clock.h"
 #include "tracer/side.h"
 #include "tracer/trace_cache.h"
@@ -52,6 +53,38 @@ struct LoopState {
   bool timing = false;
   double fastest_ms = 0;                 // 0: none measured
   TraceGroup* waiting = nullptr;         // the interpreter was left with sizes that a trace of this group is to be made for later
+
+  // For the report, where it is wanted: arrivals at the header, iterations that began inside a trace.
+  uint64_t iterations = 0;
+  double began_ms = -1;
+  base::LoopReport* entry = nullptr;     // once it has had a trace
+
+  void begun() {
+    iterations++;
+    if (began_ms < 0) began_ms = base::ms_since_start();
+    if (entry != nullptr) note_time();
+  }
+  // A trace that began at the header went round so often. in_iteration: it was left inside of one, not at the header, where one begins once more.
+  void begun_inside(uint64_t rounds, bool in_iteration) {
+    iterations += rounds - (rounds > 0 && !in_iteration ? 1 : 0);
+    if (entry != nullptr) note_time();
+  }
+  // It has a trace more.
+  void settled() {
+    if (entry == nullptr) {
+      entry = &base::report().loops.emplace_back();
+      entry->file = PyUnicode_AsUTF8(code->co_filename);
+      entry->line = PyCode_Addr2Line(code, unit * 2);
+      entry->function = PyUnicode_AsUTF8(code->co_qualname);
+      entry->began_ms = began_ms;
+    }
+    entry->settled_ms = base::ms_since_start();
+    entry->iterations = entry->settled_iterations = iterations;
+  }
+  void note_time() {
+    entry->iterations = iterations;
+    if (base::report_wanted()) entry->last_ms = base::ms_since_start();
+  }
 
   // All but what it is; its traces go to *dropped.
   void forget(std::vector<TraceGroup>* dropped) {

@@ -4,6 +4,7 @@
 // items (iterators_): its step is an operation, its item needs no guard. Any other iterator's item is guarded to be there.
 #include "tracer/recorder.h"
 #include "runtime/base/heuristics.h"
+#include "runtime/base/policy.h"
 
 namespace dynvm::tracer {
 
@@ -177,16 +178,27 @@ bool Recorder::decide(vm::ThreadView& view, V v, bool replace, bool* truth, Hook
   return true;
 }
 
-// An inner loop goes round. Rounds that recorded nothing, since all in them was known, cost nothing.
-bool Recorder::count_loop(int unit) {
+// An inner loop goes round. Rounds that recorded nothing, since all in them was known, cost nothing. traced: it runs long in a trace of its own.
+bool Recorder::count_loop(int unit, bool traced) {
   ShadowFrame::Loop& loop = top().loops[unit];
-  if (loop.insts == trace_.insts.size()) return true;
+  if (loop.insts == trace_.insts.size() && !traced) return true;
   loop.insts = trace_.insts.size();
   if (loop.count == 0) loop.ops = tensor_ops_;
   const bool light = tensor_ops_ - loop.ops <= loop.count;
-  if (++loop.count <= (light ? base::heuristics().max_unroll_light : base::heuristics().max_unroll)) return true;
-  give_up(Abort::k_loop_unrolled_too_often);
-  return false;
+  const int limit = light ? base::heuristics().max_unroll_light : base::heuristics().max_unroll;
+  loop.count++;
+  const bool goes_on = base::decide(base::Decision::kUnroll, !traced && loop.count <= limit, [&] {
+    return base::Facts{{"file", PyUnicode_AsUTF8(top().code->co_filename)},
+                       {"line", int64_t{PyCode_Addr2Line(top().code, unit * 2)}},
+                       {"name", PyUnicode_AsUTF8(top().code->co_qualname)},
+                       {"rounds", int64_t{loop.count}},
+                       {"limit", int64_t{limit}},
+                       {"operations", int64_t{tensor_ops_ - loop.ops}},
+                       {"recorded", static_cast<int64_t>(trace_.insts.size())},
+                       {"has_trace", traced}};
+  });
+  if (!goes_on) give_up(traced ? Abort::k_inner_loop_has_trace : Abort::k_loop_unrolled_too_often);
+  return goes_on;
 }
 
 HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
@@ -195,11 +207,7 @@ HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
     int unit = vm::unit_of(top().code, target);
     bool root = frames_.size() == 1 && unit == root_unit_;
     if (root) return true;
-    if (has_trace != nullptr && has_trace(top().code, unit)) {
-      give_up(Abort::k_inner_loop_has_trace);
-      return false;
-    }
-    return count_loop(unit);
+    return count_loop(unit, has_trace != nullptr && has_trace(top().code, unit));
   };
   switch (op) {
     case Op::kJumpForward: return HookResult::kContinue;

@@ -1,4 +1,4 @@
-// See manager.h. The policy in short (numbers: heuristics.def):
+// See manager.h. The policy in short (numbers: heuristics.def; decisions.cpp has what a policy of the user's may answer):
 //  - each arrival of a loop at its header is seen until the loop is classified; a loop that runs tensor operations is recorded after
 //    hot_loop iterations in one frame, any other is left to the interpreter;
 //  - a function that C or a coroutine calls, so that no loop around it can be recorded, is recorded by itself in the same way;
@@ -25,10 +25,12 @@
 #include "runtime/base/dump.h"
 #include "runtime/base/heuristics.h"
 #include "runtime/base/log.h"
+#include "runtime/base/policy.h"
 #include "runtime/base/report.h"
 #include "runtime/exec/helpers.h"
 #include "tracer/bridge_file.h"
 #include "tracer/compile.h"
+#include "tracer/decisions.h"
 #include "tracer/exits.h"
 #include "tracer/learn.h"
 #include "tracer/loop_state.h"
@@ -163,44 +165,6 @@ void penalise(LoopState& loop, SidePoint* side, Abort reason, const std::string&
   }
 }
 
-// The unit that a function's calls are counted at; -1: none.
-int beginning_of(PyCodeObject* code) {
-  const vm::Inst* inst = vm::first_inst(code, false);
-  for (int i = 0; i < vm::inst_count(code); i++, inst++)
-    if (vm::opcode(inst) == vm::Op::kResume && vm::oparg(inst) == 0) return vm::unit_of(code, inst);
-  return -1;
-}
-
-// Should an inner loop wait for a loop around it, in its own frame or a calling one, or for a function that C calls?
-bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
-  _PyInterpreterFrame* frame = view.frame;
-  auto waits_for = [&](PyCodeObject* code, int header) {
-    auto outer = loops.find({code, header});
-    bool going_round = outer != loops.end() && outer->second->frame == frame && outer->second->consecutive > 0;
-    if (outer != loops.end() && outer->second->waits > 0) return false;  // it has been tried
-    if (outer != loops.end())
-      for (const auto& trace : outer->second->roots.traces())
-        if (!trace->compiled->ready()) return true;  // it is about to be there
-    int limit = going_round ? base::heuristics().hot_defer_long : base::heuristics().hot_defer;
-    if (options().hot > 0) limit /= base::heuristics().hot_defer_divisor;
-    return static_cast<int64_t>(loop.consecutive) * loop.ops < limit;
-  };
-  int around = vm::enclosing_loop(loop.code, loop.unit - 1);
-  if (around >= 0 && around != loop.unit && waits_for(loop.code, around)) return true;
-  vm::Continuation continuation;
-  const vm::Inst* at = nullptr;
-  while (vm::caller_of(view, frame, &continuation, &at)) {
-    frame = vm::FrameView::previous(frame);
-    PyCodeObject* code = vm::FrameView::code(frame);
-    int header = vm::enclosing_loop(code, vm::unit_of(code, at));
-    if (header >= 0 && waits_for(code, header)) return true;
-  }
-  PyCodeObject* outermost = vm::FrameView::code(frame);
-  auto function = loops.find({outermost, beginning_of(outermost)});
-  if (function == loops.end() || !function->second->function || function->second->waits > 0 || !function->second->roots.empty()) return false;
-  return static_cast<int64_t>(loop.consecutive) * loop.ops < base::heuristics().hot_defer_long;
-}
-
 std::unique_ptr<Recorder> take_recorder() {
   recording_loop = nullptr;
   recording_side = nullptr;
@@ -228,6 +192,7 @@ void read_traces(LoopState& loop, SidePoint* side, _PyInterpreterFrame* root) {
   for (auto& trace : traces) {
     if (side != nullptr) loop.num_sides++;
     group_of(loop, side).add(std::move(trace));
+    loop.settled();
   }
 }
 
@@ -275,6 +240,7 @@ bool finish_recording() {
     trace->entry->interpreted_ms = loop.fastest_ms;
   }
   group.add(std::move(trace));
+  loop.settled();
   return true;
 }
 
@@ -407,10 +373,6 @@ void on_event(vm::ThreadView& view, const vm::EventInfo& info) {
   }
 }
 
-int threshold(const LoopState& loop) {
-  return options().hot > 0 ? static_cast<int>(options().hot) : loop.function ? base::heuristics().hot_call : base::heuristics().hot_loop;
-}
-
 bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint* side) {
   std::vector<LiveFrame> frames = live_frames(view, root);
   if (!can_begin(frames) || !vm::start_recording(view)) return false;
@@ -461,9 +423,9 @@ HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
     loop.waits--;
     return HookResult::kContinue;
   }
-  if (loop.consecutive < threshold(loop)) return HookResult::kContinue;
+  if (!is_hot(view, loop, true)) return HookResult::kContinue;
   if (!make_room(loop, nullptr)) return HookResult::kContinue;
-  if (!loop.function && outer_loop_first(view, loop)) return HookResult::kContinue;
+  if (base::policy() == nullptr && outer_loop_first(view, loop)) return HookResult::kContinue;  // else it is among the policy's facts
   if (vm::FrameView::generator(view.frame) != nullptr) {
     penalise(loop, nullptr, Abort::k_generator_frame, "");
     return HookResult::kContinue;
@@ -474,10 +436,7 @@ HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
 // Traces can neither be entered nor recorded at this place for now; or is one to be recorded?
 HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint& side, bool main_path) {
   side.arrivals++;
-  int hot = side.by_sizes ? base::heuristics().hot_size_exit : base::heuristics().hot_exit;
-  if (options().hot > 0) hot = std::min(threshold(loop), hot);
-  if (main_path) hot = 1;
-  if (side.arrivals < hot || side.failures == INT_MAX) return HookResult::kContinue;
+  if (side.failures == INT_MAX || !is_hot(view, loop, side, main_path)) return HookResult::kContinue;
   if (side.waits > 0) {
     side.waits--;
     return HookResult::kContinue;
@@ -490,18 +449,6 @@ HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFr
 // made for the sizes that came, but is not worth it yet.
 // kWaits: a trace is there, but its kernels are still being compiled.
 enum class Entry { kNone, kLater, kWaits, kMoved, kCut, kReturns, kRaised };
-
-// Was a root trace recorded in a rare iteration, so that nearly each run of it leaves by the same guard? A side trace then ends at the header, and all
-// that the iteration has made is made for good, only to come back here.
-bool went_wrong_way(LoopState& loop, const runtime::CompiledTrace& trace, ir::Ref guard) {
-  const uint64_t here = trace.exits(guard);
-  const base::Heuristics& limits = base::heuristics();
-  if (here < static_cast<uint64_t>(limits.wrong_way) << std::min(loop.turned, 8) || here <= static_cast<uint64_t>(limits.wrong_way_runs) * trace.iterations() ||
-      here * 100 < trace.total_exits() * static_cast<uint64_t>(limits.wrong_way_share))
-    return false;
-  loop.turned++;
-  return true;
-}
 
 // Kernels are compiled while the script goes on. False: they are not there yet (*waits), or one cannot be compiled: this trace is none then, and later ones have the library's
 // operations.
@@ -534,7 +481,11 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
     if (side != nullptr) side->arrivals = std::max(side->arrivals, base::heuristics().hot_exit);
     else loop.consecutive = std::max(loop.consecutive, base::heuristics().hot_loop);
   };
-  auto make = [&](const RefusedInput& sizes) { return group.make(sizes, torch_bridge, loop.code, loop.unit, kind_of(loop, side), loop.fastest_ms); };
+  auto make = [&](const RefusedInput& sizes) {
+    const TraceGroup::Made made = group.make(sizes, torch_bridge, loop.code, loop.unit, kind_of(loop, side), loop.fastest_ms);
+    if (made == TraceGroup::Made::kYes) loop.settled();
+    return made;
+  };
   *by_sizes = false;
   std::optional<RefusedInput> refused;
   bool waits = false;
@@ -551,6 +502,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
     if (refused && trace->for_certain_sizes() && trace->answers.input == refused->input && trace->answers != *refused) continue;
     if (refused && trace->for_all_sizes && !trace->complete && make(*refused) == TraceGroup::Made::kYes) return enter(view, loop, root, side, by_sizes);
     const LeaveResult left = run_and_leave(view, root, *trace);
+    if (side == nullptr && !loop.function) loop.begun_inside(left.iterations, left.kind == LeaveResult::kLeft);
     if (left.kind != LeaveResult::kNotEntered) group.used(trace);
     switch (left.kind) {
       case LeaveResult::kNotEntered:  // an entry guard failed; nothing has happened
@@ -620,6 +572,7 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
     } else if (header) {
       if (*entered) {
         loop.consecutive++;
+        loop.begun();
         if (*vm::eval_breaker(view.tstate) && vm::handle_pending(view.tstate) < 0) return HookResult::kError;
       }
       side = nullptr;
@@ -655,6 +608,7 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
   counter.count = 0;  // each arrival, until decided otherwise
   counter.trace = nullptr;
   loop.consecutive++;
+  loop.begun();
   if (bridge_now() == nullptr) {
     counter.count = bridge_file.hopeless() ? INT_MAX : base::heuristics().torch_wait;  // no tensors yet
     return HookResult::kContinue;
@@ -675,13 +629,13 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
     }
     // Does an iteration, or a call, run tensor operations? Count those of one.
     if (loop.function) {
-      if (loop.consecutive < threshold(loop) || !vm::start_recording(view)) return HookResult::kContinue;
+      if (!is_hot(view, loop, false) || !vm::start_recording(view)) return HookResult::kContinue;
       begin_counting(loop);
       probe = Probe{&loop, view.frame, 0};
       return HookResult::kReload;
     }
     if (loop.probing != view.tstate) {
-      if (loop.consecutive + 1 < threshold(loop)) return HookResult::kContinue;
+      if (!is_hot(view, loop, false)) return HookResult::kContinue;
       begin_counting(loop);
       loop.probing = view.tstate;
       return HookResult::kContinue;

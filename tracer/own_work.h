@@ -3,6 +3,8 @@
 
 #include <Python.h>
 
+#include <utility>
+
 namespace dynvm::tracer {
 
 inline thread_local bool own_work = false;  // this thread's
@@ -13,11 +15,11 @@ class OwnWork {
  public:
   OwnWork() {
     PyErr_Fetch(&type_, &value_, &traceback_);
-    own_work = true;
+    before_ = std::exchange(own_work, true);
     own_works++;
   }
   ~OwnWork() {
-    own_work = false;
+    own_work = before_;
     own_works--;
     PyErr_Restore(type_, value_, traceback_);
   }
@@ -25,6 +27,7 @@ class OwnWork {
   OwnWork& operator=(const OwnWork&) = delete;
 
  private:
+  bool before_ = false;
   PyObject *type_ = nullptr, *value_ = nullptr, *traceback_ = nullptr;
 };
 

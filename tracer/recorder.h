@@ -476,7 +476,7 @@ class Recorder {
   bool same_item(V v, PyObject* object);
   V renew(V v, PyObject* object);
   static PyObject* next_name();
-  bool count_loop(int unit);
+  bool count_loop(int unit, bool traced);
 
   // --- containers.cpp
   bool known_items(V v, std::vector<V>* items);
@@ -534,6 +534,7 @@ class Recorder {
   void guard_code_unchanged(PyObject* function);
   bool know_function(V function);
   bool push_callee(vm::ThreadView& view, V function, std::vector<V> locals, int pops, vm::Continuation k);
+  bool follows(PyObject* function);
   bool enter_function(vm::ThreadView& view, V function, std::vector<V> args, PyObject* kwnames, int pops, vm::Continuation k);
   bool bind_arguments(V function, const std::vector<V>& args, PyObject* kwnames, std::vector<V>* locals);
   Handler call_type(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops);

@@ -17,6 +17,7 @@
 #include "runtime/base/heuristics.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
+#include "runtime/base/policy.h"
 #include "runtime/base/report.h"
 #include "tracer/clock.h"
 #include "tracer/object_names.h"
@@ -174,7 +175,7 @@ std::unique_ptr<LoopTrace> load(const std::string& bytes, _PyInterpreterFrame* f
 
 }  // namespace
 
-bool TraceCache::on() { return base::options().cache != "off" && base::options().stress.empty(); }
+bool TraceCache::on() { return base::options().cache != "off" && base::options().stress.empty() && base::policy() == nullptr; }
 
 std::vector<std::unique_ptr<LoopTrace>> TraceCache::find(Kept& kept, const Place* place, _PyInterpreterFrame* frame, PyCodeObject* code, int unit, const char* kind,
                                                          bridge::Bridge* bridge, int* next_id) {

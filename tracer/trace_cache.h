@@ -39,7 +39,7 @@ class TraceCache {
     int tries = 0;
   };
 
-  // Off: nothing is kept, and nobody looks for anything.
+  // Off: nothing is kept, and nobody looks for anything. So it is with a policy, which may answer otherwise next time.
   static bool on();
   // The traces of a loop (root: place null) or a side trace's place that fit what is there now; those that do not stay in `kept`, for later. `frame`: the loop's.
   static std::vector<std::unique_ptr<LoopTrace>> find(Kept& kept, const Place* place, _PyInterpreterFrame* frame, PyCodeObject* code, int unit, const char* kind,

@@ -45,6 +45,7 @@
 #include "ir/passes/rewrite.h"
 #include "runtime/base/check.h"
 #include "runtime/base/heuristics.h"
+#include "runtime/base/policy.h"
 
 namespace dynvm::ir {
 namespace {
@@ -412,7 +413,7 @@ class Fuse {
     if (fusible(part)) {
       if (candidates.size() > 1) depends_on = gather(candidates);
       for (auto g = depends_on.rbegin(); g != depends_on.rend() && home < 0; ++g)
-        if (joins(*g, part, depends_on)) home = *g;
+        if (wanted_together(*g, part, true, true) && joins(*g, part, depends_on)) home = *g;
       if (home < 0) home = beside(part, depends_on);
     }
     if (home < 0) {
@@ -447,6 +448,21 @@ class Fuse {
     return open_[g]->group.join(part, limits_);
   }
 
+  // Usually all that may be fused is, but for neighbours that share no data (beside()).
+  bool wanted_together(int g, const Lowered& part, bool shares_data, bool usual) const {
+    return base::decide(base::Decision::kFuse, usual, [&] {
+      const Kernel& into = open_[g]->group.body().kernel;
+      return base::Facts{{"trace", trace_.name},
+                         {"kernel", into.name},
+                         {"operation", part.kernel.name},
+                         {"nodes", static_cast<int64_t>(into.nodes.size())},
+                         {"operation_nodes", static_cast<int64_t>(part.kernel.nodes.size())},
+                         {"points", has_symbols(part.kernel) ? int64_t{0} : part.kernel.num_points()},
+                         {"reduces", part.kernel.reduce_dims != 0},
+                         {"shares_data", shares_data}};
+    });
+  }
+
   // An operation that needs several independent groups over one space makes them one. Gives the groups that are left.
   std::set<int> gather(const std::vector<int>& groups) {
     std::set<int> left;
@@ -462,7 +478,8 @@ class Fuse {
   bool absorb(int g, int other) {
     if (g == other || !is_open(g) || !is_open(other) || open_[g]->device != open_[other]->device) return false;
     if (depends(g, other) || depends(other, g)) return false;
-    if (!open_[g]->group.join(open_[other]->group.body(), limits_)) return false;
+    const Lowered& part = open_[other]->group.body();
+    if (!wanted_together(g, part, true, true) || !open_[g]->group.join(part, limits_)) return false;
     Open& into = *open_[g];
     Open& from = *open_[other];
     from.joined_to = g;
@@ -490,7 +507,9 @@ class Fuse {
     bool small = part.kernel.num_points() <= options_.small_space;
     for (size_t k = groups.size(); k-- > 0 && tries < static_cast<size_t>(base::heuristics().fuse_tries);) {
       int g = groups[k];
-      if (depends_on.count(g) || !(small || open_[g]->group.shares_load(part))) continue;
+      if (depends_on.count(g)) continue;
+      const bool shares = open_[g]->group.shares_load(part);
+      if (!wanted_together(g, part, shares, small || shares)) continue;
       // Nor may it come to depend on more: what waits for it may be what that waits for.
       if (!std::all_of(depends_on.begin(), depends_on.end(), [&](int before) { return depends(g, before); })) continue;
       ++tries;

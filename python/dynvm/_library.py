@@ -21,7 +21,7 @@ def _declare(library):
     for name, result, arguments in (
         ("version", text, []), ("install", number, [text]), ("report", text, []), ("heuristics", text, []), ("set_heuristics", number, [text]),
         ("module", object_, []), ("traces", text, []), ("trace", text, [number, text]), ("keep_recorded", None, [number]), ("count", None, [number]),
-        ("reset", None, []), ("observe", number, [text, object_]), ("deliver", None, []),
+        ("replay", text, [text, text]), ("check_heuristics", number, [text]), ("reset", None, []), ("observe", number, [text, object_]), ("deliver", None, []),
     ):
         function = getattr(library, "dynvm_" + name)
         function.restype, function.argtypes = result, arguments
@@ -37,6 +37,16 @@ def load():
             raise ImportError(f"dynvm was not built for Python {sys.version.split()[0]}: there is no {path}")
         _library = _declare(ctypes.PyDLL(path))
     return _library
+
+
+def launcher():
+    """The program `dynvm` that this process's library belongs to; that of the environment where there is none loaded."""
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
+        for line in maps:
+            path = line.rstrip("\n").partition("/")[2]
+            if path.endswith("/lib/dynvm/" + _library_name()):
+                return "/" + path[:-len("/lib/dynvm/" + _library_name())] + "/bin/dynvm"
+    return os.path.join(sys.prefix, "bin", "dynvm")
 
 
 def running():

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -30,6 +31,8 @@ struct State {
   pid_t written = 0;  // the process that has written
   bool counts_wanted = false;
 };
+
+const std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
 
 State& state() {
   static State* const the_state = new State;
@@ -92,6 +95,8 @@ void write_file(const std::string& file, const std::string& text) {
 
 Report& report() { return state().report; }
 
+double ms_since_start() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count(); }
+
 bool report_wanted() { return !options().report.empty() || options().stats || state().counts_wanted; }
 
 void want_counts(bool wanted) { state().counts_wanted = wanted; }
@@ -140,6 +145,17 @@ std::string Report::json() const {
                              {"interpreted_ms", trace.interpreted_ms},
                              {"compiled_ms", trace.compiled_ms}});
   }
+  all["loops"] = nlohmann::ordered_json::array();
+  for (const LoopReport& loop : loops) {
+    all["loops"].push_back({{"file", loop.file},
+                            {"line", loop.line},
+                            {"function", loop.function},
+                            {"began_ms", loop.began_ms},
+                            {"settled_ms", loop.settled_ms},
+                            {"last_ms", loop.last_ms},
+                            {"iterations", loop.iterations},
+                            {"settled_iterations", loop.settled_iterations}});
+  }
   all["side_exits"] = side_exits;
   all["aborts"] = aborts;
   all["limits"] = limits;
@@ -155,6 +171,9 @@ std::string Report::json() const {
   all["cache"] = {{"loaded", cache.loaded}, {"kept", cache.kept}, {"read_ms", cache.read_ms}, {"write_ms", cache.write_ms}, {"refused", cache.refused},
                   {"not_kept", cache.not_kept}};
   all["sizes"] = {{"generic", sizes.generic}, {"made", sizes.made}, {"open", sizes.open}, {"refused", sizes.refused}};
+  all["policy"] = nlohmann::ordered_json::object();
+  for (const auto& [decision, answers] : policy)
+    all["policy"][decision] = {{"asked", answers.asked}, {"yes", answers.yes}, {"no", answers.no}, {"against", answers.against}};
   all["recordings"] = recordings;
   all["record_ms"] = record_ms;
   all["compile_ms"] = compile_ms;

@@ -34,6 +34,24 @@ struct TraceReport {
   double compiled_ms = 0;        // all runs and exits together; 0: not measured
 };
 
+// A loop, or a function that is traced by itself, that has had a trace. Times: milliseconds since the process began to run dynvm.
+struct LoopReport {
+  std::string file;
+  int line = 0;
+  std::string function;
+  double began_ms = 0;           // its first arrival
+  double settled_ms = 0;         // when the last of its traces was there
+  double last_ms = 0;            // its last arrival, or when a trace of it was left for the last time; 0: not measured
+  uint64_t iterations = 0;       // begun: in the interpreter, since it has been looked at, and in traces
+  uint64_t settled_iterations = 0;  // those until settled_ms
+};
+
+// What a policy (policy.h) has decided.
+struct PolicyReport {
+  uint64_t asked = 0, yes = 0, no = 0;
+  uint64_t against = 0;          // answers that are not the usual one
+};
+
 // Residual operations of one name.
 struct ResidualReport {
   uint64_t calls = 0;
@@ -44,6 +62,7 @@ struct Report {
   uint64_t tensor_ops_total = 0;     // ATen operations that eager would have run: interpreted and compiled ones
   uint64_t tensor_ops_compiled = 0;  // those of them that ran inside compiled traces
   std::deque<TraceReport> traces;
+  std::deque<LoopReport> loops;
   uint64_t side_exits = 0;
   std::map<std::string, uint64_t> aborts;          // reason -> recordings given up
   std::map<std::string, uint64_t> limits;          // limit on the number of traces -> times that one gave way to another
@@ -66,6 +85,7 @@ struct Report {
     double read_ms = 0, write_ms = 0;
     std::map<std::string, uint64_t> not_kept;      // why a trace was not written -> times
   } cache;
+  std::map<std::string, PolicyReport> policy;      // decision -> answers
   uint64_t recordings = 0;
   double record_ms = 0;
   double compile_ms = 0;
@@ -83,6 +103,9 @@ struct Report {
 
 // The process's report.
 Report& report();
+
+// The clock of LoopReport.
+double ms_since_start();
 
 // Whether Options ask for the report: what is measured for it alone is measured only then.
 bool report_wanted();

@@ -38,7 +38,7 @@ TEST(Events, OnlyWhatSomebodyAskedFor) {
 
 TEST(Events, UnknownNamesChangeNothing) {
   ASSERT_TRUE(observe("exit").ok());
-  EXPECT_EQ(observe("exit,odd").message(), "there is no event 'odd'; there are trace, exit, abort, guard, compile, cache");
+  EXPECT_EQ(observe("exit,odd").message(), "there is no event 'odd'; there are trace, exit, abort, guard, compile, cache, policy");
   EXPECT_TRUE(is_observed(LogCategory::kExit));
   ASSERT_TRUE(observe("").ok());
   EXPECT_FALSE(is_observed(LogCategory::kExit));

@@ -214,7 +214,7 @@ assert len(first) == 1 and len(second) == count > 0, (first, second)
 
     def test_errors(self):
         self.holds('''
-for arguments, error, message in ((("odd", print), ValueError, "there is no event 'odd'; there are trace, exit, abort, guard, compile, cache"),
+for arguments, error, message in ((("odd", print), ValueError, "there is no event 'odd'; there are trace, exit, abort, guard, compile, cache, policy"),
                                   (("exit", 3), TypeError, "expected a callable, got int")):
     try:
         dynvm.on(*arguments)

@@ -1,0 +1,113 @@
+// See decisions.h.
+#include "tracer/decisions.h"
+
+#include <algorithm>
+
+#include "runtime/base/heuristics.h"
+#include "runtime/base/options.h"
+#include "runtime/base/policy.h"
+#include "tracer/manager.h"
+#include "vm/objects.h"
+
+namespace dynvm::tracer {
+
+namespace {
+
+// The unit that a function's calls are counted at; -1: none.
+int beginning_of(PyCodeObject* code) {
+  const vm::Inst* inst = vm::first_inst(code, false);
+  for (int i = 0; i < vm::inst_count(code); i++, inst++)
+    if (vm::opcode(inst) == vm::Op::kResume && vm::oparg(inst) == 0) return vm::unit_of(code, inst);
+  return -1;
+}
+
+std::string text_of(PyObject* object) {
+  const char* text = PyUnicode_AsUTF8(object);
+  if (text == nullptr) PyErr_Clear();
+  return text != nullptr ? text : "?";
+}
+
+}  // namespace
+
+int threshold(const LoopState& loop) {
+  return base::options().hot > 0 ? static_cast<int>(base::options().hot) : loop.function ? base::heuristics().hot_call : base::heuristics().hot_loop;
+}
+
+bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
+  if (loop.function) return false;
+  const auto& loops = all_loops();
+  _PyInterpreterFrame* frame = view.frame;
+  auto waits_for = [&](PyCodeObject* code, int header) {
+    auto outer = loops.find({code, header});
+    bool going_round = outer != loops.end() && outer->second->frame == frame && outer->second->consecutive > 0;
+    if (outer != loops.end() && outer->second->waits > 0) return false;  // it has been tried
+    if (outer != loops.end())
+      for (const auto& trace : outer->second->roots.traces())
+        if (!trace->compiled->ready()) return true;  // it is about to be there
+    int limit = going_round ? base::heuristics().hot_defer_long : base::heuristics().hot_defer;
+    if (base::options().hot > 0) limit /= base::heuristics().hot_defer_divisor;
+    return static_cast<int64_t>(loop.consecutive) * loop.ops < limit;
+  };
+  int around = vm::enclosing_loop(loop.code, loop.unit - 1);
+  if (around >= 0 && around != loop.unit && waits_for(loop.code, around)) return true;
+  vm::Continuation continuation;
+  const vm::Inst* at = nullptr;
+  while (vm::caller_of(view, frame, &continuation, &at)) {
+    frame = vm::FrameView::previous(frame);
+    PyCodeObject* code = vm::FrameView::code(frame);
+    int header = vm::enclosing_loop(code, vm::unit_of(code, at));
+    if (header >= 0 && waits_for(code, header)) return true;
+  }
+  PyCodeObject* outermost = vm::FrameView::code(frame);
+  auto function = loops.find({outermost, beginning_of(outermost)});
+  if (function == loops.end() || !function->second->function || function->second->waits > 0 || !function->second->roots.empty()) return false;
+  return static_cast<int64_t>(loop.consecutive) * loop.ops < base::heuristics().hot_defer_long;
+}
+
+bool is_hot(vm::ThreadView& view, const LoopState& loop, bool counted) {
+  const bool ahead = !counted && !loop.function;  // the next iteration is the one whose operations are counted
+  const bool usual = loop.consecutive + (ahead ? 1 : 0) >= threshold(loop);
+  return base::decide(base::Decision::kRecord, usual && !(base::policy() != nullptr && counted && outer_loop_first(view, loop)), [&] {
+    return base::Facts{{"file", text_of(loop.code->co_filename)},
+                       {"line", int64_t{PyCode_Addr2Line(loop.code, loop.unit * 2)}},
+                       {"name", text_of(loop.code->co_qualname)},
+                       {"kind", std::string(loop.function ? "function" : "loop")},
+                       {"arrivals", int64_t{loop.consecutive}},
+                       {"threshold", int64_t{threshold(loop)}},
+                       {"counted", counted},
+                       {"operations", loop.ops},
+                       {"outer_first", outer_loop_first(view, loop)},
+                       {"traces", static_cast<int64_t>(loop.roots.recorded())}};
+  });
+}
+
+bool is_hot(vm::ThreadView& view, const LoopState& loop, const SidePoint& side, bool main_path) {
+  int hot = side.by_sizes ? base::heuristics().hot_size_exit : base::heuristics().hot_exit;
+  if (base::options().hot > 0) hot = std::min(threshold(loop), hot);
+  if (main_path) hot = 1;
+  if (side.waits > 0) return side.arrivals >= hot;  // each arrival then shortens the wait
+  return base::decide(base::Decision::kSide, side.arrivals >= hot, [&] {
+    PyCodeObject* code = vm::FrameView::code(view.frame);
+    return base::Facts{{"file", text_of(code->co_filename)},
+                       {"line", int64_t{PyCode_Addr2Line(code, vm::lasti_of(code, view.ip) * 2)}},
+                       {"name", text_of(code->co_qualname)},
+                       {"arrivals", int64_t{side.arrivals}},
+                       {"threshold", int64_t{hot}},
+                       {"by_sizes", side.by_sizes},
+                       {"main_path", main_path},
+                       {"traces_here", static_cast<int64_t>(side.group.recorded())},
+                       {"side_traces", int64_t{loop.num_sides}}};
+  });
+}
+
+bool went_wrong_way(LoopState& loop, const runtime::CompiledTrace& trace, ir::Ref guard) {
+  const uint64_t here = trace.exits(guard);
+  const base::Heuristics& limits = base::heuristics();
+  if (here < static_cast<uint64_t>(limits.wrong_way) << std::min(loop.turned, 8) || here <= static_cast<uint64_t>(limits.wrong_way_runs) * trace.iterations() ||
+      here * 100 < trace.total_exits() * static_cast<uint64_t>(limits.wrong_way_share))
+    return false;
+  loop.turned++;
+  return true;
+}
+
+}  // namespace dynvm::tracer

@@ -1,0 +1,32 @@
+// What the tracer decides about loops and places: are they hot, is another loop better, was it the wrong way. By the table's numbers, or by a policy.
+//
+// Invariants: nothing here changes what is recorded or run, only when. A policy is not asked while a place waits after a recording was given up, nor
+//   beyond the limits on the number of traces.
+// Tests: tests/traces, tests/lab/test_policy.py.
+#pragma once
+
+#include "ir/trace.h"
+#include "runtime/exec/compiled_trace.h"
+#include "tracer/loop_state.h"
+#include "vm/vm.h"
+
+namespace dynvm::tracer {
+
+// Iterations or calls from which the loop is hot.
+int threshold(const LoopState& loop);
+
+// Should an inner loop wait for a loop around it, in its own frame or a calling one, or for a function that C calls? Never for a function.
+bool outer_loop_first(vm::ThreadView& view, const LoopState& loop);
+
+// Is it to be recorded, or, as long as nobody has `counted` its tensor operations, are these to be counted in the next iteration? Without a policy
+// outer_loop_first() is still to be asked.
+bool is_hot(vm::ThreadView& view, const LoopState& loop, bool counted);
+
+// Is a side trace to be recorded at view.ip? main_path: the loop's way always comes here.
+bool is_hot(vm::ThreadView& view, const LoopState& loop, const SidePoint& side, bool main_path);
+
+// Was a root trace recorded in a rare iteration, so that nearly each run of it leaves by the same guard? A side trace then ends at the header, and all
+// that the iteration has made is made for good, only to come back here.
+bool went_wrong_way(LoopState& loop, const runtime::CompiledTrace& trace, ir::Ref guard);
+
+}  // namespace dynvm::tracer
