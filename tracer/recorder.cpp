@@ -154,7 +154,7 @@ void Recorder::give_up(Abort reason, std::string detail) {
     if (abort_ == Abort::k_graph_escaped) continue;  // it is not what was called that cannot be followed
     if (!needs_early_ && abort_ != Abort::k_dict_changes) {
       // A torch call may have been met in a rare iteration: it gets other chances.
-      if (consumer.kind == Consumer::kScript || ++lessons_.failed_callbacks[consumer.place] > 2) lessons_.opaque_consumers.insert(consumer.place);
+      if (consumer.kind == Consumer::kScript || ++lessons_.failed_callbacks[consumer.place] > base::heuristics().callback_chances) lessons_.opaque_consumers.insert(consumer.place);
       forget_early();
     }
     const Abort reason = consumer.kind == Consumer::kScript ? Abort::k_script_function : Abort::k_torch_callback;

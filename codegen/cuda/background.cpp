@@ -12,13 +12,15 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/base/heuristics.h"
+
 namespace dynvm::codegen::cuda {
 namespace {
 
 constexpr int kNice = 10;  // the script goes first
 
-// Half of the processors: the script is to be no slower for it.
-size_t most_threads() { return std::max(1u, std::thread::hardware_concurrency() / 2); }
+// A part of the processors: the script is to be no slower for it.
+size_t most_threads() { return std::max<size_t>(1, static_cast<size_t>(std::thread::hardware_concurrency()) * static_cast<size_t>(base::heuristics().cuda_compilers) / 100); }
 
 struct Pool {
   std::mutex mutex;

@@ -592,7 +592,7 @@ void Renderer::rows() {
   const int64_t vectors = space_.reduced_points / v;
   int64_t group = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, (vectors + 3) / 4))));
   group = std::min<int64_t>(group, vectors > 16 * limits_.cuda_usual_group ? limits_.cuda_largest_group : limits_.cuda_usual_group);
-  const int64_t fill = static_cast<int64_t>(options_.multiprocessors) * 256;
+  const int64_t fill = static_cast<int64_t>(options_.multiprocessors) * limits_.cuda_row_fill;
   while (group < limits_.cuda_largest_group && group < vectors && space_.kept_points * group < fill) group *= 2;
   if (group > 32 && group < 128) group = 128;
   const int threads = group > 32 ? static_cast<int>(group) : 128;
@@ -602,7 +602,7 @@ void Renderer::rows() {
   const bool open_rows = symbolic(vectors);  // as long as each run says
   int64_t parts = 1;
   if (can_split() && group == threads && !symbolic(space_.kept_points)) {
-    parts = std::min<int64_t>({open_rows ? 256 : vectors / (group * 2), 2 * options_.multiprocessors / std::max<int64_t>(1, space_.kept_points), 256});
+    parts = std::min<int64_t>({open_rows ? limits_.cuda_row_parts : vectors / (group * 2), 2 * options_.multiprocessors / std::max<int64_t>(1, space_.kept_points), limits_.cuda_row_parts});
     parts = std::max<int64_t>(parts, 1);
   }
   const int64_t of_part = open_rows ? 0 : blocks_for(vectors, parts);
@@ -727,7 +727,7 @@ void Renderer::columns() {
   const bool open_columns = symbolic(space_.reduced_points);
   int64_t parts = 1;
   if (can_split() && !symbolic(groups))
-    parts = std::max<int64_t>(1, std::min<int64_t>({open_columns ? 128 : space_.reduced_points / (down * 4), 4 * options_.multiprocessors / blocks_for(groups, across), 128}));
+    parts = std::max<int64_t>(1, std::min<int64_t>({open_columns ? limits_.cuda_column_parts : space_.reduced_points / (down * 4), 4 * options_.multiprocessors / blocks_for(groups, across), limits_.cuda_column_parts}));
   const string of_part = open_columns && parts > 1 ? "of_part" : open_columns ? number(space_.reduced_points) : std::to_string(blocks_for(space_.reduced_points, parts));
   const string rounds = open_columns ? fmt::format("({} + {}) / {}", of_part, down - 1, down) : std::to_string(blocks_for(blocks_for(space_.reduced_points, parts), down));
   launch(groups, across, parts, limits_.cuda_column_threads);
