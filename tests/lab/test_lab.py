@@ -258,7 +258,7 @@ class WholeRuns(LabCase):
 class Commands(LabCase):
     def test_help(self):
         text = self.dynvm("--help").stdout
-        self.assertRegex(text, r"\n  lab +runs a script .*\n  replay +compiles traces ")
+        self.assertRegex(text, r"\n  lab --vary .*\n +run a script under .*\n  replay DIR .*\n +compile traces ")
         for command in ("lab", "replay"):
             self.assertIn(f"usage: dynvm {command}", self.dynvm(command, "--help").stdout)
 
