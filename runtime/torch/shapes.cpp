@@ -1,8 +1,8 @@
-// What operations would give for tensors of other sizes: they run on tensors without memory, on torch's meta device.
+// What operations would give for tensors of other sizes: by rules (result_sizes.h), else they run on tensors without memory, on torch's meta device.
 //
 // Inputs: geometry of tensors, ATen calls. Outputs: geometry of the results, and whether they share memory as they did.
 // Invariants: below autograd and the recorder's key; no memory of the script's is touched. Some of torch's meta functions are Python code.
-// Tests: tests/traces/cases/sizes_*.py.
+// Tests: tests/torch/test_shapes.py, tests/traces/cases/sizes_*.py.
 #include "runtime/torch/shapes.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -13,13 +13,12 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
-#include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "runtime/torch/convert.h"
 #include "runtime/torch/program.h"
 #include "runtime/torch/recorder.h"
+#include "runtime/torch/result_sizes.h"
 
 namespace dynvm::torch_bridge {
 namespace {
@@ -33,62 +32,6 @@ std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& sizes) {
   int64_t expected = 1;
   for (size_t d = sizes.size(); d-- > 0; expected *= sizes[d]) strides[d] = expected;
   return strides;
-}
-
-// Operations whose result has the sizes that their operands broadcast to. Those of mode Result make or copy tensors, in layouts of their own.
-const std::unordered_set<std::string>& elementwise() {
-  static const auto* names = new std::unordered_set<std::string>([] {
-    std::unordered_set<std::string> found;
-#define X(name, arguments, mode, formula, sentence) \
-  if (std::string_view(#mode) != "Result") found.insert("aten::" #name);
-#include "ir/lower/pointwise.def"
-#undef X
-    return found;
-  }());
-  return *names;
-}
-
-// The sizes of the results of an operation on row-major tensors, themselves row-major. False: torch has to be asked. (Some of its meta functions are
-// Python code and take 0.1 to 0.6 ms.)
-bool simple_results(const ir::AtenCall& call, const std::vector<ir::TensorMeta>& operands, std::vector<std::vector<int64_t>>* results) {
-  if (!call.mutates.empty() || std::any_of(call.result_alias.begin(), call.result_alias.end(), [](int32_t alias) { return alias >= 0; })) return false;
-  const std::string& name = call.name;
-  auto sizes = [&](size_t argument) { return operands.at(static_cast<size_t>(call.args[argument].operands.at(0))).sizes; };
-  if (name == "aten::mm" || name == "aten::addmm" || name == "aten::bmm" || name == "aten::baddbmm") {  // whatever the operands' strides
-    const size_t first = name == "aten::mm" || name == "aten::bmm" ? 0 : 1;
-    const std::vector<int64_t> a = sizes(first), b = sizes(first + 1);
-    const size_t rank = a.size();
-    if (rank < 2 || b.size() != rank || a[rank - 1] != b[rank - 2] || (rank == 3 && a[0] != b[0])) return false;
-    std::vector<int64_t> made = a;
-    made[rank - 1] = b[rank - 1];
-    results->push_back(std::move(made));
-    return call.results.size() == 1;
-  }
-  const auto is_row_major = [](const ir::TensorMeta& meta) { return is_contiguous(meta) && elements(meta) != 0; };
-  if (!std::all_of(operands.begin(), operands.end(), is_row_major)) return false;
-  if (name == "aten::native_layer_norm" && call.results.size() == 3) {
-    const std::vector<int64_t> input = sizes(0);
-    std::vector<int64_t> rows = input;
-    for (size_t k = 0; k < call.args[1].ints.size() && k < rows.size(); ++k) rows[rows.size() - 1 - k] = 1;
-    *results = {input, rows, rows};
-    return true;
-  }
-  if (call.results.size() != 1 || elementwise().count(name) == 0) return false;
-  std::vector<int64_t> made;
-  for (const ir::TensorMeta& operand : operands) {
-    std::vector<int64_t> longer = made, shorter = operand.sizes;
-    if (longer.size() < shorter.size()) longer.swap(shorter);
-    const size_t skip = longer.size() - shorter.size();
-    for (size_t d = 0; d < shorter.size(); ++d) {
-      int64_t& size = longer[skip + d];
-      if (size != shorter[d] && size != 1 && shorter[d] != 1) return false;
-      if (size == 1) size = shorter[d];
-    }
-    made = std::move(longer);
-  }
-  if (operands.empty()) return false;
-  results->push_back(std::move(made));
-  return true;
 }
 
 class ShapesImpl final : public bridge::Shapes {
@@ -133,12 +76,17 @@ class ShapesImpl final : public bridge::Shapes {
     std::vector<ir::TensorMeta> geometry(operands.size());
     for (size_t i = 0; i < operands.size(); ++i)
       if (const at::Tensor tensor = operand(static_cast<int32_t>(i)); tensor.defined()) geometry[i] = to_meta(tensor);
-    const bool all_tensors = std::all_of(operands.begin(), operands.end(), [&](int32_t number) { return tensors_.count(number) != 0; });
-    std::vector<std::vector<int64_t>> sizes;
-    if (all_tensors && simple_results(call, geometry, &sizes)) {
-      for (size_t i = 0; i < sizes.size(); ++i) {
+    std::vector<bool> known(operands.size(), false);
+    for (size_t i = 0; i < operands.size(); ++i) known[i] = tensors_.count(operands[i]) != 0;
+    for (const ir::AtenArg& arg : call.args)
+      if (arg.kind == ir::AtenArg::kScalar || arg.kind == ir::AtenArg::kScalarTensor)
+        for (int32_t position : arg.operands) known[static_cast<size_t>(position)] = true;  // numbers, without dimensions
+    const bool all_known = std::find(known.begin(), known.end(), false) == known.end();
+    const std::optional<std::vector<Sizes>> sizes = all_known ? result_sizes(call, geometry, recorded) : std::nullopt;
+    if (sizes) {
+      for (size_t i = 0; i < sizes->size(); ++i) {
         const auto options = at::TensorOptions().dtype(to_scalar_type(results[i] < 0 ? ir::DType::kF32 : recorded[i].dtype)).device(kMetaDevice);
-        made.push_back(at::empty_strided(sizes[i], contiguous_strides(sizes[i]), options));
+        made.push_back(at::empty_strided((*sizes)[i], contiguous_strides((*sizes)[i]), options));
       }
     } else if (std::optional<size_t> same = written_alone(call); same) {
       made.push_back(operand(call.args[*same].operands.at(0)));

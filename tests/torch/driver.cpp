@@ -208,6 +208,28 @@ void make_scalar(AtenArg& arg, const Scalar& place, int32_t scalar, std::vector<
   }
 }
 
+// What one of the operations would give, as said from its operands' geometry alone: a sentence why it cannot be said, or a list of (sizes, strides) of its results.
+PyObject* shapes(PyObject*, PyObject* args) {
+  PyObject *recorder_object, *records_object;
+  int index;
+  if (!PyArg_ParseTuple(args, "OOi", &recorder_object, &records_object, &index)) return nullptr;
+  bridge::Recorder& recorder = *get<RecorderBox>(recorder_object)->recorder;
+  const OpRecord& op = get<Records>(records_object)->ops.at(static_cast<size_t>(index));
+  const std::unique_ptr<bridge::Shapes> asked = torch_bridge->shapes();
+  for (int32_t id : op.tensors) asked->input(id, recorder.meta(id));
+  std::vector<ir::TensorMeta> before, made;
+  for (int32_t id : op.call.results) before.push_back(id < 0 ? ir::TensorMeta{} : recorder.meta(id));
+  const std::string why = asked->call(op.call, op.tensors, op.call.results, before, &made);
+  if (!why.empty()) return text(why);
+  PyObject* results = PyList_New(0);
+  for (const ir::TensorMeta& meta : made) {
+    PyObject* result = Py_BuildValue("(NN)", int_list(meta.sizes), int_list(meta.strides));
+    PyList_Append(results, result);
+    Py_DECREF(result);
+  }
+  return results;
+}
+
 // build(recorder, records, fresh ids, scalar places, wraps, [(id, dim that is open; -1: the layout)]) -> program
 PyObject* build(PyObject*, PyObject* args) {
   PyObject *recorder_object, *records_object, *fresh_object, *scalars_object, *wraps_object, *open_object;
@@ -580,6 +602,7 @@ PyMethodDef methods[] = {
     {"tensor_id", tensor_id, METH_VARARGS, nullptr},
     {"tensor_meta", tensor_meta, METH_VARARGS, nullptr},
     {"build", build, METH_VARARGS, "build(recorder, records, escaping ids, scalar places, wraps, open dims)"},
+    {"shapes", shapes, METH_VARARGS, "shapes(recorder, records, index): what an operation gives, from its operands' geometry"},
     {"bind", bind, METH_VARARGS, nullptr},
     {"run", run, METH_VARARGS, nullptr},
     {"wrap", wrap, METH_VARARGS, nullptr},
