@@ -152,7 +152,7 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   base::Status status = build();
   if (!status.ok() && (pass_options.fuse_cuda || has_symbols)) {  // once more with the library's operations
     base::report().notes.emplace("kernels of trace " + std::to_string(trace->id), status.message());
-    DYNVM_EVENT(kCompile, (base::EventFields{.what = "failed", .trace = trace->id, .detail = status.message()}), "trace {}: {}", trace->id, status.message());
+    DYNVM_EVENT(kCompile, (base::EventFields{.what = "failed", .trace = trace->id, .detail = status.message()}), "trace {} {}: {}", trace->id, name, status.message());
     ir = std::move(recorded);
     pass_options.fuse_cuda = pass_options.fuse_symbols = false;
     stages = {};
@@ -178,7 +178,7 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   const auto event = [&](const char* what, double took) {
     return base::EventFields{.what = what, .trace = trace->id, .file = PyUnicode_AsUTF8(code->co_filename), .line = PyCode_Addr2Line(code, unit * 2), .ms = took};
   };
-  DYNVM_EVENT(kCompile, event("compiled", ms), "trace {}: {:.1f} ms for {} instructions, {} bytes of machine code, kernels{}", trace->id, ms, final.insts.size(),
+  DYNVM_EVENT(kCompile, event("compiled", ms), "trace {} {}: {:.1f} ms for {} instructions, {} bytes of machine code, kernels{}", trace->id, name, ms, final.insts.size(),
             trace->compiled->code_size(), kernels.empty() ? " none" : kernels);
   DYNVM_EVENT(kTrace, event("finished", recording.ms), "trace {} {}: {} instructions, {} tensor operations, {} kernels; made in {:.1f} ms, compiled in {:.1f} ms", trace->id, name,
             final.insts.size(), recording.tensor_ops, final.kernels.size(), recording.ms, ms);

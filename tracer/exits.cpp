@@ -5,10 +5,15 @@
 
 #include <chrono>
 #include <cstring>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
 
 #include "runtime/base/log.h"
 #include "tracer/profiles.h"
 #include "tracer/side.h"
+#include "tracer/value_names.h"
 #include "vm/objects.h"
 
 namespace dynvm::tracer {
@@ -60,18 +65,37 @@ struct Running {
   Running& operator=(const Running&) = delete;
 };
 
-// Where the interpreter goes on, and why.
+// Which instruction of the script leaves, and why; where that is not known, the one that the interpreter goes on with.
 base::EventFields exit_event(const LoopTrace& trace, const RunResult& run) {
   const ir::Trace& ir = trace.compiled->ir();
-  base::EventFields fields{.what = run.kind == RunResult::kLeave ? "ended" : "left", .trace = trace.id, .reason = std::string(ir::op_info(ir.insts[run.inst].op).name)};
+  const ir::Inst& inst = ir.insts[run.inst];
+  base::EventFields fields{.what = run.kind == RunResult::kLeave ? "ended" : "left", .trace = trace.id, .reason = std::string(ir::op_info(inst.op).name)};
+  if (run.kind != RunResult::kLeave) {
+    const std::string what = what_decides(ir, run.inst);
+    fields.detail = (what.empty() ? "" : what + " ") + exit_reason(ir, inst, run.kind == RunResult::kErrorExit).text;
+  }
   if (const auto found = trace.exit_counts.find(run.inst); found != trace.exit_counts.end()) fields.times = static_cast<uint64_t>(found->second);
-  if (run.snapshot < 0 || static_cast<size_t>(run.snapshot) >= ir.snapshots.size()) return fields;
-  const ir::Snapshot& snapshot = ir.snapshots[static_cast<size_t>(run.snapshot)];
-  const ir::SnapshotFrame& frame = ir.frame(snapshot, snapshot.frames.size() - 1);
-  auto* code = static_cast<PyCodeObject*>(frame.code);
+  PyCodeObject* code = nullptr;
+  int unit = 0;
+  if (inst.origin >= 0 && static_cast<size_t>(inst.origin) < ir.origins.size()) {
+    code = static_cast<PyCodeObject*>(ir.origins[static_cast<size_t>(inst.origin)].code);
+    unit = ir.origins[static_cast<size_t>(inst.origin)].unit;
+  } else if (run.snapshot >= 0 && static_cast<size_t>(run.snapshot) < ir.snapshots.size()) {
+    const ir::Snapshot& snapshot = ir.snapshots[static_cast<size_t>(run.snapshot)];
+    const ir::SnapshotFrame& frame = ir.frame(snapshot, snapshot.frames.size() - 1);
+    code = static_cast<PyCodeObject*>(frame.code);
+    unit = frame.unit;
+  }
+  if (code == nullptr) return fields;
   fields.file = PyUnicode_AsUTF8(code->co_filename);
-  fields.line = PyCode_Addr2Line(code, frame.unit * 2);
+  fields.line = PyCode_Addr2Line(code, unit * 2);
   return fields;
+}
+
+std::string exit_text(const base::EventFields& event, ir::Ref inst) {
+  const std::string place = event.file.empty() ? "" : fmt::format("{}:{}: ", event.file, event.line);
+  if (std::string_view(event.what) == "ended") return fmt::format("{}trace {} ends", place, event.trace);
+  return fmt::format("{}trace {} is left, {} %{}: {}, {} times", place, event.trace, event.reason, inst, event.detail, event.times);
 }
 
 }  // namespace
@@ -129,8 +153,7 @@ LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopT
     profiles::exit_taken(trace, run, run.snapshot == 0 && run.kind == RunResult::kGuardExit);
   }
   if (run.inst < ir.insts.size())
-    DYNVM_EVENT(kExit, exit_event(trace, run), "trace {} leaves at %{} {} (snapshot {}, {} times)", trace.id, run.inst, ir::op_info(ir.insts[run.inst].op).name, run.snapshot,
-              trace.exit_counts[run.inst]);
+    DYNVM_EVENT(kExit, exit_event(trace, run), "{}", exit_text(exit_event(trace, run), run.inst));
 
   PyObject *type = nullptr, *value = nullptr, *tb = nullptr;
   bool raised = run.kind == RunResult::kErrorExit;

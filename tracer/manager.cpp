@@ -462,7 +462,7 @@ bool check_kernels(LoopTrace& trace, bool* waits) {
   if (trace.checked) return true;
   report().notes.emplace("CUDA kernels of trace " + std::to_string(trace.id), failed.message());
   codegen::cuda::give_up("a kernel did not compile");
-  DYNVM_LOG(kCompile, "trace {}: {}", trace.id, failed.message());
+  DYNVM_LOG(kCompile, "trace {} {}: {}", trace.id, trace.compiled->ir().name, failed.message());
   return false;
 }
 

@@ -333,27 +333,6 @@ void describe(TraceData& data, const runtime::CompiledTrace& compiled, PyCodeObj
 // ---------------------------------------------------------------------------------------------------------------------
 // Exits
 
-namespace {
-
-struct Reason {
-  const char* kind;
-  const char* text;
-};
-
-Reason reason_of(const ir::Trace& trace, const ir::Inst& inst, bool raised) {
-  if (!raised && freezes(trace, inst)) return {"value", "has changed"};
-  if (!raised) switch (inst.op) {
-#define X(op, kind, text) \
-    case Op::k_##op: return {kind, text};
-#include "tracer/exit_reasons.def"
-#undef X
-    default: break;
-  }
-  return {"error", "raised an exception"};
-}
-
-}  // namespace
-
 void exit_taken(LoopTrace& trace, const runtime::RunResult& run, bool at_entry) {
   leaving = {};
   if (trace.profile == nullptr) return;
@@ -363,7 +342,7 @@ void exit_taken(LoopTrace& trace, const runtime::RunResult& run, bool at_entry) 
   profile::ExitData& exit = trace.profile->left[static_cast<int32_t>(run.inst)];
   const ir::Inst& inst = ir.insts[run.inst];
   if (exit.count++ == 0) {
-    const Reason reason = reason_of(ir, inst, run.kind == runtime::RunResult::kErrorExit);
+    const ExitReason reason = exit_reason(ir, inst, run.kind == runtime::RunResult::kErrorExit);
     exit.reason = reason.kind;
     exit.sentence = reason.text;
     exit.what = what_decides(ir, run.inst);

@@ -225,7 +225,7 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
   auto refused = [&](const std::string& why) {
     base::report().cache.not_kept[why]++;
     base::report().cache.write_ms += ms_since(start);
-    DYNVM_EVENT(kCache, (base::EventFields{.what = "not kept", .trace = trace.id, .detail = why}), "trace {} is not kept: {}", trace.id, why);
+    DYNVM_EVENT(kCache, (base::EventFields{.what = "not kept", .trace = trace.id, .detail = why}), "trace {} {} is not kept: {}", trace.id, trace.compiled->ir().name, why);
     PyErr_Clear();
   };
   // The next process goes on.
@@ -270,7 +270,7 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
   const double ms = ms_since(start);
   base::report().cache.kept++;
   base::report().cache.write_ms += ms;
-  DYNVM_EVENT(kCache, (base::EventFields{.what = "kept", .trace = trace.id, .ms = ms}), "trace {} is kept: {} bytes in {:.1f} ms", trace.id, entries.back().bytes.size(), ms);
+  DYNVM_EVENT(kCache, (base::EventFields{.what = "kept", .trace = trace.id, .ms = ms}), "trace {} {} is kept: {} bytes in {:.1f} ms", trace.id, trace.compiled->ir().name, entries.back().bytes.size(), ms);
 }
 
 void TraceCache::forget(const LoopTrace& trace, PyCodeObject* code, int unit, bridge::Bridge* bridge) {

@@ -217,6 +217,18 @@ bool freezes(const Trace& trace, const Inst& guard) {
   return guard.imm != ir::kTruth || trace.insts[trace.arg(guard, 0)].op == Op::k_same_float;
 }
 
+ExitReason exit_reason(const Trace& trace, const Inst& inst, bool raised) {
+  if (!raised && freezes(trace, inst)) return {"value", "has changed"};
+  if (!raised) switch (inst.op) {
+#define X(op, kind, text) \
+    case Op::k_##op: return {kind, text};
+#include "tracer/exit_reasons.def"
+#undef X
+    default: break;
+  }
+  return {"error", "raised an exception"};
+}
+
 std::string what_decides(const Trace& trace, Ref guard) {
   const Inst& inst = trace.insts[guard];
   if (inst.count == 0) return "";

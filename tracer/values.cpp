@@ -75,13 +75,16 @@ void Recorder::became_stable(V v, int32_t site) {
 // ---------------------------------------------------------------------------------------------------------------------
 // IR
 
-// What is added from now on comes from the instruction that is being recorded: for profiles.
+// What is added from now on comes from the instruction that is being recorded: for profiles, and for who looks at exits. The code is kept for good.
 void Recorder::note_origin() {
   int32_t caller = -1;
   for (size_t i = 0; i < frames_.size(); i++) {
     const ir::Origin origin{frames_[i].code, i + 1 == frames_.size() ? current_unit_ : frames_[i + 1].call_unit, caller};
     const auto [found, is_new] = origin_numbers_.try_emplace({origin.code, origin.unit, origin.caller}, static_cast<int32_t>(trace_.origins.size()));
-    if (is_new) trace_.origins.push_back(origin);
+    if (is_new) {
+      trace_.origins.push_back(origin);
+      Py_INCREF(static_cast<PyObject*>(origin.code));
+    }
     caller = found->second;
   }
   trace_.origin = caller;

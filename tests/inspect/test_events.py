@@ -38,6 +38,25 @@ train(100)
 assert len(events) == count
 ''')
 
+    def test_exits_with_their_place_and_reason(self):
+        self.holds('''
+left = []
+dynvm.on("exit", left.append)
+def f(n):
+    x = torch.ones(4)
+    for i in range(n):
+        x = x + 1
+        if i % 7 == 3:
+            x = x * 0.5
+    return x
+f(100)
+branches = [event for event in left if event["reason"] == "guard_false"]
+assert branches and {(event["file"], event["line"]) for event in branches} == {(__file__, 11)}, left
+assert branches[0]["detail"] == "i % 7 == 3 holds this time", branches[0]
+assert branches[0]["text"].startswith(f"{__file__}:11: trace {branches[0]['trace']} is left, guard_false %"), branches[0]
+assert branches[0]["text"].endswith(": i % 7 == 3 holds this time, 1 times"), branches[0]
+''')
+
     def test_aborts_with_their_place(self):
         self.holds('''
 import sys

@@ -16,13 +16,20 @@ class Lines(unittest.TestCase):
         self.assertAlmostEqual(self.lines[1, 2].python, 250)
         self.assertAlmostEqual(self.lines[0, 5].python_total, 400)
         self.assertAlmostEqual(self.lines[0, 10].python_total, 400)
-        self.assertAlmostEqual(sum(line.python for line in self.lines.values()), self.profile.parts["interpreter"])
+        self.assertAlmostEqual(sum(line.python for line in self.lines.values()), self.profile.parts["interpreter"] - 100)
 
     def test_imports_are_set_apart(self):
-        self.assertAlmostEqual(self.profile.imports, 100)
-        parts = self.profile.parts_with_imports()
+        data = made.data()
+        data["samples"] += [{"part": "gc", "frames": [[0, 0, 1], [2, 0, 7], [1, 0, 2]], "count": 3}, {"part": "gc", "frames": [[0, 0, 10]], "count": 1}]
+        profile = made.profile(data)
+        parts = profile.parts_with_imports()
+        self.assertAlmostEqual(parts["imports"], 107.5)
         self.assertAlmostEqual(parts["interpreter"], 400)
-        self.assertAlmostEqual(sum(parts.values()), self.profile.wall)
+        self.assertAlmostEqual(parts["gc"], 2.5)
+        self.assertAlmostEqual(sum(parts.values()), profile.wall)
+        self.assertAlmostEqual(profile.lines[0, 1].imports, 107.5)
+        self.assertAlmostEqual(profile.lines[0, 1].python_total, 0)
+        self.assertNotIn((2, 7), profile.lines)
 
     def test_trace_time_goes_to_the_instructions_lines(self):
         # Of 1 ms of guards each half to lines 4 (both guards); the residual call was in lib.py:2, called by line 5.

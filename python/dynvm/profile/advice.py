@@ -1,6 +1,7 @@
 """Findings of a profile, one line each, the most important first: what a person may change, and what it would be worth.
 
-Each rule looks at the tables of model.py and yields (weight, text, place); weight: milliseconds that the finding is about. LEAST is the share of the
+Each rule looks at the tables of model.py and yields (weight, text, place); weight: milliseconds that the finding is about, less where a line of the
+script cannot change them. LEAST is the share of the
 time below which nothing is said. Tests: tests/profile/test_advice.py.
 """
 
@@ -113,21 +114,22 @@ def cut(profile):
 
 
 def collector(profile):
-    ms = profile.parts["gc"]
+    ms = profile.parts_with_imports()["gc"]
     if ms > LEAST * profile.wall:
-        yield ms, (f"{share_text(ms / profile.wall)} of the time is garbage collection ({profile.data['collections']} collections): "
+        yield ms, (f"{share_text(ms / profile.wall)} of the time is garbage collection outside of imports: "
                    "gc.freeze() behind the imports leaves what they made alone; gc.disable() around the loop does without"), None
 
 
 def making(profile):
     ms = profile.parts["recording"] + profile.parts["compiling"]
     if ms > 0.1 * profile.wall:
-        yield ms, f"{share_text(ms / profile.wall)} of the time is recording and compiling {len(profile.traces)} traces: a longer run, or --cache, makes less of it", None
+        yield 0.01 * ms, f"{share_text(ms / profile.wall)} of the time is recording and compiling {len(profile.traces)} traces: a longer run, or --cache, makes less of it", None
 
 
 def imports(profile):
-    if profile.imports > 0.2 * profile.wall:
-        yield profile.imports, f"{share_text(profile.imports / profile.wall)} of the time is imports: a longer run makes less of them", None
+    ms = profile.imports.total()
+    if ms > 0.2 * profile.wall:
+        yield 0.01 * ms, f"{share_text(ms / profile.wall)} of the time is imports: a longer run makes less of them", None
 
 
 def interpreted(profile):

@@ -4,7 +4,7 @@ Input: what the process wrote (docs/profile.md). Output: a Profile. All times ar
 
 Time of Python lines is estimated: the interpreter's time, which is exact, is divided among lines as its samples are. Time in traces is exact for
 each instruction that calls something (kernels, the library, residual calls); the rest of a trace, guards and numbers, is divided evenly among
-its other instructions. A line's `total` counts what it has called too.
+its other instructions. A line's `total` counts what it has called too; of what it imports, the modules' own lines count nothing.
 Tests: tests/profile/test_model.py.
 """
 
@@ -22,6 +22,7 @@ class Line:
     def __init__(self, file, line):
         self.file, self.line = file, line
         self.python = self.python_total = 0.0
+        self.imports = 0.0                 # what it imported, in all
         self.trace = self.trace_total = 0.0
         self.recording = 0.0
         self.exits = 0
@@ -34,7 +35,7 @@ class Line:
 
     @property
     def total_ms(self):
-        return self.python_total + self.trace_total
+        return self.python_total + self.trace_total + self.imports
 
     @property
     def state(self):
@@ -42,10 +43,11 @@ class Line:
             return "compiled"
         if self.recorded or self.recording:
             return "recorded"
-        return "interpreted" if self.python_total or self.python else "none"
+        return "interpreted" if self.python_total or self.python or self.imports else "none"
 
     def as_json(self):
         return {"file": self.file, "line": self.line, "state": self.state, "self_ms": self.self_ms, "total_ms": self.total_ms, "python_ms": self.python,
+                "imports_ms": self.imports,
                 "trace_ms": self.trace, "recording_ms": self.recording, "exits": self.exits, "traces": sorted(self.traces)}
 
 
@@ -61,7 +63,7 @@ class Profile:
         self.advice = data.get("advice", [])
         self.by_id = {trace["id"]: trace for trace in self.traces}
         self._sources = None
-        self.imports = 0.0                 # part of the interpreter's time
+        self.imports = collections.Counter()  # of the interpreter's and the garbage collector's time: what imports took
         self.lines = self._lines()
         self.kernels = self._calls("kernel")
         self.library = self._calls("library")
@@ -116,13 +118,17 @@ class Profile:
             if part == "trace" or not sample["frames"]:
                 continue
             ms = self.parts[part] * sample["count"] / counts[part]
+            importing = next((depth for depth, frame in enumerate(sample["frames"]) if "importlib._bootstrap" in self.files[self.file_of(frame)]), None)
+            if importing is not None and part in ("interpreter", "gc"):
+                self.imports[part] += ms
+                for place in each_once(sample["frames"][:importing]):
+                    line_at(place).imports += ms
+                continue
             innermost = line_at(sample["frames"][-1])
             if part == "recording":
                 innermost.recording += ms
             elif part == "interpreter":
                 innermost.python += ms
-                if any("importlib._bootstrap" in self.files[self.file_of(frame)] for frame in sample["frames"]):
-                    self.imports += ms
             if part in ("interpreter", "recording"):
                 for place in each_once(sample["frames"]):
                     line_at(place).python_total += ms
@@ -194,11 +200,12 @@ class Profile:
 
     def parts_with_imports(self):
         """In the order of a run."""
-        parts = dict(self.parts, interpreter=self.parts["interpreter"] - self.imports, imports=self.imports)
+        parts = {name: ms - self.imports[name] for name, ms in self.parts.items()}
+        parts["imports"] = self.imports.total()
         return {name: parts[name] for name in PARTS}
 
     def write(self, folder):
-        data = dict(self.data, machine=self.machine, advice=self.advice, imports_ms=self.imports)
+        data = dict(self.data, machine=self.machine, advice=self.advice, imports_ms=self.imports.total())
         data["lines"] = [line.as_json() for line in sorted(self.lines.values(), key=lambda line: -line.self_ms) if line.file >= 0]
         with open(os.path.join(folder, "profile.json"), "w", encoding="utf-8") as file:
             json.dump(data, file, separators=(",", ":"))

@@ -5,6 +5,7 @@ import os
 from . import machine
 
 ROWS = 12
+NAMELESS = {"sizes": "a tensor", "branch": "a condition", "value": "a number", "number": "a number"}  # what an exit is about, where it has no name in the script
 
 
 def table(title, heads, rows, total=None):
@@ -33,7 +34,7 @@ def line_rows(profile):
     rows = []
     for line in sorted(own, key=lambda line: -line.total_ms):
         name = f"{os.path.basename(profile.files[line.file])}:{line.line}"
-        rows.append([line.total_ms, percent(line.total_ms, profile.wall), line.python_total, line.trace_total, line.exits, line.state, name, source_line(profile, line)])
+        rows.append([line.total_ms, percent(line.total_ms, profile.wall), line.python_total + line.imports, line.trace_total, line.exits, line.state, name, source_line(profile, line)])
     return rows
 
 
@@ -73,7 +74,7 @@ def call_rows(profile, calls):
 def exit_rows(profile):
     rows = []
     for exit in profile.exits:
-        what = exit["what"] or exit["reason"]
+        what = exit["what"] or NAMELESS.get(exit["reason"], exit["reason"])
         values = ", ".join(list(exit["values"])[:3])
         to = ", ".join(f"{trace}" for trace, _ in exit["to"])
         rows.append([exit["count"], f"{100 * exit['share']:.0f} %", str(exit["trace"]), profile.where(exit["at"]), to or "-", f"{what} {exit['sentence']}" + (f" ({values})" if values else "")])
