@@ -24,6 +24,7 @@ struct Activation {
   int64_t exit_inst = -1;                 // the instruction that left
   void* owner = nullptr;                  // runtime::CompiledTrace*
   void* stretches = nullptr;              // runtime::Stretches*, null where nothing is queued
+  const int32_t* watched = nullptr;       // of the session: not 0 while a profiler of torch's listens
   base::profile::Clock* clock = nullptr;  // the thread's, while a profile is made
   int32_t pending = 0;                    // a stretch is under way: whoever looks at the device ends it
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -86,6 +87,7 @@ class TraceCode {
   int32_t num_scratch_ = 0;
   std::string listing_;
   std::vector<std::pair<size_t, ir::Ref>> marks_;
+  std::deque<std::string> names_;              // that profilers are shown
   std::vector<std::vector<int64_t>> tables_;   // guard tables that the code points into
   std::vector<uint8_t> stress_;                // by Ref: 1 while the guard has yet to fail
   uint64_t stress_sites_ = 0;

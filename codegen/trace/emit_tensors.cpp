@@ -72,6 +72,8 @@ bool TraceEmitter::emit_tensor() {
     }
     case Op::k_kernel: {
       const KernelEntry& kernel = input_.kernels[inst.imm];
+      const bool shown = kernel.context == nullptr && helpers_.show_begin != nullptr;  // a GPU's kernels are seen where they run
+      if (shown) show(code_->names_.emplace_back("dynvm::" + input_.trace->kernels[inst.imm].name).c_str());
       int32_t scalars = gather_numbers();
       int next = 0;
       if (kernel.context != nullptr) a_.mov(integer_arg(next++), imm(kernel.context));
@@ -83,6 +85,7 @@ bool TraceEmitter::emit_tensor() {
       }
       if (kernel.context != nullptr) a_.mov(integer_arg(next + 1), rbx);
       call(kernel.entry);
+      if (shown) show(nullptr);
       return true;
     }
     case Op::k_read_scalar:

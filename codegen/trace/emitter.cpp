@@ -145,6 +145,18 @@ void TraceEmitter::barrier() {
   a_.bind(nothing);
 }
 
+// Where a profiler of torch's listens, what follows has that name; null: it is over.
+void TraceEmitter::show(const char* name) {
+  Label nobody = a_.newLabel();
+  a_.mov(rax, ptr(rbx, offsetof(Activation, watched)));
+  a_.cmp(x86::dword_ptr(rax), 0);
+  a_.je(nobody);
+  a_.mov(rdi, r13);
+  if (name != nullptr) a_.mov(rsi, imm(name));
+  call(name != nullptr ? helpers_.show_begin : helpers_.show_end);
+  a_.bind(nobody);
+}
+
 void TraceEmitter::mark(Ref ref) {
   if (options_.listing) code_->marks_.emplace_back(logger_.dataSize(), ref);
 }

@@ -41,6 +41,7 @@ class TraceEmitter {
   void call(const void* function);
   void stress(Ref ref);
   void barrier();
+  void show(const char* name);
   bool begin_meter();
   void end_meter();
   void switch_meter(base::profile::Meter* meter, bool count);

@@ -47,6 +47,8 @@ struct HelperTable {
   const void* tensor_size = nullptr;
   const void* bump_version = nullptr;
   const void* end_iteration = nullptr;
+  const void* show_begin = nullptr;     // (session, name): to a profiler of torch's, where one listens
+  const void* show_end = nullptr;
   const void* drop_storage = nullptr;   // (session, storage, unused, Activation*): its memory is not needed any more
   const void* barrier = nullptr;        // int(Activation*, inst): the instruction may look at a device; -1: raised. Null where no work is put off
   // object(context, tensor object), int(context, tensor object, gradient)

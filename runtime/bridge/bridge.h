@@ -139,6 +139,7 @@ struct Session {
   const int64_t* symbols = nullptr;   // values, as of the last tensor that told them
   void* impl = nullptr;
   bool has_arenas = false;            // its runs stand between begin_run and end_run
+  int32_t watched = 0;                // a profiler of torch's listens, as of the last check_state: kernels are to be shown to it
 };
 
 // Called from generated code. All return 0 when fine.
@@ -160,6 +161,8 @@ struct SessionFunctions {
   int (*arrange)(Session*);                                          // the arena for the symbols' values, which inputs have told; -1: raised
   void (*set_recipe)(Session*, int32_t wrap, int32_t index, PyObject* recipe);  // before wrap: of one among the calls that it runs again which is no operation of torch's (runtime/torch/function_nodes.h)
   void (*drop_storage)(Session*, int32_t storage);                   // kResult: nothing needs its memory in this iteration any more
+  void (*show_begin)(Session*, const char* name);                    // to who listens (watched): what follows has this name, which must stay
+  void (*show_end)(Session*);
 };
 
 // What operations would give for tensors of other sizes, without running them on data. Tensors and storages have the caller's numbers.

@@ -185,6 +185,8 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
     helpers_.tensor_size = address(functions.tensor_size);
     helpers_.bump_version = address(functions.bump_version);
     helpers_.end_iteration = address(functions.end_iteration);
+    helpers_.show_begin = address(functions.show_begin);
+    helpers_.show_end = address(functions.show_end);
     helpers_.drop_storage = address(&drop_storage);
   }
   codegen::TraceCodeInput input{&trace_, &values_, &programs_.plan, &python_layout(), &helpers_, {}};
@@ -410,6 +412,7 @@ Activation* CompiledTrace::acquire() {
     bridge::Session* session = program_->acquire();
     activation->session = session;
     activation->storage_data = session->storage_data;
+    activation->watched = &session->watched;
     activation->symbols = session->symbols;
     if (stretches_.captures != nullptr) activation->stretches = new Stretches(stretches_, session, &activation->pending);
   }

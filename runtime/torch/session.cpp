@@ -355,7 +355,15 @@ SessionImpl::Refusal& SessionImpl::last_refusal() {
   return refusal;
 }
 
-int SessionImpl::check_state(int32_t state) { return read_torch_state() == program_.states[static_cast<size_t>(state)] ? 0 : 1; }
+int SessionImpl::check_state(int32_t state) {
+  face.watched = at::hasCallbacks() ? 1 : 0;
+  return read_torch_state() == program_.states[static_cast<size_t>(state)] ? 0 : 1;
+}
+
+void SessionImpl::show_begin(const char* name) {
+  shown_.emplace(at::RecordScope::FUNCTION);
+  if (shown_->isActive()) shown_->before(name);
+}
 
 int SessionImpl::allocate(int32_t number) {
   const size_t s = static_cast<size_t>(number);
@@ -441,6 +449,11 @@ int SessionImpl::call(int32_t number, const int64_t* scalars) {
     if (!storages_[static_cast<size_t>(storage)].in_use && allocate(storage) < 0) return -1;
   }
   const SmallWork small(plan.small);
+  std::optional<at::RecordFunction> shown;  // the dispatcher shows what it calls
+  if (face.watched != 0 && (plan.how == CallHow::kDirect || plan.packs_weight)) {
+    shown.emplace(at::RecordScope::FUNCTION);
+    if (shown->isActive()) shown->before(plan.call.name.c_str());
+  }
   if (plan.how == CallHow::kDirect) return run_plain([&] { plan.direct.function(state.arguments.data(), state.results.data()); });
   if (plan.packs_weight) {
     bool done = false;
@@ -754,6 +767,8 @@ const bridge::SessionFunctions& session_functions() {
       [](bridge::Session* s) { return of(s)->arrange(); },
       [](bridge::Session* s, int32_t wrap, int32_t index, PyObject* recipe) { of(s)->set_recipe(wrap, index, recipe); },
       [](bridge::Session* s, int32_t storage) { of(s)->drop_storage(storage); },
+      [](bridge::Session* s, const char* name) { of(s)->show_begin(name); },
+      [](bridge::Session* s) { of(s)->show_end(); },
   };
   return functions;
 }

@@ -19,8 +19,10 @@
 
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/record_function.h>
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "runtime/torch/arenas.h"
@@ -57,6 +59,8 @@ class SessionImpl {
 
   int bind_input(int32_t tensor, PyObject* object);
   int check_state(int32_t state);
+  void show_begin(const char* name);
+  void show_end() { shown_.reset(); }
   int allocate(int32_t storage);
   int arrange();
   int call(int32_t number, const int64_t* scalars);
@@ -115,6 +119,7 @@ class SessionImpl {
   at::Tensor wrap_value(int32_t number, const WrapPlan& plan);
 
   ProgramImpl& program_;
+  std::optional<at::RecordFunction> shown_;
   std::vector<void*> storage_data_;
   std::vector<StorageSlot> storages_;
   std::vector<at::Tensor> shadows_;

@@ -41,7 +41,7 @@ ir::TorchState read_torch_state() {
   if (state.inference_mode) excluded = excluded - c10::autograd_dispatch_keyset;
   state.clean = included.empty() && excluded.empty() && at::impl::PythonTorchFunctionTLS::stack_len() == 0 &&
                 at::impl::PythonTorchFunctionTLS::get_disabled_state() != at::impl::TorchFunctionDisabledState::ALL_DISABLED &&
-                !at::hasCallbacks() && !saved_tensor_hooks_active();
+                !saved_tensor_hooks_active();
   return state;
 }
 
