@@ -45,6 +45,7 @@ PyObject* on_collection(PyObject*, PyObject* args) {
 // The script and what it has registered are over.
 PyObject* on_exit(PyObject*, PyObject*) {
   profile::clock().go_on(&profile::meter(profile::Part::kProfile));
+  profile::finish();
 #ifdef DYNVM_HAS_VM
   profile::Data& data = profile::data();
   const vm::Samples samples = vm::stop_sampler();

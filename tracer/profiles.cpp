@@ -8,6 +8,7 @@
 #include <utility>
 #include <unordered_map>
 
+#include "codegen/cuda/activity.h"
 #include "ir/kernel/symbols.h"
 #include "ir/kernel/text.h"
 #include "ir/text.h"
@@ -191,7 +192,21 @@ Place place_of(PyCodeObject* code, int unit) {
 // ---------------------------------------------------------------------------------------------------------------------
 // Recordings
 
+namespace {
+
+// A script that has begun to use a GPU: before that, nothing of CUDA may be touched, or processes that it forks could not use it.
+void watch_gpu() {
+  PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), "torch.cuda");
+  PyObject* begun = module != nullptr ? PyObject_GetAttrString(module, "_initialized") : nullptr;
+  if (begun == nullptr) PyErr_Clear();
+  if (begun == Py_True) codegen::cuda::watch_activity();
+  Py_XDECREF(begun);
+}
+
+}  // namespace
+
 void recording_begins(PyCodeObject* code, int unit, bool side) {
+  if (profile::on()) watch_gpu();
   if (!profile::on()) return;
   recording_time.begin(&profile::meter(profile::Part::kRecording));
   profile::data().recordings.push_back({place_of(code, unit), side, 0, "", "", "", profile::ticks_now(), 0});
@@ -246,6 +261,7 @@ void add_stage(TraceData& data, const std::string& name, const ir::Trace& trace)
 }
 
 TraceData& add_trace(TraceData* stages, const ir::Trace& trace, PyCodeObject* code, int unit) {
+  watch_gpu();
   TraceData& data = profile::data().traces.emplace_back();
   if (stages != nullptr) {
     data.places = std::move(stages->places);

@@ -9,7 +9,8 @@
 namespace dynvm::codegen::cuda {
 namespace {
 
-constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76;  // CUdevice_attribute
+constexpr int kClock = 13, kMultiprocessors = 16, kMemoryClock = 36, kMemoryBits = 37, kMajor = 75, kMinor = 76;  // CUdevice_attribute; clocks in kHz
+constexpr double kLanes = 128;                                  // f32 units of a multiprocessor, since compute capability 8.6 and in 9.0
 constexpr int kMaxDynamicShared = 8;                            // CUfunction_attribute
 constexpr uint32_t kUsualShared = 48 << 10;
 
@@ -18,6 +19,7 @@ struct Driver {
   int (*device_count)(int*) = nullptr;
   int (*device_get)(int*, int) = nullptr;
   int (*device_attribute)(int*, int, int) = nullptr;
+  int (*device_name)(char*, int, int) = nullptr;
   int (*retain_primary)(void**, int) = nullptr;
   int (*context_current)(void**) = nullptr;
   int (*context_set)(void*) = nullptr;
@@ -38,6 +40,7 @@ struct Driver {
     library.find(&device_count, "cuDeviceGetCount");
     library.find(&device_get, "cuDeviceGet");
     library.find(&device_attribute, "cuDeviceGetAttribute");
+    library.find(&device_name, "cuDeviceGetName");
     library.find(&retain_primary, "cuDevicePrimaryCtxRetain");
     library.find(&context_current, "cuCtxGetCurrent");
     library.find(&context_set, "cuCtxSetCurrent");
@@ -103,6 +106,14 @@ const DeviceFacts& device_facts(int device) {
     driver().device_attribute(&major, kMajor, handle);
     driver().device_attribute(&minor, kMinor, handle);
     facts.architecture = major * 10 + minor;
+    int clock = 0, memory_clock = 0, memory_bits = 0;
+    driver().device_attribute(&clock, kClock, handle);
+    driver().device_attribute(&memory_clock, kMemoryClock, handle);
+    driver().device_attribute(&memory_bits, kMemoryBits, handle);
+    facts.bytes_per_s = 2 * 1e3 * memory_clock * memory_bits / 8;
+    facts.flops_per_s = 2 * kLanes * facts.multiprocessors * 1e3 * clock;
+    char name[128] = "";
+    if (driver().device_name(name, sizeof name, handle) == 0) facts.name = name;
   }
   return facts;
 }

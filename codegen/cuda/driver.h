@@ -15,6 +15,8 @@ namespace dynvm::codegen::cuda {
 struct DeviceFacts {
   int multiprocessors = 0;
   int architecture = 0;  // 90 for compute capability 9.0
+  std::string name;
+  double bytes_per_s = 0, flops_per_s = 0;  // of its memory, and of f32 multiply-adds at its highest clock: nominal
 };
 
 // Empty, or why no kernel can be run: no driver, no device.

@@ -29,7 +29,7 @@ struct State {
   Meter parts[static_cast<size_t>(Part::kCount)];
   Meter elsewhere;                     // other threads, in none of the parts
   Clock main;
-  std::vector<std::function<void()>> fillers;
+  std::vector<std::function<void()>> fillers, finishers;
   std::unordered_map<std::string, int32_t> file_numbers;
   Event* last_run = nullptr;
   Wall::time_point start_time;
@@ -126,6 +126,11 @@ void begin() {
   std::atexit(write);
 }
 
+void on_finish(std::function<void()> finish) { state().finishers.push_back(std::move(finish)); }
+void finish() {
+  for (const auto& finisher : state().finishers) finisher();
+  state().finishers.clear();
+}
 void on_write(std::function<void()> fill) { state().fillers.push_back(std::move(fill)); }
 
 double ms_of(uint64_t ticks) { return static_cast<double>(ticks) * rate(); }

@@ -190,7 +190,26 @@ struct SampleKey {
   friend auto operator<=>(const SampleKey&, const SampleKey&) = default;
 };
 
+// What GPUs ran, as CUPTI says; without CUPTI, why there is nothing. No device: an empty name.
+struct GpuData {
+  std::string device, missing;
+  double bytes_per_s = 0, flops_per_s = 0;  // nominal
+  struct Work {
+    std::string name;                // of the kernel, as the driver has it; [copy], [fill]
+    uint64_t runs = 0;
+    double ms = 0;
+  };
+  std::vector<Work> works;
+  struct Event {
+    int32_t work;                    // in works
+    int stream;
+    uint64_t begin, end;
+  };
+  std::vector<Event> events;         // the first ones
+};
+
 struct Data {
+  GpuData gpu;
   std::vector<std::string> files;
   std::vector<CodeData> codes;
   std::deque<TraceData> traces;
@@ -212,6 +231,9 @@ void add_event(Event::Kind kind, int trace, uint64_t begin, uint64_t end, const 
 
 // Begins, in the thread that will run the script, where the options ask for a profile: kStart runs. Call once, before Python is initialised.
 void begin();
+// Calls `finish` when the script is over, while all libraries are there.
+void on_finish(std::function<void()> finish);
+void finish();
 // Calls `fill` before the file is written, for what is kept elsewhere. It may not use Python.
 void on_write(std::function<void()> fill);
 // Writes DIR/profile.json, unless that was done or this is a forked child.

@@ -105,6 +105,16 @@ void write(JsonWriter& json, const SampleKey& key, uint64_t count) {
   json.end(']').key("count").number(count).end('}');
 }
 
+void write(JsonWriter& json, const GpuData& gpu) {
+  json.begin('{').key("device").string(gpu.device).key("missing").string(gpu.missing).key("bytes_per_s").number(gpu.bytes_per_s).key("flops_per_s").number(gpu.flops_per_s);
+  json.key("works").begin('[');
+  for (const GpuData::Work& work : gpu.works) json.begin('{').key("name").string(work.name).key("runs").number(work.runs).key("ms").number(work.ms).end('}');
+  json.end(']').key("events").begin('[');
+  for (const GpuData::Event& event : gpu.events)
+    json.begin('[').number(event.work).number(event.stream).number(ms_at(event.begin)).number(ms_of(event.end - event.begin)).end(']');
+  json.end(']').end('}');
+}
+
 template <class Items>
 void write_all(JsonWriter& json, std::string_view key, const Items& items) {
   json.key(key).begin('[');
@@ -128,6 +138,10 @@ std::string json(const Data& data, const Totals& totals) {
   write_all(json, "traces", data.traces);
   write_all(json, "recordings", data.recordings);
   write_all(json, "events", data.events);
+  if (!data.gpu.device.empty()) {
+    json.key("gpu");
+    write(json, data.gpu);
+  }
   json.key("sample_ms").number(data.sample_ms).key("samples_lost").number(data.samples_lost).key("samples").begin('[');
   for (const auto& [key, count] : data.samples) write(json, key, count);
   json.end(']').end('}');

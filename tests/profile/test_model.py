@@ -3,7 +3,7 @@
 import unittest
 
 import made
-from dynvm.profile import machine, report
+from dynvm.profile import formats, machine, report
 
 
 class Lines(unittest.TestCase):
@@ -55,6 +55,27 @@ class Lines(unittest.TestCase):
         recursive = made.data(traces=[])
         recursive["samples"] = [{"part": "interpreter", "frames": [[0, 0, 5], [0, 0, 5], [0, 0, 5]], "count": 3}]
         self.assertAlmostEqual(made.profile(recursive).lines[0, 5].python_total, 500)
+
+    def test_a_gpus_time_is_shared_by_kernels_of_one_name(self):
+        traces = [made.trace(1), made.trace(2)]
+        for trace in traces:
+            trace["kernels"][0]["device"] = "cuda:0"
+        traces[1]["insts"][2]["runs"] = 300
+        gpu = {"device": "GPU", "missing": "", "bytes_per_s": 1e12, "flops_per_s": 1e12, "works": [{"name": "dynvm_mul_add", "runs": 400, "ms": 8.0}, {"name": "gemm", "runs": 5, "ms": 2.0}],
+               "events": [[0, 7, 60.0, 4.0], [1, 7, 70.0, 2.0]]}
+        profile = made.profile(made.data(traces=traces, gpu=gpu))
+        times = {call["trace"]: (call["gpu_runs"], call["gpu_ms"]) for call in profile.kernels}
+        self.assertEqual(times, {1: (100, 2.0), 2: (300, 6.0)})
+        text = report.text(profile)
+        self.assertIn("On GPU: 10.0 ms of work", text)
+        self.assertRegex(text, r"8\.0 .* 400 +20\.0 +script.py:5, trace 1, 2 +dynvm_mul_add")
+        self.assertRegex(text, r"2\.0 .* 5 +400\.0 .* gemm")
+        rows = [event for event in formats.timeline(profile)["traceEvents"] if event.get("cat") == "gpu"]
+        self.assertEqual([(row["name"], row["ts"], row["dur"]) for row in rows], [("dynvm_mul_add", 60000.0, 4000.0), ("gemm", 70000.0, 2000.0)])
+
+    def test_a_gpu_without_cupti_says_so(self):
+        gpu = {"device": "GPU", "missing": "no libcupti.so.13", "bytes_per_s": 1e12, "flops_per_s": 1e12, "works": [], "events": []}
+        self.assertIn("No times of the GPU's kernels: no libcupti.so.13", report.text(made.profile(gpu=gpu)))
 
     def test_another_version_is_refused(self):
         import json

@@ -133,7 +133,7 @@ class Shown(unittest.TestCase):
         text = page.run("document.querySelector('#view h3').textContent")
         # 12,000 bytes at 1 GB/s are 12 us of the 40 that a run takes.
         self.assertEqual(text, "Kernel 0 mul_add: 7.8 KiB read, 3.9 KiB written, 200 FLOPs, 30 % of the roofline")
-        self.assertIn("kernel text", page.run("document.querySelectorAll('.pane')[4].innerText"))
+        page.wait("document.querySelectorAll('.pane')[4].innerText.includes('kernel text')")
         self.assertEqual(page.run("document.querySelectorAll('.pane select')[4].value"), "k0")
 
     def test_keys(self):

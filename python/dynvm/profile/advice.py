@@ -146,6 +146,8 @@ def kernels(profile):
             continue
         call = max(calls, key=lambda c: c["ms"])
         kernel = profile.by_id[call["trace"]]["kernels"][call["kernel"]]
+        if kernel["device"] != "cpu":
+            continue  # its time here is that of its launch
         reached = machine.fraction(profile.machine, call["ms"] / call["runs"], kernel["bytes_read"] + kernel["bytes_written"], kernel["flops"])
         if reached is not None and reached < 0.25:
             yield ms, (f"{share_text(ms / profile.wall)} of the time is kernel {name} ({runs} runs, trace {call['trace']}, {profile.where(call['at'])}), "
@@ -158,7 +160,19 @@ def library(profile):
             yield ms * 0.5, f"{share_text(ms / profile.wall)} of the time is the library's {name} inside traces ({runs} runs, most at {profile.where(calls[0]['at'])})", calls[0]["at"]
 
 
-RULES = (exits, residuals, aborted, cut, collector, making, imports, interpreted, kernels, library)
+def idle_gpu(profile):
+    """Between the first and the last work that was seen."""
+    events = profile.gpu["events"]
+    if not events or profile.wall <= 0:
+        return
+    start, end = min(event[2] for event in events), max(event[2] + event[3] for event in events)
+    busy = sum(event[3] for event in events)
+    if end - start > 0.1 * profile.wall and busy < 0.5 * (end - start):
+        yield end - start - busy, (f"the GPU works {share_text(busy / (end - start))} of the time between its first and last work: what is done per launch is too little, or the "
+                                   "script waits for values (.item(), printing) before it queues more"), None
+
+
+RULES = (exits, residuals, aborted, cut, collector, making, imports, interpreted, kernels, library, idle_gpu)
 
 
 def findings(profile):

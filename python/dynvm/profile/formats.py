@@ -1,12 +1,13 @@
 """Files for other programs' viewers. Input: a Profile. Tests: tests/profile/test_formats.py.
 
 trace.json: the Trace Event Format (Perfetto, chrome://tracing). Rows: recordings, compilations, runs of traces (neighbouring runs of one trace are one entry
-with a count), garbage collection. Times are microseconds since the process began.
+with a count), garbage collection; a row for each stream of a GPU. Times are microseconds since the process began.
 profile.speedscope.json: a sampled profile (speedscope.app); a frame [trace N] stands for compiled code.
 """
 
 import json
 
+GPU_ROW = 100  # and the stream's number
 ROWS = {"record": (1, "recording"), "compile": (2, "compiling"), "run": (3, "traces"), "gc": (4, "garbage collection")}
 
 
@@ -22,6 +23,11 @@ def timeline(profile):
         if trace is not None:
             args.update(trace=event["trace"], function=trace["function"])
         events.append({"ph": "X", "pid": 1, "tid": row, "cat": kind, "name": name, "ts": 1000 * event["start_ms"], "dur": 1000 * event["ms"], "args": args})
+    streams = sorted({stream for _, stream, _, _ in profile.gpu["events"]})
+    for stream in streams:
+        events.append({"ph": "M", "pid": 1, "tid": GPU_ROW + stream, "name": "thread_name", "args": {"name": f"{profile.gpu['device']}, stream {stream}"}})
+    for work, stream, start, ms in profile.gpu["events"]:
+        events.append({"ph": "X", "pid": 1, "tid": GPU_ROW + stream, "cat": "gpu", "name": profile.gpu["works"][work]["name"], "ts": 1000 * start, "dur": 1000 * ms, "args": {}})
     return {"traceEvents": events, "displayTimeUnit": "ms"}
 
 

@@ -11,6 +11,7 @@ Tests: tests/profile/test_model.py.
 import collections
 import json
 import os
+import re
 import tokenize
 
 PARTS = ("start", "imports", "interpreter", "recording", "compiling", "cache", "traces", "gc", "profile", "finish")
@@ -69,6 +70,8 @@ class Profile:
         self.library = self._calls("library")
         self.residuals = self._calls("residual")
         self.exits = self._exits()
+        self.gpu = data.get("gpu") or {"device": "", "missing": "", "works": [], "events": []}
+        self._share_gpu_time()
 
     # --- names
 
@@ -165,6 +168,25 @@ class Profile:
                 if inst["kind"] == kind and inst.get("runs"):
                     calls.append(dict(inst, trace=trace["id"], inst=number, at=self.own_place(trace, inst["place"])))
         return sorted(calls, key=lambda call: -call["ms"])
+
+    def _share_gpu_time(self):
+        """`gpu_ms` and `gpu_runs` of the traces' kernels. CUPTI tells functions, and equal kernels, of one name, are one: they share its time as their
+        launches and bytes are."""
+        works = {work["name"]: work for work in self.gpu["works"]}
+        same = collections.defaultdict(list)
+        for call in self.kernels:
+            kernel = self.by_id[call["trace"]]["kernels"][call["kernel"]]
+            if kernel["device"] != "cpu":
+                same["dynvm_" + re.sub("[^A-Za-z0-9]", "_", kernel["name"][:60])].append((call, call["runs"] * (kernel["bytes_read"] + kernel["bytes_written"] + 1)))
+        for name, calls in same.items():
+            work = works.get(name)
+            weight = sum(each for _, each in calls)
+            for call, each in calls if work else []:
+                call["gpu_ms"] = work["ms"] * each / weight
+                call["gpu_runs"] = work["runs"] * call["runs"] / sum(c["runs"] for c, _ in calls)
+            if work:
+                work["traces"] = sorted({call["trace"] for call, _ in calls})
+                work["at"] = calls[0][0]["at"]
 
     def by_name(self, calls):
         """[(name, ms, runs, calls)], the costly ones first."""

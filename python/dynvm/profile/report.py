@@ -61,9 +61,21 @@ def kernel_rows(profile):
     for call in profile.kernels:
         kernel = profile.by_id[call["trace"]]["kernels"][call["kernel"]]
         moved = kernel["bytes_read"] + kernel["bytes_written"]
-        reached = machine.fraction(profile.machine, call["ms"] / call["runs"], moved, kernel["flops"])
-        rows.append([call["ms"], percent(call["ms"], profile.wall), call["runs"], 1000 * call["ms"] / call["runs"], moved / 1024, kernel["flops"] / 1000,
+        on_gpu = kernel["device"] != "cpu"
+        ms, runs = (call.get("gpu_ms", 0.0), call.get("gpu_runs", 0)) if on_gpu else (call["ms"], call["runs"])
+        reached = machine.fraction(profile.gpu if on_gpu else profile.machine, ms / runs if runs else 0, moved, kernel["flops"])
+        if not runs:
+            ms, runs = call["ms"], call["runs"]
+        rows.append([ms, percent(ms, profile.wall), call["runs"], 1000 * ms / runs, moved / 1024, kernel["flops"] / 1000,
                      "-" if reached is None else f"{100 * reached:.0f} %", str(call["trace"]), profile.where(call["at"]), call["name"]])
+    return rows
+
+
+def gpu_rows(profile):
+    rows = []
+    for work in sorted(profile.gpu["works"], key=lambda work: -work["ms"]):
+        where = f"{profile.where(work['at'])}, trace {', '.join(map(str, work['traces'][:4]))}" if "at" in work else ""
+        rows.append([work["ms"], percent(work["ms"], profile.wall), work["runs"], 1000 * work["ms"] / work["runs"], where, work["name"][:100]])
     return rows
 
 
@@ -89,6 +101,11 @@ def text(profile):
     out += table("Source lines, with what they call", ("ms", "", "interpreter", "traces", "exits", "state", "line", ""), line_rows(profile))
     out += table("Traces", ("id", "ms", "", "iterations", "guards", "kernels", "library", "residual", "in, out", "exits", "kind", "where"), trace_rows(profile))
     out += table("Kernels", ("ms", "", "runs", "us each", "KiB", "kFLOP", "of roof", "trace", "line", "kernel"), kernel_rows(profile))
+    if profile.gpu["device"]:
+        busy = sum(work["ms"] for work in profile.gpu["works"])
+        out += table(f"On {profile.gpu['device']}: {busy:,.1f} ms of work, {percent(busy, profile.wall)} of the time", ("ms", "", "runs", "us each", "line", "kernel"), gpu_rows(profile))
+        if profile.gpu["missing"]:
+            out += f"\nNo times of the GPU's kernels: {profile.gpu['missing']}\n"
     out += table("Library calls in traces", ("ms", "", "runs", "us each", "line", "operation"), call_rows(profile, profile.library))
     out += table("Residual calls in traces", ("ms", "", "runs", "us each", "line", "call"), call_rows(profile, profile.residuals))
     out += table("Exits", ("times", "share", "trace", "line", "goes to", "because"), exit_rows(profile))

@@ -50,10 +50,15 @@ def trace_data(profile, trace, assembly):
     kernels = []
     for number, kernel in enumerate(trace["kernels"]):
         calls = [inst for inst in trace["insts"] if inst.get("kernel") == number and inst.get("runs")]
+        roof_of = profile.machine
         ms, runs = sum(inst["ms"] for inst in calls), sum(inst["runs"] for inst in calls)
+        on_gpu = [call for call in profile.kernels if call["trace"] == trace["id"] and call["kernel"] == number and "gpu_ms" in call]
+        if kernel["device"] != "cpu":  # launches' times say nothing of kernels
+            roof_of = profile.gpu
+            ms, runs = sum(call["gpu_ms"] for call in on_gpu), sum(call["gpu_runs"] for call in on_gpu)
         moved = kernel["bytes_read"] + kernel["bytes_written"]
         shown = {key: kernel[key] for key in ("name", "device", "places", "points", "bytes_read", "bytes_written", "flops", "nodes", "text")}
-        shown.update(ms=ms, runs=runs, roof=machine.fraction(profile.machine, ms / runs, moved, kernel["flops"]) if runs else None)
+        shown.update(ms=ms, runs=runs, roof=machine.fraction(roof_of, ms / runs, moved, kernel["flops"]) if runs else None)
         shown["code"] = assembly.get(kernel["code"], kernel["code"])
         kernels.append(shown)
     return {"insts": trace["insts"], "places": trace["places"], "stages": trace["stages"], "kernels": kernels}
