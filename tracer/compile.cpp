@@ -111,6 +111,7 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   stages.record_ms = recording.ms;
   auto trace = std::make_unique<LoopTrace>();
   trace->sites = std::move(recording.sites);
+  trace->uses = std::move(recording.uses);
   trace->id = recording.trace.id;
   trace->cut = recording.cut != Abort::kNone;
   ir::Trace& ir = recording.trace;
@@ -165,7 +166,7 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
     return nullptr;
   }
   *reason = Abort::kNone;
-  if (keep_parts) trace->parts = std::make_unique<LoopTrace::Parts>(LoopTrace::Parts{std::move(plan), std::move(recording.uses)});
+  if (keep_parts) trace->parts = std::make_unique<LoopTrace::Parts>(LoopTrace::Parts{std::move(plan)});
   const double ms = ms_since(start);
   base::report().compile_ms += ms;
   if (trace->profile != nullptr) {

@@ -37,6 +37,8 @@ struct LoopTrace {
   bool cut = false;                    // ends before an instruction that a trace cannot hold
   uint64_t used = 0;                   // when it was last, in a count of all uses
   uint64_t size_exits = 0;             // where an operation's data decided other sizes
+  std::vector<DictUse> uses;           // of dicts whose versions it guards; none in one from the cache
+  int renewals = 0;                    // times that such a guard went on with another version
   int lessons = 0;
   int entry_failures = 0;
   std::map<ir::Ref, int> exit_counts;
@@ -45,7 +47,6 @@ struct LoopTrace {
   // What keeping it on disk needs beside its IR; until that is done.
   struct Parts {
     ir::Plan plan;
-    std::vector<DictUse> uses;
   };
   std::unique_ptr<Parts> parts;
   std::shared_ptr<const ir::Trace> recorded;  // as it was before the passes; with keep_recorded() alone

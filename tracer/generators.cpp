@@ -18,6 +18,18 @@ PyObject* sum_function() {
 
 }  // namespace
 
+// A generator that is suspended, perhaps inside of a `try` or `with`: what drops it runs that code, and has to be the last one to hold it.
+bool would_run_handlers(PyObject* object) {
+  if (object == nullptr || !PyGen_CheckExact(object)) return false;
+  PyObject* code = PyObject_GetAttrString(object, "gi_code");
+  PyObject* suspended = PyObject_GetAttrString(object, "gi_suspended");
+  const bool result = code != nullptr && suspended == Py_True && vm::has_handlers(reinterpret_cast<PyCodeObject*>(code));
+  if (code == nullptr || suspended == nullptr) PyErr_Clear();
+  Py_XDECREF(code);
+  Py_XDECREF(suspended);
+  return result;
+}
+
 // Calling a generator function runs none of its code but the copying of cells: the generator stays virtual. kNoValue: not such a call, or one
 // that is not followed. Code with handlers is not: a suspended generator that dies would have to run them.
 V Recorder::make_generator(V function, const std::vector<V>& args, PyObject* kwnames) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/base/heuristics.h"
+#include "tracer/dict_uses.h"
 #include "vm/objects.h"
 
 namespace dynvm::tracer {
@@ -33,7 +34,7 @@ bool takes_turns(vm::ThreadView& view, LoopState& loop, const ir::Trace& ir, con
 
 }  // namespace
 
-Learned learn(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace, ir::Ref inst_ref, bool at_entry) {
+Learned learn(vm::ThreadView& view, LoopState& loop, LoopTrace& trace, ir::Ref inst_ref, bool at_entry) {
   const ir::Trace& ir = trace.compiled->ir();
   if (inst_ref >= ir.insts.size()) return Learned::kNothing;
   const ir::Inst& inst = ir.insts[inst_ref];
@@ -42,7 +43,12 @@ Learned learn(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace, ir:
   if (inst.op == ir::Op::k_guard_dict_version || inst.op == ir::Op::k_guard_type_version || inst.op == ir::Op::k_guard_func_version) {
     const ir::Inst& guarded = ir.insts[ir.arg(inst, 0)];
     if (guarded.op != ir::Op::k_const_obj) return Learned::kNothing;
+    if (inst.op == ir::Op::k_guard_type_version) {
+      auto* type = static_cast<PyTypeObject*>(ir.objects[guarded.imm].pointer);
+      if (vm::type_version(type) == static_cast<uint32_t>(inst.imm)) return Learned::kNothing;  // with DYNVM_STRESS=exit
+    }
     if (inst.op != ir::Op::k_guard_dict_version) return at_entry ? Learned::kOver : Learned::kNothing;
+    if (renew_guard(trace, inst_ref)) return Learned::kRenewed;
     return learned(loop.lessons.changing_dicts.insert(static_cast<PyObject*>(ir.objects[guarded.imm].pointer)).second);
   }
   bool sited = inst.op == ir::Op::k_guard_is || inst.op == ir::Op::k_guard_list_items;

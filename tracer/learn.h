@@ -10,12 +10,13 @@ namespace dynvm::tracer {
 
 enum class Learned : uint8_t {
   kNothing,
+  kRenewed, // nothing: what the trace assumes is so, and the guard knows it now
   kLesson,  // the loop's next recording does without an assumption of this one
   kOver,    // what the trace assumes can never be so again: a type's or a function's version, which only grow
 };
 
 // at_entry: nothing of the trace has run. view.frame is the frame that was returned to.
-Learned learn(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace, ir::Ref inst_ref, bool at_entry);
+Learned learn(vm::ThreadView& view, LoopState& loop, LoopTrace& trace, ir::Ref inst_ref, bool at_entry);
 
 // The trace could not be entered because of a variable: the others that would have refused it are learned from too, or each would cost a recording.
 void learn_from_slots(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace);

@@ -512,6 +512,10 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
         }
         switch (learn(view, loop, *trace, left.inst, true)) {
           case Learned::kNothing: break;
+          case Learned::kRenewed:
+            if (left.iterations > 0) return Entry::kMoved;
+            i--;  // it can be entered now
+            continue;
           case Learned::kLesson:
             trace->lessons++;
             learn_from_slots(view, loop, *trace);

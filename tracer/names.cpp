@@ -238,7 +238,14 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
         PyObject* loaded = PyDict_GetItem(modules, name);
         PyObject* key = PyUnicode_InternFromString(full.c_str());
         PyObject* module = PyDict_GetItem(modules, key);
-        if (loaded != nullptr && module != nullptr) {
+        // Names that a package has not got yet may be modules of its own: they are imported then.
+        PyObject* names = concrete(fromlist);
+        const bool package = names != Py_None && (module == nullptr || !PyModule_Check(module) || PyDict_GetItemString(PyModule_GetDict(module), "__path__") != nullptr);
+        bool complete = !package || (module != nullptr && PyModule_Check(module) && PyTuple_Check(names));
+        for (Py_ssize_t k = 0; package && complete && k < PyTuple_GET_SIZE(names); k++)
+          complete = PyDict_GetItem(PyModule_GetDict(module), PyTuple_GET_ITEM(names, k)) != nullptr;
+        if (loaded != nullptr && module != nullptr && complete) {
+          for (Py_ssize_t k = 0; package && k < PyTuple_GET_SIZE(names); k++) dict_item(PyModule_GetDict(module), PyTuple_GET_ITEM(names, k));
           V value = dict_item(modules, key);
           if (full != text) dict_item(modules, name);
           Py_DECREF(key);

@@ -28,17 +28,12 @@
 
 #include "ir/archive.h"
 #include "runtime/bridge/bridge.h"
+#include "tracer/dict_uses.h"
 #include "tracer/object_parts.h"
 
 struct _PyInterpreterFrame;
 
 namespace dynvm::tracer {
-
-// A folded read of a dict: of one item (missing ones too), or of all of it (key: null).
-struct DictUse {
-  PyObject* dict;
-  PyObject* key;
-};
 
 struct ObjectName {
   Step step = Step::kNull;

@@ -89,7 +89,7 @@ Recording Recorder::take() {
   recording.sizes_are_numbers = sizes_are_numbers_;
   recording.sizes = std::move(sizes_);
   recording.sites = std::move(sites_);
-  for (const auto& [dict, key] : dict_uses_) recording.uses.push_back({dict, key});
+  for (const auto& [place, use] : dict_uses_) recording.uses.push_back(use);
   recording.owned = std::move(owned_);
   owned_.clear();
   recording.tensor_ops = tensor_ops_;
@@ -305,7 +305,10 @@ void Recorder::guard_type_unchanged(PyTypeObject* type) {
 bool Recorder::guard_dict_unchanged(PyObject* dict, PyObject* key) {
   if (lessons_.changing_dicts.count(dict)) return false;
   if (key != nullptr && !PyUnicode_CheckExact(key)) key = nullptr;
-  if (dict_uses_.emplace(dict, key).second && key != nullptr) owned_.push_back(Py_NewRef(key));
+  if (const auto [use, is_new] = dict_uses_.try_emplace({dict, key}); is_new) {
+    use->second = use_of(dict, key, &owned_);
+    if (key != nullptr) owned_.push_back(Py_NewRef(key));
+  }
   guarded_dicts_.insert(dict);
   if (!known('d', dict)) {
     uint64_t version = vm::dict_version(dict);
@@ -625,7 +628,13 @@ HookResult Recorder::record(vm::ThreadView& view) {
   switch (op) {
     case Op::kNop:
     case Op::kResume: return HookResult::kContinue;
-    case Op::kPopTop: shadow_pop(1); return HookResult::kContinue;
+    case Op::kPopTop:
+      if (would_run_handlers(concrete(peek(1)))) {
+        give_up(Abort::k_generator_closes);
+        return HookResult::kContinue;
+      }
+      shadow_pop(1);
+      return HookResult::kContinue;
     case Op::kPushNull: shadow_push(null_); return HookResult::kContinue;
     case Op::kCopy: shadow_push(peek(arg)); return HookResult::kContinue;
     case Op::kSwap: {

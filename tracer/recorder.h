@@ -156,6 +156,9 @@ bool is_differentiated(const ir::AtenCall& call);
 // Kinds of code whose call makes a generator or the like.
 inline constexpr int kGeneratorFlags = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
 
+// generators.cpp: does the script's own code run when this is dropped?
+bool would_run_handlers(PyObject* object);
+
 class Recorder {
  public:
   // `frames`: from the loop's frame to the one to begin in. header_unit: of the loop. function: that is the beginning of a function, which is
@@ -646,7 +649,7 @@ class Recorder {
   uint64_t epoch_ = 0;
   int64_t barriers_ = 0;
   std::set<PyObject*> guarded_dicts_;
-  std::set<std::pair<PyObject*, PyObject*>> dict_uses_;  // (dict, key)
+  std::map<std::pair<PyObject*, PyObject*>, DictUse> dict_uses_;  // by dict and key
   std::vector<V> root_initial_;
   bool side_ = false;
   const bool sizes_are_numbers_, function_;

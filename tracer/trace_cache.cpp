@@ -248,7 +248,7 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
     add(site.b);
   }
   ObjectNames names(frame, bridge);
-  if (std::string why = names.find(objects, parts->uses, types); !why.empty()) return refused(why);
+  if (std::string why = names.find(objects, trace.uses, types); !why.empty()) return refused(why);
   ir::ArchiveWriter archive;
   archive.number_of = [&](const void* object) { return names.number_of(object); };
   archive.opaque_text = [&](int64_t handle, std::string* text) { return bridge->opaque_text(handle, text); };

@@ -10,6 +10,8 @@ namespace dynvm::vm {
 
 // The version tag that changes whenever the dict's contents do.
 uint64_t dict_version(PyObject* dict);
+// What a weak reference refers to, or null.
+PyObject* referent(PyObject* reference);
 // The type's version tag, assigned if it has none; 0 when CPython has run out of tags.
 uint32_t type_version(PyTypeObject* type);
 // What stands in the type's own dict, or null.

@@ -77,6 +77,8 @@ class TraceCode {
   const std::string& listing() const { return listing_; }
   // Where the text of each instruction begins in the listing, in order; the last entry is that of the exits.
   const std::vector<std::pair<size_t, ir::Ref>>& marks() const { return marks_; }
+  // Of a guard on a dict's version.
+  void set_version(ir::Ref guard, int64_t version);
   uint64_t stressed() const;                            // guards that have been made to fail
 
  private:
@@ -89,6 +91,7 @@ class TraceCode {
   std::vector<std::pair<size_t, ir::Ref>> marks_;
   std::deque<std::string> names_;              // that profilers are shown
   std::vector<std::vector<int64_t>> tables_;   // guard tables that the code points into
+  std::vector<std::vector<int64_t>> versions_; // the same of {object, version, instruction}
   std::vector<uint8_t> stress_;                // by Ref: 1 while the guard has yet to fail
   uint64_t stress_sites_ = 0;
 };

@@ -44,7 +44,7 @@ size_t TraceEmitter::guard_run(Ref first, std::vector<Ref>* members) const {
 // One tight loop over {object, version, instruction}.
 void TraceEmitter::guard_table(Ref first, const std::vector<Ref>& members) {
   Op op = trace_.insts[first].op;
-  std::vector<int64_t>& table = code_->tables_.emplace_back();
+  std::vector<int64_t>& table = code_->versions_.emplace_back();
   for (Ref member : members) {
     int64_t object = 0;
     is_constant(trace_.arg(trace_.insts[member], 0), &object);
@@ -114,12 +114,11 @@ bool TraceEmitter::emit_guard() {
     case Op::k_guard_dict_version:
       load(rax, arg(0));
       guard_not_null(rax, arg(0));
-      if (inst.imm == static_cast<int32_t>(inst.imm)) {
-        a_.cmp(qword_ptr(rax, layout_.dict_version), static_cast<int32_t>(inst.imm));
-      } else {
-        move(rcx, inst.imm);
-        a_.cmp(qword_ptr(rax, layout_.dict_version), rcx);
-      }
+      // From memory, for it may be renewed.
+      code_->versions_.push_back({0, inst.imm, static_cast<int64_t>(ref_)});
+      a_.mov(rcx, imm(&code_->versions_.back()[1]));
+      a_.mov(rcx, qword_ptr(rcx));
+      a_.cmp(qword_ptr(rax, layout_.dict_version), rcx);
       a_.jne(guard_exit());
       return true;
     case Op::k_guard_keys_version:

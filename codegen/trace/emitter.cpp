@@ -44,6 +44,12 @@ uint64_t TraceCode::stressed() const {
   return stress_sites_ - left;
 }
 
+void TraceCode::set_version(ir::Ref guard, int64_t version) {
+  for (std::vector<int64_t>& table : versions_)
+    for (size_t row = 0; row + 2 < table.size(); row += 3)
+      if (table[row + 2] == static_cast<int64_t>(guard)) table[row + 1] = version;
+}
+
 TraceEmitter::TraceEmitter(const TraceCodeInput& input, const TraceCodeOptions& options)
     : input_(input), options_(options), trace_(*input.trace), values_(*input.values), layout_(*input.layout), helpers_(*input.helpers),
       code_(new TraceCode), bound_(trace_.insts.size(), false) {}

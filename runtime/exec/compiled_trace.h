@@ -108,6 +108,9 @@ class CompiledTrace {
   bool ready();
   base::Status failure() const;
 
+  // Guards on that dict's version which expect `from` expect `to` from now on.
+  void renew_version(PyObject* dict, int64_t from, int64_t to);
+
   // Takes references over, to be dropped with the trace.
   void own(std::vector<PyObject*> objects);
 

@@ -19,6 +19,18 @@ const bool kLoneCallableFirst = cpython::kLoneCallable == 0;
 
 uint64_t dict_version(PyObject* dict) { return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag; }
 
+PyObject* referent(PyObject* reference) {
+#if PY_VERSION_HEX >= 0x030D0000
+  PyObject* object = nullptr;
+  if (PyWeakref_GetRef(reference, &object) < 0) PyErr_Clear();
+  Py_XDECREF(object);
+  return object;
+#else
+  PyObject* object = PyWeakref_GET_OBJECT(reference);
+  return object == Py_None ? nullptr : object;
+#endif
+}
+
 uint32_t type_version(PyTypeObject* type) {
   static PyObject* name = PyUnicode_InternFromString("__class__");
   _PyType_Lookup(type, name);  // assigns a tag to the type and its bases

@@ -1,0 +1,77 @@
+// See dict_uses.h.
+#include "tracer/dict_uses.h"
+
+#include "runtime/base/heuristics.h"
+#include "runtime/base/log.h"
+#include "tracer/compile.h"
+#include "vm/objects.h"
+
+namespace dynvm::tracer {
+namespace {
+
+// Null: it is not there. Borrowed.
+PyObject* item_now(const DictUse& use) {
+  PyObject* value = PyDict_GetItemWithError(use.dict, use.key);
+  if (value == nullptr) PyErr_Clear();
+  return value;
+}
+
+// Objects that cost nothing to keep.
+bool may_be_owned(PyObject* object) {
+  return object == Py_None || PyBool_Check(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) || PyFunction_Check(object) ||
+         PyCFunction_Check(object) || PyType_Check(object) || PyModule_Check(object);
+}
+
+bool still_holds(const DictUse& use) {
+  if (use.key == nullptr || use.how == DictUse::kUnknown) return false;
+  PyObject* value = item_now(use);
+  if (use.how == DictUse::kMissing) return value == nullptr;
+  if (use.how == DictUse::kSame) return value == use.held;
+  return value != nullptr && vm::referent(use.held) == value;
+}
+
+}  // namespace
+
+DictUse use_of(PyObject* dict, PyObject* key, std::vector<PyObject*>* owned) {
+  DictUse use{dict, key};
+  if (key == nullptr) return use;
+  PyObject* value = item_now(use);
+  if (value == nullptr) {
+    use.how = DictUse::kMissing;
+    return use;
+  }
+  if (may_be_owned(value)) {
+    use.how = DictUse::kSame;
+    use.held = Py_NewRef(value);
+  } else if (PyType_SUPPORTS_WEAKREFS(Py_TYPE(value))) {
+    use.held = PyWeakref_NewRef(value, nullptr);
+    if (use.held == nullptr) PyErr_Clear();
+    else use.how = DictUse::kWeak;
+  }
+  if (use.held != nullptr) owned->push_back(use.held);
+  return use;
+}
+
+bool renew_guard(LoopTrace& trace, ir::Ref guard) {
+  const ir::Trace& ir = trace.compiled->ir();
+  const ir::Inst& inst = ir.insts[guard];
+  const ir::Inst& guarded = ir.insts[ir.arg(inst, 0)];
+  if (inst.op != ir::Op::k_guard_dict_version || guarded.op != ir::Op::k_const_obj) return false;
+  // One that changes all the time is better read item by item.
+  const base::Heuristics& limits = base::heuristics();
+  if (trace.renewals >= limits.renewals && static_cast<uint64_t>(trace.renewals) * static_cast<uint64_t>(limits.renewal_runs) > trace.compiled->iterations()) return false;
+  auto* dict = static_cast<PyObject*>(ir.objects[guarded.imm].pointer);
+  bool any = false;
+  for (const DictUse& use : trace.uses) {
+    if (use.dict != dict) continue;
+    if (!still_holds(use)) return false;
+    any = true;
+  }
+  if (!any) return false;
+  trace.renewals++;
+  trace.compiled->renew_version(dict, inst.imm, static_cast<int64_t>(vm::dict_version(dict)));
+  DYNVM_LOG(kGuard, "trace {} {}: items of a namespace are as they were, others have changed", trace.id, ir.name);
+  return true;
+}
+
+}  // namespace dynvm::tracer
