@@ -103,7 +103,7 @@ static bool fuses_cuda(const ir::Trace& trace) {
 }
 
 std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, Abort* reason,
-                                   std::string* error, bool keep_parts) {
+                                   std::string* error, bool keep_plan) {
   const Clock::time_point start = Clock::now();
   const base::profile::Timed timed(base::profile::Part::kCompiling);
   const uint64_t start_ticks = base::profile::ticks_now();
@@ -166,7 +166,7 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
     return nullptr;
   }
   *reason = Abort::kNone;
-  if (keep_parts) trace->parts = std::make_unique<LoopTrace::Parts>(LoopTrace::Parts{std::move(plan)});
+  if (keep_plan) trace->plan = std::make_unique<ir::Plan>(std::move(plan));
   const double ms = ms_since(start);
   base::report().compile_ms += ms;
   if (trace->profile != nullptr) {

@@ -44,18 +44,14 @@ struct LoopTrace {
   std::map<ir::Ref, int> exit_counts;
   base::TraceReport* entry = nullptr;
   base::profile::TraceData* profile = nullptr;  // while a profile is made
-  // What keeping it on disk needs beside its IR; until that is done.
-  struct Parts {
-    ir::Plan plan;
-  };
-  std::unique_ptr<Parts> parts;
+  std::unique_ptr<ir::Plan> plan;      // which keeping it on disk needs beside its IR; until that is done
   std::shared_ptr<const ir::Trace> recorded;  // as it was before the passes; with keep_recorded() alone
   std::string kept_as;                 // on disk: the hash of what stands there
 };
 
 // Null with *reason and *error when it cannot be compiled; the script goes on in the interpreter. keep_parts: for the trace cache.
 std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, Abort* reason,
-                                   std::string* error, bool keep_parts = false);
+                                   std::string* error, bool keep_plan = false);
 
 // Whether the traces that are compiled from now on keep what was recorded, for dynvm.traces().
 void keep_recorded(bool keep);

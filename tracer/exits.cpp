@@ -152,8 +152,10 @@ LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopT
     trace.exit_counts[run.inst]++;
     profiles::exit_taken(trace, run, run.snapshot == 0 && run.kind == RunResult::kGuardExit);
   }
-  if (run.inst < ir.insts.size())
-    DYNVM_EVENT(kExit, exit_event(trace, run), "{}", exit_text(exit_event(trace, run), run.inst));
+  if (run.inst < ir.insts.size() && base::is_told(base::LogCategory::kExit)) {
+    const base::EventFields event = exit_event(trace, run);
+    base::log(base::LogCategory::kExit, event, "{}", exit_text(event, run.inst));
+  }
 
   PyObject *type = nullptr, *value = nullptr, *tb = nullptr;
   bool raised = run.kind == RunResult::kErrorExit;

@@ -43,13 +43,13 @@ Learned learn(vm::ThreadView& view, LoopState& loop, LoopTrace& trace, ir::Ref i
   if (inst.op == ir::Op::k_guard_dict_version || inst.op == ir::Op::k_guard_type_version || inst.op == ir::Op::k_guard_func_version) {
     const ir::Inst& guarded = ir.insts[ir.arg(inst, 0)];
     if (guarded.op != ir::Op::k_const_obj) return Learned::kNothing;
-    if (inst.op == ir::Op::k_guard_type_version) {
-      auto* type = static_cast<PyTypeObject*>(ir.objects[guarded.imm].pointer);
-      if (vm::type_version(type) == static_cast<uint32_t>(inst.imm)) return Learned::kNothing;  // with DYNVM_STRESS=exit
+    void* object = ir.objects[guarded.imm].pointer;
+    if (inst.op == ir::Op::k_guard_dict_version) {
+      if (renew_guard(trace, inst_ref)) return Learned::kRenewed;
+      return learned(loop.lessons.changing_dicts.insert(static_cast<PyObject*>(object)).second);
     }
-    if (inst.op != ir::Op::k_guard_dict_version) return at_entry ? Learned::kOver : Learned::kNothing;
-    if (renew_guard(trace, inst_ref)) return Learned::kRenewed;
-    return learned(loop.lessons.changing_dicts.insert(static_cast<PyObject*>(ir.objects[guarded.imm].pointer)).second);
+    const bool holds = inst.op == ir::Op::k_guard_type_version && vm::type_version(static_cast<PyTypeObject*>(object)) == static_cast<uint32_t>(inst.imm);  // with DYNVM_STRESS=exit
+    return at_entry && !holds ? Learned::kOver : Learned::kNothing;
   }
   bool sited = inst.op == ir::Op::k_guard_is || inst.op == ir::Op::k_guard_list_items;
   if (!sited || inst.imm < 0 || inst.imm >= static_cast<int64_t>(trace.sites.size())) return Learned::kNothing;

@@ -12,6 +12,25 @@ using vm::HookResult;
 using vm::Op;
 using IrOp = ir::Op;
 
+namespace {
+
+// The names that `from module import` finds in a package; those that it has not got yet may be modules of its own, which are imported then. False: there are
+// such names, or they cannot be told. Other modules are asked for nothing.
+bool names_of_package(PyObject* module, PyObject* names, std::vector<PyObject*>* found) {
+  if (names == Py_None) return true;
+  if (!PyModule_Check(module)) return false;
+  PyObject* dict = PyModule_GetDict(module);
+  if (PyDict_GetItemString(dict, "__path__") == nullptr) return true;
+  if (!PyTuple_Check(names)) return false;
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); k++) {
+    if (PyDict_GetItem(dict, PyTuple_GET_ITEM(names, k)) == nullptr) return false;
+    found->push_back(PyTuple_GET_ITEM(names, k));
+  }
+  return true;
+}
+
+}  // namespace
+
 // A new virtual cell; kNoValue: no memory.
 V Recorder::make_cell(V initial) {
   PyObject* cell = PyCell_New(concrete(initial));
@@ -238,14 +257,9 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
         PyObject* loaded = PyDict_GetItem(modules, name);
         PyObject* key = PyUnicode_InternFromString(full.c_str());
         PyObject* module = PyDict_GetItem(modules, key);
-        // Names that a package has not got yet may be modules of its own: they are imported then.
-        PyObject* names = concrete(fromlist);
-        const bool package = names != Py_None && (module == nullptr || !PyModule_Check(module) || PyDict_GetItemString(PyModule_GetDict(module), "__path__") != nullptr);
-        bool complete = !package || (module != nullptr && PyModule_Check(module) && PyTuple_Check(names));
-        for (Py_ssize_t k = 0; package && complete && k < PyTuple_GET_SIZE(names); k++)
-          complete = PyDict_GetItem(PyModule_GetDict(module), PyTuple_GET_ITEM(names, k)) != nullptr;
-        if (loaded != nullptr && module != nullptr && complete) {
-          for (Py_ssize_t k = 0; package && k < PyTuple_GET_SIZE(names); k++) dict_item(PyModule_GetDict(module), PyTuple_GET_ITEM(names, k));
+        std::vector<PyObject*> wanted;
+        if (loaded != nullptr && module != nullptr && names_of_package(module, concrete(fromlist), &wanted)) {
+          for (PyObject* each : wanted) dict_item(PyModule_GetDict(module), each);
           V value = dict_item(modules, key);
           if (full != text) dict_item(modules, name);
           Py_DECREF(key);

@@ -206,8 +206,8 @@ void watch_gpu() {
 }  // namespace
 
 void recording_begins(PyCodeObject* code, int unit, bool side) {
-  if (profile::on()) watch_gpu();
   if (!profile::on()) return;
+  watch_gpu();
   recording_time.begin(&profile::meter(profile::Part::kRecording));
   profile::data().recordings.push_back({place_of(code, unit), side, 0, "", "", "", profile::ticks_now(), 0});
 }

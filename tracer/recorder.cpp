@@ -509,7 +509,7 @@ HookResult Recorder::record_next(vm::ThreadView& view) {
   }
   previous_ip_ = view.ip;
   current_unit_ = vm::unit_of(top().code, view.ip);
-  if (base::profile::on() || base::log_on(base::LogCategory::kExit) || base::is_observed(base::LogCategory::kExit)) note_origin();
+  if (base::profile::on() || base::is_told(base::LogCategory::kExit)) note_origin();
   if (!started_) {
     started_ = true;
     root_initial_ = frames_[0].slots;

@@ -217,8 +217,8 @@ std::vector<std::unique_ptr<LoopTrace>> TraceCache::find(Kept& kept, const Place
 
 void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInterpreterFrame* frame, PyCodeObject* code, int unit, bridge::Bridge* bridge) {
   const base::profile::Timed timed(base::profile::Part::kCache);
-  const std::unique_ptr<LoopTrace::Parts> parts = std::move(trace.parts);
-  base::CacheFolder* to = on() && parts != nullptr ? folder(bridge) : nullptr;
+  const std::unique_ptr<ir::Plan> plan = std::move(trace.plan);
+  base::CacheFolder* to = on() && plan != nullptr ? folder(bridge) : nullptr;
   if (to == nullptr) return;
   const Clock::time_point start = Clock::now();
   static const Clock::time_point first = start;
@@ -254,7 +254,7 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
   archive.opaque_text = [&](int64_t handle, std::string* text) { return bridge->opaque_text(handle, text); };
   names.write(archive);
   archive(Extra{trace.inputs, trace.sites, trace.of_generic, trace.cut});
-  ir::write_trace(archive, ir, parts->plan);
+  ir::write_trace(archive, ir, *plan);
   if (!archive.ok) return refused("a value of torch's that has no bytes");
   const std::string name = file_name(code, unit);
   std::vector<Entry> entries = read_entries(*to, name);

@@ -19,7 +19,7 @@ namespace {
 namespace profile = base::profile;
 
 constexpr uint32_t kCopy = 1, kFill = 2, kKernel = 10;  // CUpti_ActivityKind: MEMCPY, MEMSET, CONCURRENT_KERNEL
-constexpr size_t kBufferBytes = 1 << 20, kMaxEvents = 20000;
+constexpr size_t kBufferBytes = 1 << 20;
 // Where fields stand in a kernel's record; in those of copies and fills all is alike but the stream, and there is no name.
 constexpr size_t kStart = 16, kEnd = 24, kKernelStream = 48, kOtherStream = 40, kName = 104;
 
@@ -59,7 +59,6 @@ struct State {
   std::mutex mutex;
   std::unordered_map<std::string, int32_t> numbers;
   std::vector<profile::GpuData::Work> works;
-  std::vector<uint64_t> nanoseconds;  // of each
   std::vector<Seen> events;
   uint64_t start_time = 0, start_ticks = 0;
 };
@@ -84,14 +83,11 @@ void take(const uint8_t* record) {
   if (name == nullptr || end < start || start == 0) return;
   State& all = state();
   const auto [found, is_new] = all.numbers.try_emplace(name, static_cast<int32_t>(all.works.size()));
-  if (is_new) {
-    all.works.push_back({name, 0, 0});
-    all.nanoseconds.push_back(0);
-  }
-  const auto number = static_cast<size_t>(found->second);
-  all.works[number].runs++;
-  all.nanoseconds[number] += end - start;
-  if (all.events.size() < kMaxEvents) all.events.push_back({found->second, field<uint32_t>(record, kind == kKernel ? kKernelStream : kOtherStream), start, end});
+  if (is_new) all.works.push_back({name, 0, 0});
+  profile::GpuData::Work& work = all.works[static_cast<size_t>(found->second)];
+  work.runs++;
+  work.ms += 1e-6 * static_cast<double>(end - start);
+  if (all.events.size() < profile::kMaxEvents) all.events.push_back({found->second, field<uint32_t>(record, kind == kKernel ? kKernelStream : kOtherStream), start, end});
 }
 
 void buffer_wanted(uint8_t** buffer, size_t* size, size_t* max_records) {
@@ -116,7 +112,6 @@ void finish() {
   const std::lock_guard lock(all.mutex);
   profile::GpuData& gpu = profile::data().gpu;
   gpu.works = all.works;
-  for (size_t k = 0; k < gpu.works.size(); ++k) gpu.works[k].ms = 1e-6 * static_cast<double>(all.nanoseconds[k]);
   // Both clocks run evenly: what CUPTI's says is put between the two moments at which both were read.
   const double rate = now > all.start_time ? static_cast<double>(ticks - all.start_ticks) / static_cast<double>(now - all.start_time) : 0;
   const auto ticks_of = [&](uint64_t time) { return time < all.start_time ? all.start_ticks : all.start_ticks + static_cast<uint64_t>(rate * static_cast<double>(time - all.start_time)); };

@@ -17,6 +17,9 @@ namespace dynvm::base {
 // Is the category shown.
 inline bool log_on(LogCategory category) { return (options().log >> static_cast<unsigned>(category)) & 1; }
 
+// Does anybody see it: the log, or who has asked for its events.
+inline bool is_told(LogCategory category) { return log_on(category) || is_observed(category); }
+
 // Writes one line, whether the category is on or not.
 void write_log(LogCategory category, fmt::string_view format, fmt::format_args args);
 
@@ -31,7 +34,7 @@ void log(LogCategory category, const EventFields& fields, fmt::format_string<Arg
 // An event with fields: DYNVM_EVENT(kExit, (EventFields{.trace = 3}), "trace {} ...", 3).
 #define DYNVM_EVENT(category, fields, ...)                                                                                                     \
   do {                                                                                                                                         \
-    if (__builtin_expect(::dynvm::base::log_on(::dynvm::base::LogCategory::category) || ::dynvm::base::is_observed(::dynvm::base::LogCategory::category), 0)) \
+    if (__builtin_expect(::dynvm::base::is_told(::dynvm::base::LogCategory::category), 0)) \
       ::dynvm::base::log(::dynvm::base::LogCategory::category, fields, __VA_ARGS__);                                                           \
   } while (0)
 #define DYNVM_LOG(category, ...) DYNVM_EVENT(category, ::dynvm::base::EventFields{}, __VA_ARGS__)

@@ -41,7 +41,7 @@ bool detail::ask(Decision decision, bool usual, Facts facts) {
   if (!answer) return usual;
   (*answer ? counts.yes : counts.no)++;
   if (*answer != usual) counts.against++;
-  if (log_on(LogCategory::kPolicy) || is_observed(LogCategory::kPolicy)) {
+  if (is_told(LogCategory::kPolicy)) {
     EventFields fields{.what = kNames[static_cast<size_t>(decision)].data(), .reason = *answer ? "yes" : "no", .detail = text_of(facts)};
     for (const Fact& fact : facts) {
       if (std::string_view(fact.name) == "file") fields.file = std::get<std::string>(fact.value);

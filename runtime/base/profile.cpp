@@ -21,8 +21,6 @@ namespace {
 
 using Wall = std::chrono::steady_clock;
 
-constexpr size_t kMaxEvents = 20000;
-
 // Never destroyed: exit handlers and daemon threads may come after static destructors.
 struct State {
   Data data;

@@ -175,6 +175,8 @@ struct RecordingData {
   uint64_t begin = 0, end = 0;
 };
 
+inline constexpr size_t kMaxEvents = 20000;  // of a kind that may come any number of times; the first ones are kept
+
 // An entry of the timeline.
 struct Event {
   enum Kind : uint8_t { kRecord, kCompile, kRun, kGc } kind;

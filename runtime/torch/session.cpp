@@ -360,10 +360,13 @@ int SessionImpl::check_state(int32_t state) {
   return read_torch_state() == program_.states[static_cast<size_t>(state)] ? 0 : 1;
 }
 
-void SessionImpl::show_begin(const char* name) {
-  shown_.emplace(at::RecordScope::FUNCTION);
-  if (shown_->isActive()) shown_->before(name);
+// What runs while *shown lives has that name to who listens.
+static void show(std::optional<at::RecordFunction>* shown, const char* name) {
+  shown->emplace(at::RecordScope::FUNCTION);
+  if ((*shown)->isActive()) (*shown)->before(name);
 }
+
+void SessionImpl::show_begin(const char* name) { show(&shown_, name); }
 
 int SessionImpl::allocate(int32_t number) {
   const size_t s = static_cast<size_t>(number);
@@ -450,10 +453,7 @@ int SessionImpl::call(int32_t number, const int64_t* scalars) {
   }
   const SmallWork small(plan.small);
   std::optional<at::RecordFunction> shown;  // the dispatcher shows what it calls
-  if (face.watched != 0 && (plan.how == CallHow::kDirect || plan.packs_weight)) {
-    shown.emplace(at::RecordScope::FUNCTION);
-    if (shown->isActive()) shown->before(plan.call.name.c_str());
-  }
+  if (face.watched != 0 && (plan.how == CallHow::kDirect || plan.packs_weight)) show(&shown, plan.call.name.c_str());
   if (plan.how == CallHow::kDirect) return run_plain([&] { plan.direct.function(state.arguments.data(), state.results.data()); });
   if (plan.packs_weight) {
     bool done = false;

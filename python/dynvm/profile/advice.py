@@ -1,13 +1,10 @@
 """Findings of a profile, one line each, the most important first: what a person may change, and what it would be worth.
 
 Each rule looks at the tables of model.py and yields (weight, text, place); weight: milliseconds that the finding is about, less where a line of the
-script cannot change them. LEAST is the share of the
-time below which nothing is said. Tests: tests/profile/test_advice.py.
+script cannot change them. LEAST is the share of the time below which nothing is said. Tests: tests/profile/test_advice.py.
 """
 
 import collections
-
-from . import machine
 
 LEAST = 0.03
 MANY_EXITS = 10
@@ -148,7 +145,7 @@ def kernels(profile):
         kernel = profile.by_id[call["trace"]]["kernels"][call["kernel"]]
         if kernel["device"] != "cpu":
             continue  # its time here is that of its launch
-        reached = machine.fraction(profile.machine, call["ms"] / call["runs"], kernel["bytes_read"] + kernel["bytes_written"], kernel["flops"])
+        reached = profile.kernel_cost(kernel, [call])[2]
         if reached is not None and reached < 0.25:
             yield ms, (f"{share_text(ms / profile.wall)} of the time is kernel {name} ({runs} runs, trace {call['trace']}, {profile.where(call['at'])}), "
                        f"which reaches {share_text(reached)} of what this machine can do: larger tensors pay for its launches"), call["at"]
@@ -163,7 +160,7 @@ def library(profile):
 def idle_gpu(profile):
     """Between the first and the last work that was seen."""
     events = profile.gpu["events"]
-    if not events or profile.wall <= 0:
+    if not events:
         return
     start, end = min(event[2] for event in events), max(event[2] + event[3] for event in events)
     busy = sum(event[3] for event in events)

@@ -14,6 +14,8 @@ import os
 import re
 import tokenize
 
+from . import machine
+
 PARTS = ("start", "imports", "interpreter", "recording", "compiling", "cache", "traces", "gc", "profile", "finish")
 
 
@@ -67,6 +69,9 @@ class Profile:
         self.imports = collections.Counter()  # of the interpreter's and the garbage collector's time: what imports took
         self.lines = self._lines()
         self.kernels = self._calls("kernel")
+        self.calls_of_kernel = collections.defaultdict(list)  # by trace and number
+        for call in self.kernels:
+            self.calls_of_kernel[call["trace"], call["kernel"]].append(call)
         self.library = self._calls("library")
         self.residuals = self._calls("residual")
         self.exits = self._exits()
@@ -177,16 +182,26 @@ class Profile:
         for call in self.kernels:
             kernel = self.by_id[call["trace"]]["kernels"][call["kernel"]]
             if kernel["device"] != "cpu":
+                # The function's name: identifier() in codegen/cuda/kernel.cpp.
                 same["dynvm_" + re.sub("[^A-Za-z0-9]", "_", kernel["name"][:60])].append((call, call["runs"] * (kernel["bytes_read"] + kernel["bytes_written"] + 1)))
         for name, calls in same.items():
             work = works.get(name)
-            weight = sum(each for _, each in calls)
-            for call, each in calls if work else []:
+            if work is None:
+                continue
+            weight, runs = sum(each for _, each in calls), sum(call["runs"] for call, _ in calls)
+            for call, each in calls:
                 call["gpu_ms"] = work["ms"] * each / weight
-                call["gpu_runs"] = work["runs"] * call["runs"] / sum(c["runs"] for c, _ in calls)
-            if work:
-                work["traces"] = sorted({call["trace"] for call, _ in calls})
-                work["at"] = calls[0][0]["at"]
+                call["gpu_runs"] = work["runs"] * call["runs"] / runs
+            work["traces"] = sorted({call["trace"] for call, _ in calls})
+            work["at"] = calls[0][0]["at"]
+
+    def kernel_cost(self, kernel, calls):
+        """(milliseconds, runs, share of the roofline or None) of a kernel's calls. On a GPU those of the kernel, not of its launches: 0 where they are not known."""
+        on_gpu = kernel["device"] != "cpu"
+        prefix = "gpu_" if on_gpu else ""
+        ms, runs = (sum(call.get(prefix + key, 0) for call in calls) for key in ("ms", "runs"))
+        moved = kernel["bytes_read"] + kernel["bytes_written"]
+        return ms, runs, machine.fraction(self.gpu if on_gpu else self.machine, ms / runs, moved, kernel["flops"]) if runs else None
 
     def by_name(self, calls):
         """[(name, ms, runs, calls)], the costly ones first."""

@@ -2,8 +2,6 @@
 
 import os
 
-from . import machine
-
 ROWS = 12
 NAMELESS = {"sizes": "a tensor", "branch": "a condition", "value": "a number", "number": "a number"}  # what an exit is about, where it has no name in the script
 
@@ -61,9 +59,7 @@ def kernel_rows(profile):
     for call in profile.kernels:
         kernel = profile.by_id[call["trace"]]["kernels"][call["kernel"]]
         moved = kernel["bytes_read"] + kernel["bytes_written"]
-        on_gpu = kernel["device"] != "cpu"
-        ms, runs = (call.get("gpu_ms", 0.0), call.get("gpu_runs", 0)) if on_gpu else (call["ms"], call["runs"])
-        reached = machine.fraction(profile.gpu if on_gpu else profile.machine, ms / runs if runs else 0, moved, kernel["flops"])
+        ms, runs, reached = profile.kernel_cost(kernel, [call])
         if not runs:
             ms, runs = call["ms"], call["runs"]
         rows.append([ms, percent(ms, profile.wall), call["runs"], 1000 * ms / runs, moved / 1024, kernel["flops"] / 1000,

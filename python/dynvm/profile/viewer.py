@@ -13,8 +13,6 @@ import subprocess
 import tempfile
 import zlib
 
-from . import machine
-
 HERE = os.path.dirname(os.path.abspath(__file__))
 MAX_SOURCES = 400
 
@@ -49,16 +47,9 @@ def trace_data(profile, trace, assembly):
     """What the page shows of a trace when it is chosen."""
     kernels = []
     for number, kernel in enumerate(trace["kernels"]):
-        calls = [inst for inst in trace["insts"] if inst.get("kernel") == number and inst.get("runs")]
-        roof_of = profile.machine
-        ms, runs = sum(inst["ms"] for inst in calls), sum(inst["runs"] for inst in calls)
-        on_gpu = [call for call in profile.kernels if call["trace"] == trace["id"] and call["kernel"] == number and "gpu_ms" in call]
-        if kernel["device"] != "cpu":  # launches' times say nothing of kernels
-            roof_of = profile.gpu
-            ms, runs = sum(call["gpu_ms"] for call in on_gpu), sum(call["gpu_runs"] for call in on_gpu)
-        moved = kernel["bytes_read"] + kernel["bytes_written"]
+        ms, runs, roof = profile.kernel_cost(kernel, profile.calls_of_kernel[trace["id"], number])
         shown = {key: kernel[key] for key in ("name", "device", "places", "points", "bytes_read", "bytes_written", "flops", "nodes", "text")}
-        shown.update(ms=ms, runs=runs, roof=machine.fraction(roof_of, ms / runs, moved, kernel["flops"]) if runs else None)
+        shown.update(ms=ms, runs=runs, roof=roof)
         shown["code"] = assembly.get(kernel["code"], kernel["code"])
         kernels.append(shown)
     return {"insts": trace["insts"], "places": trace["places"], "stages": trace["stages"], "kernels": kernels}
