@@ -210,7 +210,8 @@ struct SnapshotFrame {
   std::vector<Ref> slots;
   friend bool operator==(const SnapshotFrame&, const SnapshotFrame&) = default;
 };
-// An item that the trace has yet to store in a dict (a module's namespace): the exit does it.
+// What the trace has yet to do and an exit does: store an item in a dict (a module's namespace), or give a tensor that was handed out with a freed graph (`dict`) the
+// graph that it still has there, that of the tensor `value`.
 struct SnapshotStore {
   Ref dict = kNoRef, key = kNoRef, value = kNoRef;
 };

@@ -532,6 +532,46 @@ HookResult Recorder::load_super_attribute(vm::ThreadView& view, int arg) {
   return next(view);
 }
 
+// Methods of C that what an overriding one calls by super(), and that hand the instance to nobody.
+static PyObject* object_setattr() {
+  static PyObject* const method = vm::own_attribute(&PyBaseObject_Type, "__setattr__");
+  return method;
+}
+static PyObject* ordered_keys() {
+  static PyObject* const method = vm::own_attribute(&PyODict_Type, "keys");
+  return method;
+}
+bool Recorder::keeps_instance(PyObject* callee) {
+  static PyObject* const set_item = vm::own_attribute(&PyODict_Type, "__setitem__");
+  return callee == object_setattr() || callee == ordered_keys() || callee == set_item;
+}
+
+// After such a call, of an instance that this trace has made and whose attributes are known.
+void Recorder::note_instance_call(PyObject* callee, const std::vector<V>& args, V result) {
+  if (callee == ordered_keys()) {
+    at(result).items = {args[0]};
+    at(result).type_known = true;
+    return;
+  }
+  if (callee != object_setattr()) return;
+  PyObject* name = args.size() == 3 && is_const(args[1]) && PyUnicode_CheckExact(concrete(args[1])) ? concrete(args[1]) : nullptr;
+  PyObject* d = name != nullptr ? _PyType_Lookup(Py_TYPE(concrete(args[0])), name) : nullptr;
+  if (name != nullptr && (d == nullptr || !is_data_descriptor(d) || vm::slot_offset(d) >= 0)) {
+    constant(name);  // keeps it
+    set_field(args[0], name, args[2]);
+  } else {
+    escape(args[0]);
+    at(args[0]).escaped_at = -1;
+  }
+}
+
+void Recorder::set_field(V object_value, PyObject* name, V value) {
+  // Other Values may name the same object.
+  for (auto it = fields_.begin(); it != fields_.end();)
+    it = it->first.second == name && at(it->first.first).concrete == concrete(object_value) ? fields_.erase(it) : std::next(it);
+  fields_[{object_value, name}] = value;
+}
+
 HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
   V object_value = peek(1), value = peek(2);
   PyObject* o = concrete(object_value);
@@ -581,8 +621,7 @@ HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
   guard_type_unchanged(type);
   if (done_) return HookResult::kContinue;
   PyObject* setattr = _PyType_Lookup(type, interned("__setattr__"));
-  static PyObject* object_setattr = vm::own_attribute(&PyBaseObject_Type, "__setattr__");
-  if (setattr != object_setattr) {
+  if (setattr != object_setattr()) {
     if (setattr != nullptr && PyFunction_Check(setattr)) {
       std::vector<V> args{object_value, constant(name), value};
       if (enter_function(view, constant(setattr), args, nullptr, 2, vm::Continuation::kDiscard)) return HookResult::kReload;
@@ -626,10 +665,7 @@ HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
     run_residual(IrOp::k_set_attr_known, {object_value, constant(name), value}, 0, &ok);
   }
   if (!ok) return raised(view);
-  // Other Values may name the same object.
-  for (auto it = fields_.begin(); it != fields_.end();)
-    it = it->first.second == name && at(it->first.first).concrete == o ? fields_.erase(it) : std::next(it);
-  fields_[{object_value, name}] = value;
+  set_field(object_value, name, value);
   if (is_const(object_value)) {
     PyObject* dict = vm::instance_dict(o);
     if (dict != nullptr && lessons_.changing_dicts.count(dict)) items_[{dict, name}] = value;

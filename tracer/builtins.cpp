@@ -151,9 +151,11 @@ IrOp Recorder::residual_op(PyObject* callee, const std::vector<V>& args) {
 #undef K
 #undef A
   if (op == IrOp::k_call) return op;
+  const bool ordered = name.starts_with("collections.OrderedDict.");  // of a subclass too: keys, __setitem__
   bool container = name.compare(0, 5, "list.") == 0 || name.compare(0, 5, "dict.") == 0;
   for (size_t i = 0; i < args.size(); i++) {
     PyObject* o = concrete(args[i]);
+    if (ordered && (i != 1 || PyUnicode_CheckExact(o))) continue;
     if (container && (i > 0 || PyList_CheckExact(o) || PyDict_CheckExact(o))) {
       if (name == "list.append" || i == 0 || is_builtin_value(o)) continue;
       return IrOp::k_call;

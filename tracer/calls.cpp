@@ -373,6 +373,7 @@ HookResult Recorder::residual_call(vm::ThreadView& view, IrOp op, V callee, cons
   bool ok = true;
   V result = run_residual(op, all, names, &ok);
   if (!ok) return raised(view);
+  if (op == IrOp::k_call_known && !args.empty() && at(args[0]).fresh && !at(args[0]).escaped) note_instance_call(concrete(callee), args, result);
   return finish_call(view, result, pops);
 }
 

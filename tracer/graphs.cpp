@@ -13,6 +13,10 @@ using ir::Ref;
 using ir::Type;
 using IrOp = ir::Op;
 
+namespace {
+constexpr const char* kKeepers[] = {"list.", "dict.", "collections.OrderedDict.", "object.__setattr__"};  // whose calls that are known only keep objects
+}  // namespace
+
 // The tensors that backward() from these goes through: along the operands that required gradients when they were used.
 std::set<Ref> Recorder::graph_of(const std::vector<V>& tensors) {
   std::set<Ref> needed;
@@ -80,9 +84,42 @@ void Recorder::free_graph(const std::set<Ref>& graph) {
     if (requires_graph_.count(ref)) freed.push_back(ref);
   emit(IrOp::k_graph_freed, Type::kVoid, freed);
   forget_graphs();  // exits from here on find none
-  for (V v : live_graph_)
-    if (at(v).object != kNoRef && at(v).escaped) return give_up(Abort::k_graph_escaped, stored_at_.empty() ? "" : "stored " + stored_at_);  // the graphs live on, to cut()
+  for (V v : live_graph_) {
+    if (at(v).object == kNoRef || !at(v).escaped) continue;
+    const auto twin = twins_.find(v);
+    if (twin == twins_.end() || at(v).looked_at || graph.count(at(v).ref) == 0)
+      return give_up(Abort::k_graph_escaped, stored_at_.empty() ? "" : "stored " + stored_at_);  // the graphs live on, to cut()
+    freed_early_.insert(at(v).object);
+  }
+  std::erase_if(twins_, [&](const auto& each) { return graph.count(at(each.first).ref) != 0; });
   freed_.insert(freed.begin(), freed.end());
+}
+
+// A tensor with a live graph has become a Python object, to be kept somewhere. Should backward() free the graph before anybody looks at it, the object has a freed one
+// from the start, and an exit in between gives it the graph of its twin, which only exits make.
+void Recorder::hand_out_graph(V v) {
+  if (at(v).cls != nullptr) return;
+  trace_.wraps.push_back(at(v).wrap);
+  const Ref twin = emit(IrOp::k_wrap, Type::kObject, {at(v).ref}, static_cast<int64_t>(trace_.wraps.size()) - 1);
+  trace_.insts[twin].sunk = true;
+  twins_[v] = twin;
+}
+
+// Does this operation do nothing with the objects that it is given but to keep them?
+bool Recorder::only_keeps(IrOp op, PyObject* callee) {
+  switch (op) {
+    case IrOp::k_dict_set:
+    case IrOp::k_dict_merge:
+    case IrOp::k_list_append:
+    case IrOp::k_list_set:
+    case IrOp::k_list_extend_list:
+    case IrOp::k_set_attr_known: return true;
+    case IrOp::k_call_known: {
+      const std::string name = callable_name(callee);
+      return std::any_of(std::begin(kKeepers), std::end(kKeepers), [&](const char* type) { return name.starts_with(type); });
+    }
+    default: return false;
+  }
 }
 
 // Tensors that variables hold and whose graph a coming backward() may need.
@@ -195,11 +232,14 @@ bool Recorder::fill_wraps() {
   std::vector<size_t> freed_at;  // positions of graph_freed
   for (size_t i = 0; i < count; i++)
     if (trace_.insts[i].op == IrOp::k_graph_freed) freed_at.push_back(i);
+  for (ir::Snapshot& snapshot : trace_.snapshots)  // what has its graph needs no other
+    std::erase_if(snapshot.stores, [&](const ir::SnapshotStore& store) { return trace_.insts[store.dict].op == IrOp::k_wrap && freed_early_.count(store.dict) == 0; });
   std::vector<Ref> live;
   for (size_t i = 0; i < count; i++) {
     if (trace_.insts[i].op != IrOp::k_wrap) continue;
     ir::Wrap& wrap = trace_.wraps[trace_.insts[i].imm];
     if (!wrap.requires_grad || wrap.is_leaf) continue;
+    wrap.freed = freed_early_.count(static_cast<Ref>(i)) != 0;
     Ref tensor = trace_.arg(static_cast<Ref>(i), 0);
     for (size_t position : freed_at)
       for (uint32_t k = 0; k < trace_.insts[position].count && position < i; k++)

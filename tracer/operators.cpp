@@ -393,7 +393,9 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
       }
       if (result == kNoValue) {
         bool ok = true;
-        result = run_residual(IrOp::k_contains, {container, value}, 0, &ok);
+        const bool is_view = type == &PyDictKeys_Type || type == &PyODictKeys_Type;
+        const bool of_keys = is_view && PyUnicode_CheckExact(concrete(value)) && know_type(container) && (is_const(value) || know_type(value));
+        result = run_residual(of_keys ? IrOp::k_contains_key : IrOp::k_contains, {container, value}, 0, &ok);
         if (!ok) return raised(view);
       }
       if (arg) result = negation(result);

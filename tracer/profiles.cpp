@@ -314,9 +314,14 @@ void describe(TraceData& data, const runtime::CompiledTrace& compiled, PyCodeObj
   }
   for (size_t k = 0; k < trace.kernels.size(); ++k) {
     data.kernels.push_back(describe_kernel(data, trace, k));
-    data.kernels.back().device = compiled.kernel_device(k);
-    if (const codegen::CompiledKernel* code = compiled.kernel(k)) data.kernels.back().code = hex(code->code(), code->code_size());
-    else data.kernels.back().code = compiled.kernel_source(k);
+    profile::KernelData& described = data.kernels.back();
+    described.device = "cpu";
+    if (const codegen::CompiledKernel* code = compiled.kernel(k)) described.code = hex(code->code(), code->code_size());
+    if (const codegen::cuda::CudaKernel* code = compiled.cuda_kernel(k)) {
+      described.device = "cuda:" + std::to_string(code->device());
+      described.code = code->source();
+      described.function = code->function();
+    }
     // With symbols: the values that a run has given them last.
     const auto set_work = [&data, k, kernel = trace.kernels[k]] {
       if (data.symbols.size() < kernel.symbols.size()) return;

@@ -582,10 +582,12 @@ V Recorder::run_residual(IrOp op, const std::vector<V>& args, int64_t imm, bool*
     const bool own_attribute = (op == IrOp::k_set_attr_known || op == IrOp::k_get_attr_known) && v == args[0];
     const bool initialised = args.size() > 1 && v == args[1] && concrete(args[0]) == exception_init();
     const bool of_super = op == IrOp::k_call_pure && concrete(args[0]) == reinterpret_cast<PyObject*>(&PySuper_Type);  // known to whom that is known
-    if (!own_attribute && !initialised && !of_super) {
+    const bool of_instance = (op == IrOp::k_call_known && args.size() > 1 && v == args[1] && at(v).fresh && keeps_instance(concrete(args[0]))) || op == IrOp::k_contains_key;
+    if (!own_attribute && !initialised && !of_super && !of_instance) {
       escape(v);
       at(v).escaped_at = -1;
     }
+    if (at(v).has_graph() && !only_keeps(op, concrete(args[0]))) at(v).looked_at = true;
     if (op != IrOp::k_iter_next_known) iterators_.erase(v);
     concretes.push_back(at(v).concrete);
   }
@@ -614,9 +616,9 @@ void Recorder::escape(V v) {
   if (at(v).escaped) return;
   at(v).escaped = true;
   at(v).escaped_at = barriers_;
-  if (!at(v).fresh) return;
-  if (concrete(v) != nullptr && Py_TYPE(concrete(v)) == &PySuper_Type)
+  if (concrete(v) != nullptr && (Py_TYPE(concrete(v)) == &PySuper_Type || Py_TYPE(concrete(v)) == &PyODictKeys_Type))
     for (V self : std::vector<V>(at(v).items)) escape(self);
+  if (!at(v).fresh) return;
   for (auto& [key, field] : fields_)  // what it holds is reachable now
     if (key.first == v) escape(field);
 }

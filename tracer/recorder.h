@@ -601,6 +601,11 @@ class Recorder {
   V known_grad(V tensor);
   void note_new_grads();
   void forget_graphs();
+  void hand_out_graph(V v);
+  bool only_keeps(ir::Op op, PyObject* callee);
+  static bool keeps_instance(PyObject* callee);
+  void note_instance_call(PyObject* callee, const std::vector<V>& args, V result);
+  void set_field(V object_value, PyObject* name, V value);
   void free_graph(const std::set<ir::Ref>& graph);
   bool fill_wraps();
   struct BoundNumber { V value; size_t record, arg; };   // a changing number is that argument of that operation
@@ -638,6 +643,8 @@ class Recorder {
   std::unordered_map<int32_t, int32_t> storages_;
   std::unordered_map<int64_t, ir::Ref> int_refs_, float_refs_;
   std::vector<V> live_graph_;                            // tensor values with a live autograd graph
+  std::map<V, ir::Ref> twins_;                           // of those that are Python objects: what an exit makes to give them their graph (hand_out_graph)
+  std::set<ir::Ref> freed_early_;                        // wraps whose graph backward() frees before anybody looks at it
   V null_ = kNoValue;
   PyCodeObject* root_code_;
   int root_unit_;

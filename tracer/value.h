@@ -42,6 +42,7 @@ struct Value {
   bool fresh = false;         // an instance made by this trace: until it escapes, all its attributes are known; if not to a call, until the next barrier
   int64_t escaped_at = -1;    // barriers before it escaped; -1: to a call
   bool type_known = false;    // kObject: its exact type has been guarded
+  bool looked_at = false;     // kTensor with a graph: its object has been where somebody may look at the graph
   bool of_sizes = false;      // kScalar: computed from sizes of tensors and constants alone
   bool is_result = false;     // made by this iteration (a call's result): never promoted
   bool caught = false;        // an exception that the trace has raised and caught: nobody may look at the object (exceptions.cpp)

@@ -308,6 +308,7 @@ Ref Recorder::as_object(V v) {
     }
     if (at(v).has_graph()) {
       live_graph_.push_back(v);
+      hand_out_graph(v);
       if (stored_at_.empty()) stored_at_ = where();
     }
   }
@@ -385,6 +386,7 @@ int32_t Recorder::new_snapshot() {
     snapshot.frames.push_back(trace_.add_frame(std::move(out), i));
   }
   for (auto& [place, v] : pending_) snapshot.stores.push_back({const_ref(place.first), const_ref(place.second), as_snapshot(v)});
+  for (const auto& [v, twin] : twins_) snapshot.stores.push_back({at(v).object, const_ref(interned("grad_fn")), twin});
   trace_.snapshots.push_back(std::move(snapshot));
   return static_cast<int32_t>(trace_.snapshots.size()) - 1;
 }
@@ -475,6 +477,7 @@ void Recorder::barrier() {
   if (!callbacks_.empty()) give_up(Abort::k_torch_callback, "a call that may run any Python code");
   known_.clear();
   barriers_++;
+  for (const auto& [v, twin] : twins_) at(v).looked_at |= at(v).escaped;
   for (auto it = fields_.begin(); it != fields_.end();)
     it = at(it->first.first).fresh && !at(it->first.first).escaped ? std::next(it) : fields_.erase(it);
   items_.clear();

@@ -39,6 +39,12 @@ std::string to_memory(DType dtype, const std::string& x) {
   return dtype == DType::kF16 ? "to_f16(" + x + ")" : dtype == DType::kBF16 ? "to_bf16(" + x + ")" : x;
 }
 
+std::string vector_element(DType dtype, const std::string& x) {
+  return dtype == DType::kF16 ? "f16_at(" + x + ", e)" : dtype == DType::kBF16 ? "bf16_at(" + x + ", e)" : from_memory(dtype, x + ".v[e]");
+}
+
+std::string vector_to_memory(DType dtype, const std::string& x) { return (dtype == DType::kF16 ? "to_f16_all(" : "to_bf16_all(") + x + ")"; }
+
 namespace {
 
 // To the dtype that the node has.

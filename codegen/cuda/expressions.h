@@ -12,6 +12,9 @@ const char* value_type(ir::DType dtype);   // f16 and bf16: float
 const char* memory_type(ir::DType dtype);
 std::string from_memory(ir::DType dtype, const std::string& x);
 std::string to_memory(ir::DType dtype, const std::string& x);
+// Element e of a vector, and a vector of an array of values (of f16 or bf16).
+std::string vector_element(ir::DType dtype, const std::string& x);
+std::string vector_to_memory(ir::DType dtype, const std::string& x);
 std::string constant(const ir::KernelNode& node);
 std::string scalar(const ir::Kernel& kernel, const ir::KernelNode& node, const std::string& bits);
 std::string convert(ir::DType to, ir::DType from, const std::string& x);

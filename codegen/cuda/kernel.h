@@ -55,7 +55,8 @@ class CudaKernel {
   int device() const { return device_; }
   bool idle() const { return source_.grid_x == 0; }  // nothing is to be done
   bool aligned(int64_t address) const { return address % source_.alignment == 0; }
-  const std::string& source() const { return source_.text; }  // also before it is ready
+  const std::string& source() const { return source_.text; }    // also before it is ready
+  const std::string& function() const { return source_.name; }  // what profilers show
   int num_scalars() const { return source_.num_scalars; }
   const std::vector<int32_t>& storages() const { return source_.pointers; }
 

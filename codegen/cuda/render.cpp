@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "codegen/cuda/expressions.h"
+#include "codegen/cuda/rounding.h"
 #include "codegen/cuda/space.h"
 #include "ir/kernel/symbols.h"
 #include "runtime/base/heuristics.h"
@@ -27,7 +28,7 @@ bool is_arg(KOp op) { return op == KOp::k_reduce_argmax || op == KOp::k_reduce_a
 
 class Renderer {
  public:
-  Renderer(const ir::Kernel& kernel, const RenderOptions& options, Source* out) : kernel_(kernel), options_(options), out_(*out), space_(make_space(kernel)) {}
+  Renderer(const ir::Kernel& kernel, const RenderOptions& options, Source* out) : kernel_(kernel), options_(options), out_(*out), space_(make_space(kernel)), rounded_(seen_rounded(kernel)) {}
 
   base::Status run(const string& name) {
     out_ = Source{};
@@ -35,7 +36,7 @@ class Renderer {
     if (space_.kept_points == 0 || kernel_.stores.empty()) return {};
     find_passes();
     const bool symbolic = ir::has_symbols(kernel_);
-    index_type_ = options_.wide || (!symbolic && is_wide()) ? "i64" : "int";
+    index_type_ = options_.wide || (!symbolic && is_wide(kernel_)) ? "i64" : "int";
     out_.narrow = symbolic && !options_.wide;
     for (size_t o = 0; o < kernel_.operands.size(); ++o) {
       const int32_t pointer = kernel_.operands[o].pointer;
@@ -93,17 +94,6 @@ class Renderer {
   string rounded_up(int64_t n, int64_t each) const { return symbolic(n) ? fmt::format("({} + {}) / {}", number(n), each - 1, each) : std::to_string(blocks_for(n, each)); }
 
   // --- facts
-  // Elements may lie further than an int reaches.
-  bool is_wide() const {
-    if (kernel_.num_points() > INT32_MAX / 2) return true;
-    for (const KernelOperand& operand : kernel_.operands) {
-      int64_t extent = std::abs(operand.offset);
-      for (size_t d = 0; d < kernel_.sizes.size(); ++d) extent += std::abs(operand.strides[d]) * kernel_.sizes[d];
-      if (extent > INT32_MAX / 2) return true;
-    }
-    return false;
-  }
-
   // A reduction is computed in the pass after those that its operand needs.
   void find_passes() {
     pass_of_.assign(kernel_.nodes.size(), 0);
@@ -262,7 +252,7 @@ class Renderer {
   // How an element of what load() has loaded is read.
   string element(const string& loaded, size_t o, const Dim* inner, int v) const {
     const bool one = v == 1 || inner == nullptr || stride(*inner, o) == 0;
-    return from_memory(kernel_.operands[o].dtype, loaded + (one ? ".v[0]" : ".v[e]"));
+    return one ? from_memory(kernel_.operands[o].dtype, loaded + ".v[0]") : vector_element(kernel_.operands[o].dtype, loaded);
   }
 
   void store(const string& from, size_t o, const Dim* inner, int v) {
@@ -287,6 +277,8 @@ class Renderer {
     }
     if (is_position(node)) return fmt::format("({} == w{})", position_of(kernel_.nodes[static_cast<size_t>(node.a)].i, inner, v > 1 ? "e" : ""), node.b);
     const auto name = [&](int32_t operand) { return operand < 0 ? string() : value(operand); };
+    if (rounded_[n])
+      if (const string text = rounded_expression(kernel_, n, name, [&](int32_t operand) { return !is_held(static_cast<size_t>(operand)); }); !text.empty()) return text;
     return expression(node, kernel_.nodes[static_cast<size_t>(node.a)].dtype, name(node.a), name(node.b), name(node.c));
   }
 
@@ -305,10 +297,10 @@ class Renderer {
   // What is stored of a node: memory's dtype rounds, so that of a value that was rounded for nothing else the value before it does.
   string stored_value(const KernelStore& store) const {
     const KernelNode& node = kernel_.nodes[static_cast<size_t>(store.node)];
-    const ir::DType dtype = kernel_.operands[static_cast<size_t>(store.operand)].dtype;
-    const bool rounds = node.op == KOp::k_cast && ir::is_reduced_floating(dtype) && kernel_.nodes[static_cast<size_t>(node.a)].dtype == ir::DType::kF32;
-    return to_memory(dtype, value(rounds && !is_held(static_cast<size_t>(store.node)) ? node.a : store.node));
+    const bool rounds = node.op == KOp::k_cast && is_half(store) && kernel_.nodes[static_cast<size_t>(node.a)].dtype == ir::DType::kF32;
+    return value(rounds && !is_held(static_cast<size_t>(store.node)) ? node.a : store.node);
   }
+  bool is_half(const KernelStore& store) const { return ir::is_reduced_floating(kernel_.operands[static_cast<size_t>(store.operand)].dtype); }
 
   string accumulator_type(size_t n) const {
     const char* type = value_type(kernel_.nodes[static_cast<size_t>(kernel_.nodes[n].a)].dtype);
@@ -328,6 +320,14 @@ class Renderer {
       below *= kernel_.sizes[d];
     }
     return fmt::format("{}{{{}, {}}}", accumulator_type(n), value(node.a), position.empty() ? "0LL" : position);
+  }
+
+  // A sum of what a condition lets through.
+  bool is_picked(size_t n) const {
+    const KernelNode &node = kernel_.nodes[n], &term = kernel_.nodes[static_cast<size_t>(node.a)];
+    if (node.op != KOp::k_reduce_sum || !ir::is_floating(node.dtype) || term.op != KOp::k_where) return false;
+    const KernelNode& other = kernel_.nodes[static_cast<size_t>(term.c)];
+    return other.op == KOp::k_const && other.f == 0;
   }
 
   string combine(size_t n, const string& a, const string& b) const {
@@ -378,7 +378,8 @@ class Renderer {
     std::vector<size_t> stored;
     for (size_t s = 0; stores && s < kernel_.stores.size(); ++s)
       if (form_ == kPoints || is_full_store(kernel_.stores[s])) stored.push_back(s);
-    for (size_t s : stored) line("{} s{};", raw(static_cast<size_t>(kernel_.stores[s].operand), v), s);
+    const auto packed = [&](size_t s) { return v > 1 && is_half(kernel_.stores[s]); };  // converted in pairs, behind the loop
+    for (size_t s : stored) line("{} s{}{};", packed(s) ? "float" : raw(static_cast<size_t>(kernel_.stores[s].operand), v), s, packed(s) ? fmt::format("[{}]", v) : "");
     if (v > 1) open("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) {{", v);
     else open("{{");
     if (v == 1) line("const int e = 0; (void)e;");
@@ -391,14 +392,20 @@ class Renderer {
     }
     for (size_t n : reductions(pass)) {
       const string acc = fmt::format("a{}[e]", n);
-      line("{} = {};", acc, combine(n, acc, contribution(n, inner, v > 1 ? "e" : "")));
+      const KernelNode& term = kernel_.nodes[static_cast<size_t>(kernel_.nodes[n].a)];
+      if (is_picked(n) && !is_held(static_cast<size_t>(kernel_.nodes[n].a))) line("if ({}) {} = {};", value(term.a), acc, combine(n, acc, value(term.b)));
+      else line("{} = {};", acc, combine(n, acc, contribution(n, inner, v > 1 ? "e" : "")));
     }
     for (size_t s : stored) {
-      const KernelStore& each = kernel_.stores[s];
-      line("s{}.v[e] = {};", s, stored_value(each));
+      if (packed(s)) line("s{}[e] = {};", s, stored_value(kernel_.stores[s]));
+      else line("s{}.v[e] = {};", s, to_memory(kernel_.operands[static_cast<size_t>(kernel_.stores[s].operand)].dtype, stored_value(kernel_.stores[s])));
     }
     close();
-    for (size_t s : stored) store(fmt::format("s{}", s), static_cast<size_t>(kernel_.stores[s].operand), inner, v);
+    for (size_t s : stored) {
+      const size_t o = static_cast<size_t>(kernel_.stores[s].operand);
+      if (packed(s)) line("const {} v{} = {};", raw(o, v), s, vector_to_memory(kernel_.operands[o].dtype, fmt::format("s{}", s)));
+      store(fmt::format("{}{}", packed(s) ? "v" : "s", s), o, inner, v);
+    }
   }
 
   // The operands that the wanted nodes load, each once.
@@ -454,6 +461,7 @@ class Renderer {
   const base::Heuristics& limits_ = base::heuristics();
   Source& out_;
   Space space_;
+  std::vector<bool> rounded_;
   std::vector<int> pass_of_;  // by node: the pass before which it cannot be computed; a reduction: the one after
   int last_pass_ = 0;
   bool has_full_store_ = false;
@@ -652,7 +660,6 @@ void Renderer::rows() {
       line("{0}* const h{1} = ({0}*)((char*)rows + {2}) + threadIdx.x;", raw(o, v), o, shared);
       shared += rounds * threads * v * ir::dtype_size(kernel_.operands[o].dtype);
       shared = (shared + 15) / 16 * 16;
-      loaded[o] = fmt::format("h{}[it * {}]", o, threads);
     }
   }
   out_.shared_bytes = static_cast<uint32_t>(shared);
@@ -675,10 +682,11 @@ void Renderer::rows() {
       else open("if ({}) {{", condition);
       decompose(space_.reduced, "i", "r", v);
       for (size_t o : loads(wanted)) {
-        const bool kept = times[o] > 1 && (in_registers || in_shared);
-        if (kept && held[o]) continue;
-        if (!kept) line("{} c{};", raw(o, v), o);
+        const bool kept = times[o] > 1 && (in_registers || in_shared), there = kept && held[o];
+        if (!kept || in_shared) line("{} c{}{};", raw(o, v), o, there ? fmt::format(" = h{}[it * {}]", o, threads) : "");
+        if (there) continue;
         load(loaded[o], o, inner, v);
+        if (kept && in_shared) line("h{}[it * {}] = c{};", o, threads, o);
         held[o] = kept;
       }
       elements(wanted, inner, v, loaded, pass);

@@ -80,4 +80,14 @@ Space make_space(const ir::Kernel& kernel) {
   return space;
 }
 
+bool is_wide(const ir::Kernel& kernel) {
+  if (kernel.num_points() > INT32_MAX / 2) return true;
+  for (const ir::KernelOperand& operand : kernel.operands) {
+    int64_t extent = std::abs(operand.offset);
+    for (size_t d = 0; d < kernel.sizes.size(); ++d) extent += std::abs(operand.strides[d]) * kernel.sizes[d];
+    if (extent > INT32_MAX / 2) return true;
+  }
+  return false;
+}
+
 }  // namespace dynvm::codegen::cuda

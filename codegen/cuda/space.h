@@ -28,4 +28,7 @@ struct Space {
 
 Space make_space(const ir::Kernel& kernel);
 
+// May elements lie further than an int reaches?
+bool is_wide(const ir::Kernel& kernel);
+
 }  // namespace dynvm::codegen::cuda

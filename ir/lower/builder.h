@@ -90,6 +90,7 @@ inline Value exp(Value a) { return a.builder->op(KOp::k_exp, a); }
 inline Value log(Value a) { return a.builder->op(KOp::k_log, a); }
 inline Value tanh(Value a) { return a.builder->op(KOp::k_tanh, a); }
 inline Value sqrt(Value a) { return a.builder->op(KOp::k_sqrt, a); }
+inline Value rsqrt(Value a) { return a.builder->op(KOp::k_rsqrt, a); }
 inline Value select(Value condition, Value a, Value b) { return a.builder->op(KOp::k_where, condition, a, b); }
 inline Value sum(Value a) { return a.builder->op(KOp::k_reduce_sum, a); }
 

@@ -573,7 +573,7 @@ bool lower_layer_norm(const Request& request) {
   Value x = r.input();
   Value mean = r.mean(x);
   Value difference = x - mean;
-  Value rstd = b.constant(1) / sqrt(r.mean(difference * difference) + b.constant(call.real(4)));
+  Value rstd = rsqrt(r.mean(difference * difference) + b.constant(call.real(4)));
   Value out = difference * rstd;
   if (Ref weight = call.tensor(2); weight != kNoRef) out = out * b.load(weight);
   if (Ref bias = call.tensor(3); bias != kNoRef) out = out + b.load(bias);
@@ -624,7 +624,8 @@ bool lower_layer_norm_backward(const Request& request) {
   return r.finish("layer_norm_backward_weight");
 }
 
-// native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps) -> (output, save_mean, save_invstd)
+// native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps) -> (output, save_mean, save_invstd), cudnn_batch_norm with a fourth
+// result, memory of its own for the backward pass
 bool lower_batch_norm(const Request& request) {
   const CallView& call = request.call;
   if (!call.call().overload.empty()) return request.refuse("overload");
@@ -634,6 +635,7 @@ bool lower_batch_norm(const Request& request) {
   if (!call.is_constant(6) || !call.is_constant(7)) return request.refuse("momentum changes");
   bool training = call.flag(5);
   if (!training && (running_mean == kNoRef || running_var == kNoRef)) return request.refuse("no statistics");
+  if (has_elements(call, request.result(3))) return request.refuse("cuDNN's own memory");
   Reduction r(request, input, not_channels(rank));
   if (!r.possible()) return request.refuse("nothing to reduce");
   Builder& b = r.builder;
@@ -646,13 +648,13 @@ bool lower_batch_norm(const Request& request) {
     Value difference = x - mean;
     Value squares = sum(difference * difference);
     auto count = static_cast<double>(r.count());
-    invstd = b.constant(1) / sqrt(squares / b.constant(count) + eps);
+    invstd = rsqrt(squares / b.constant(count) + eps);
     Value momentum = b.constant(call.real(6)), rest = b.constant(1 - call.real(6));
     if (running_mean != kNoRef) r.store(running_mean, momentum * mean + rest * r.load_kept(running_mean));
     if (running_var != kNoRef) r.store(running_var, momentum * (squares / b.constant(count - 1)) + rest * r.load_kept(running_var));
   } else {
     mean = r.load_kept(running_mean);
-    invstd = b.constant(1) / sqrt(r.load_kept(running_var) + eps);
+    invstd = rsqrt(r.load_kept(running_var) + eps);
   }
   Value out = (x - mean) * invstd;
   if (weight != kNoRef) out = out * r.load_kept(weight);
@@ -681,7 +683,7 @@ bool lower_batch_norm_backward(const Request& request) {
   Builder& b = r.builder;
   b.set_type(call.meta(input).dtype);
   Value x = r.input(), dy = b.load(grad), mean = r.load_kept(mean_ref), invstd = r.load_kept(deviation_ref);
-  if (!training) invstd = b.constant(1) / sqrt(invstd + b.constant(call.real(8)));
+  if (!training) invstd = rsqrt(invstd + b.constant(call.real(8)));
   Value centred = x - mean;
   Value dot = sum(dy * centred), total = sum(dy);
   if (request.result(0) != kNoRef) {

@@ -122,6 +122,7 @@ struct InstData {
 
 struct KernelData {
   std::string name, text, device, code;  // code: machine code in hex, or the source for the device
+  std::string function;              // what profilers of the device call it
   std::vector<int32_t> origins;      // in TraceData::places
   std::vector<std::string> reads, writes;
   struct Node {

@@ -25,6 +25,7 @@ void write(JsonWriter& json, const CodeData& code) {
 
 void write(JsonWriter& json, const KernelData& kernel) {
   json.begin('{').key("name").string(kernel.name).key("device").string(kernel.device).key("places").numbers(kernel.origins);
+  if (!kernel.function.empty()) json.key("function").string(kernel.function);
   json.key("points").number(kernel.points).key("bytes_read").number(kernel.bytes_read).key("bytes_written").number(kernel.bytes_written);
   json.key("flops").number(kernel.flops).key("reads").strings(kernel.reads).key("writes").strings(kernel.writes).key("nodes").begin('[');
   for (const KernelData::Node& node : kernel.nodes) json.begin('{').key("op").string(node.op).key("args").numbers(node.args).end('}');

@@ -439,14 +439,9 @@ void CompiledTrace::renew_version(PyObject* dict, int64_t from, int64_t to) {
   }
 }
 
-std::string CompiledTrace::kernel_device(size_t number) const {
+const codegen::cuda::CudaKernel* CompiledTrace::cuda_kernel(size_t number) const {
   const auto found = cuda_of_kernel_.find(number);
-  return found == cuda_of_kernel_.end() ? "cpu" : "cuda:" + std::to_string(found->second->device());
-}
-
-std::string CompiledTrace::kernel_source(size_t number) const {
-  const auto found = cuda_of_kernel_.find(number);
-  return found == cuda_of_kernel_.end() ? std::string() : found->second->source();
+  return found == cuda_of_kernel_.end() ? nullptr : found->second;
 }
 
 RunResult CompiledTrace::run(PyObject** root_slots, const volatile int* eval_breaker) {
@@ -610,7 +605,8 @@ std::vector<FrameState> CompiledTrace::take_exit_state(const RunResult& result) 
     }
     for (const ir::SnapshotStore& store : trace_.snapshots[result.snapshot].stores) {
       PyObject *dict = nullptr, *key = nullptr, *item = nullptr;
-      if (materialiser.get(store.dict, &dict) && materialiser.get(store.key, &key) && materialiser.get(store.value, &item)) PyDict_SetItem(dict, key, item);
+      if (materialiser.get(store.dict, &dict) && materialiser.get(store.key, &key) && materialiser.get(store.value, &item))
+        PyDict_CheckExact(dict) ? PyDict_SetItem(dict, key, item) : bridge_->take_graph(dict, item);
       Py_XDECREF(dict);
       Py_XDECREF(key);
       Py_XDECREF(item);

@@ -132,8 +132,7 @@ class CompiledTrace {
   const std::vector<std::pair<size_t, ir::Ref>>& marks() const { return code_->marks(); }
   // Of the trace's kernel with that number: its machine code (null on a GPU), the device, the source for it (empty on the CPU).
   const codegen::CompiledKernel* kernel(size_t number) const { return number < code_of_kernel_.size() ? code_of_kernel_[number] : nullptr; }
-  std::string kernel_device(size_t number) const;
-  std::string kernel_source(size_t number) const;
+  const codegen::cuda::CudaKernel* cuda_kernel(size_t number) const;  // null: it is one of the CPU's
   // Runs and time of each residual operation by its name (with count_residuals). The report has those of all traces, dropped ones too.
   std::map<std::string, base::ResidualReport> residuals() const;
   // How many of each name an iteration has.

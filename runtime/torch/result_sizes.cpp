@@ -152,12 +152,13 @@ Results group_norm(const View& v, const Rule& r) {
   return std::vector<Sizes>{v.tensor(r.a), groups, groups};
 }
 
-// The statistics of a batch are there in training only.
+// The statistics of a batch, and cuDNN's memory for the backward pass, are there in training only.
 Results batch_norm(const View& v, const Rule& r) {
   const Sizes& sizes = v.tensor(r.a);
-  if (sizes.size() < 2 || v.before.size() != 3) return std::nullopt;
+  if (sizes.size() < 2 || v.before.size() < 3) return std::nullopt;
+  if (v.before.size() > 3 && ir::elements(v.before[3]) != 0) return std::nullopt;
   std::vector<Sizes> made{sizes};
-  for (size_t i = 1; i < 3; ++i) made.push_back(ir::elements(v.before[i]) == 0 ? v.before[i].sizes : Sizes{sizes[1]});
+  for (size_t i = 1; i < v.before.size(); ++i) made.push_back(ir::elements(v.before[i]) == 0 ? v.before[i].sizes : Sizes{sizes[1]});
   return made;
 }
 
@@ -325,6 +326,7 @@ const Entry kEntries[] = {
     {"native_layer_norm", {layer_norm, 0, 1}},
     {"native_group_norm", {group_norm, 0, 3, 6}},
     {"native_batch_norm", {batch_norm, 0}},
+    {"cudnn_batch_norm", {batch_norm, 0}},
     {"_native_batch_norm_legit", {batch_norm, 0}},
     {"_native_batch_norm_legit.no_stats", {batch_norm, 0}},
     {"cat", {cat, 0, 1}},

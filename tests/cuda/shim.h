@@ -111,4 +111,5 @@ inline double __longlong_as_double(long long x) {
   return y;
 }
 inline float ex2(float x) { return exp2f(x); }
-inline float rcp(float x) { return 1.0f / x; }
+inline float ex2_ftz(float x) { return exp2f(x); }
+inline float rcp_ftz(float x) { return 1.0f / x; }

@@ -59,7 +59,7 @@ class Lines(unittest.TestCase):
     def test_a_gpus_time_is_shared_by_kernels_of_one_name(self):
         traces = [made.trace(1), made.trace(2)]
         for trace in traces:
-            trace["kernels"][0]["device"] = "cuda:0"
+            trace["kernels"][0].update(device="cuda:0", function="dynvm_mul_add")
         traces[1]["insts"][2]["runs"] = 300
         gpu = {"device": "GPU", "missing": "", "bytes_per_s": 1e12, "flops_per_s": 1e12, "works": [{"name": "dynvm_mul_add", "runs": 400, "ms": 8.0}, {"name": "gemm", "runs": 5, "ms": 2.0}],
                "events": [[0, 7, 60.0, 4.0], [1, 7, 70.0, 2.0]]}

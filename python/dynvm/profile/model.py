@@ -11,7 +11,6 @@ Tests: tests/profile/test_model.py.
 import collections
 import json
 import os
-import re
 import tokenize
 
 from . import machine
@@ -181,9 +180,8 @@ class Profile:
         same = collections.defaultdict(list)
         for call in self.kernels:
             kernel = self.by_id[call["trace"]]["kernels"][call["kernel"]]
-            if kernel["device"] != "cpu":
-                # The function's name: identifier() in codegen/cuda/kernel.cpp.
-                same["dynvm_" + re.sub("[^A-Za-z0-9]", "_", kernel["name"][:60])].append((call, call["runs"] * (kernel["bytes_read"] + kernel["bytes_written"] + 1)))
+            if "function" in kernel:
+                same[kernel["function"]].append((call, call["runs"] * (kernel["bytes_read"] + kernel["bytes_written"] + 1)))
         for name, calls in same.items():
             work = works.get(name)
             if work is None:
