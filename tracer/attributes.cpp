@@ -532,37 +532,44 @@ HookResult Recorder::load_super_attribute(vm::ThreadView& view, int arg) {
   return next(view);
 }
 
-// Methods of C that what an overriding one calls by super(), and that hand the instance to nobody.
+// Methods of C that a class's own call by super(), and that hand the instance to nobody.
 static PyObject* object_setattr() {
   static PyObject* const method = vm::own_attribute(&PyBaseObject_Type, "__setattr__");
   return method;
 }
-static PyObject* ordered_keys() {
-  static PyObject* const method = vm::own_attribute(&PyODict_Type, "keys");
+static PyObject* ordered_set_item() {
+  static PyObject* const method = vm::own_attribute(&PyODict_Type, "__setitem__");
   return method;
 }
-bool Recorder::keeps_instance(PyObject* callee) {
-  static PyObject* const set_item = vm::own_attribute(&PyODict_Type, "__setitem__");
-  return callee == object_setattr() || callee == ordered_keys() || callee == set_item;
-}
+bool Recorder::keeps_instance(PyObject* callee) { return callee == object_setattr() || callee == ordered_set_item(); }
 
-// After such a call, of an instance that this trace has made and whose attributes are known.
-void Recorder::note_instance_call(PyObject* callee, const std::vector<V>& args, V result) {
-  if (callee == ordered_keys()) {
-    at(result).items = {args[0]};
-    at(result).type_known = true;
+// After such a call, of an instance that this trace has made: its attributes and items are known.
+void Recorder::note_instance_call(PyObject* callee, const std::vector<V>& args) {
+  if (!keeps_instance(callee)) return;
+  const V self = args[0];
+  PyObject* name = args.size() == 3 && is_const(args[1]) && PyUnicode_CheckExact(concrete(args[1])) ? concrete(args[1]) : nullptr;
+  PyObject* d = name != nullptr ? _PyType_Lookup(Py_TYPE(concrete(self)), name) : nullptr;
+  if (name == nullptr || (callee == object_setattr() && d != nullptr && is_data_descriptor(d) && vm::slot_offset(d) < 0)) {
+    escape(self);
+    at(self).escaped_at = -1;
     return;
   }
-  if (callee != object_setattr()) return;
-  PyObject* name = args.size() == 3 && is_const(args[1]) && PyUnicode_CheckExact(concrete(args[1])) ? concrete(args[1]) : nullptr;
-  PyObject* d = name != nullptr ? _PyType_Lookup(Py_TYPE(concrete(args[0])), name) : nullptr;
-  if (name != nullptr && (d == nullptr || !is_data_descriptor(d) || vm::slot_offset(d) >= 0)) {
-    constant(name);  // keeps it
-    set_field(args[0], name, args[2]);
+  constant(name);  // keeps it
+  if (callee == object_setattr()) return set_field(self, name, args[2]);
+  Contents& contents = contents_[self];
+  const auto key = std::find_if(contents.keys.begin(), contents.keys.end(), [&](PyObject* other) { return PyUnicode_Compare(other, name) == 0; });
+  if (key != contents.keys.end()) {
+    contents.items[static_cast<size_t>(key - contents.keys.begin())] = args[2];
   } else {
-    escape(args[0]);
-    at(args[0]).escaped_at = -1;
+    contents.keys.push_back(name);
+    contents.items.push_back(args[2]);
   }
+}
+
+// The items of an OrderedDict, of a subclass maybe, that this trace has made and nobody else has; null: they are not known.
+const Recorder::Contents* Recorder::known_contents(V v) {
+  const auto found = contents_.find(v);
+  return found != contents_.end() && !at(v).escaped ? &found->second : nullptr;
 }
 
 void Recorder::set_field(V object_value, PyObject* name, V value) {

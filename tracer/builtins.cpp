@@ -31,7 +31,7 @@ bool is_builtin_value(PyObject* o) {
 enum class Builtin {
   kNone, kIsinstance, kIssubclass, kLen, kHasattr, kGetattr, kCallable, kId, kAbs, kMin, kMax, kSqrt, kSet, kSetAdd, kListAppend, kDictGet, kDictKeys, kDictValues,
   kDictItems, kIter, kGlobals, kObjectGetattribute, kTypeOf, kInt, kFloat, kBool, kTuple, kList, kDict, kRange, kEnumerate, kZip, kReversed, kChain, kMap, kNext,
-  kObjectInit,
+  kObjectInit, kStr, kSlice, kListExtend,
 };
 
 Builtin builtin_of(PyObject* callee, const std::string& name) {
@@ -41,7 +41,7 @@ Builtin builtin_of(PyObject* callee, const std::string& name) {
       {"builtins.id", Builtin::kId}, {"builtins.abs", Builtin::kAbs}, {"builtins.min", Builtin::kMin}, {"builtins.max", Builtin::kMax},
       {"collections.OrderedDict.keys", Builtin::kDictKeys}, {"collections.OrderedDict.values", Builtin::kDictValues},
       {"collections.OrderedDict.items", Builtin::kDictItems}, {"math.sqrt", Builtin::kSqrt},
-      {"set.add", Builtin::kSetAdd}, {"list.append", Builtin::kListAppend}, {"dict.get", Builtin::kDictGet}, {"dict.keys", Builtin::kDictKeys},
+      {"set.add", Builtin::kSetAdd}, {"list.append", Builtin::kListAppend}, {"list.extend", Builtin::kListExtend}, {"dict.get", Builtin::kDictGet}, {"dict.keys", Builtin::kDictKeys},
       {"dict.values", Builtin::kDictValues}, {"dict.items", Builtin::kDictItems}, {"builtins.iter", Builtin::kIter},
       {"builtins.globals", Builtin::kGlobals}, {"object.__getattribute__", Builtin::kObjectGetattribute},
       {"builtins.next", Builtin::kNext}, {"object.__init__", Builtin::kObjectInit}};
@@ -54,6 +54,8 @@ Builtin builtin_of(PyObject* callee, const std::string& name) {
     if (type == &PyTuple_Type) return Builtin::kTuple;
     if (type == &PyList_Type) return Builtin::kList;
     if (type == &PyDict_Type) return Builtin::kDict;
+    if (type == &PyUnicode_Type) return Builtin::kStr;
+    if (type == &PySlice_Type) return Builtin::kSlice;
     if (type == &PySet_Type) return Builtin::kSet;
     if (type == &PyRange_Type) return Builtin::kRange;
     if (type == &PyEnum_Type) return Builtin::kEnumerate;
@@ -151,13 +153,13 @@ IrOp Recorder::residual_op(PyObject* callee, const std::vector<V>& args) {
 #undef K
 #undef A
   if (op == IrOp::k_call) return op;
-  const bool ordered = name.starts_with("collections.OrderedDict.");  // of a subclass too: keys, __setitem__
-  bool container = name.compare(0, 5, "list.") == 0 || name.compare(0, 5, "dict.") == 0;
+  const bool ordered = name.starts_with("collections.OrderedDict.");  // __setitem__, of a subclass too
+  const bool container = name.starts_with("list.") || name.starts_with("dict.") || name.starts_with("set.");
   for (size_t i = 0; i < args.size(); i++) {
     PyObject* o = concrete(args[i]);
     if (ordered && (i != 1 || PyUnicode_CheckExact(o))) continue;
-    if (container && (i > 0 || PyList_CheckExact(o) || PyDict_CheckExact(o))) {
-      if (name == "list.append" || i == 0 || is_builtin_value(o)) continue;
+    if (container && (i > 0 || PyList_CheckExact(o) || PyDict_CheckExact(o) || PySet_CheckExact(o))) {
+      if (name == "list.append" || i == 0 || (name.starts_with("set.") ? PyUnicode_CheckExact(o) : is_builtin_value(o))) continue;
       return IrOp::k_call;
     }
     if (name.compare(0, 7, "object.") == 0 || name.compare(0, 14, "BaseException.") == 0 || name == "builtins.id" || name == "builtins.callable" || name.compare(0, 5, "torch") == 0) continue;
@@ -171,8 +173,16 @@ IrOp Recorder::residual_op(PyObject* callee, const std::vector<V>& args) {
 V Recorder::part_of_module(V module, PyObject* name) {
   for (const char* kind : {"_parameters", "_buffers", "_modules"}) {
     const Attribute parts = look_up(module, interned(kind));
-    if (done_ || parts.kind != Attribute::kValue || !PyDict_CheckExact(concrete(parts.value)) || !promote(parts.value)) return kNoValue;
-    const V part = dict_item(concrete(parts.value), name);
+    if (done_ || parts.kind != Attribute::kValue || !PyDict_CheckExact(concrete(parts.value))) return kNoValue;
+    V part = null_;
+    if (at(parts.value).kind == Value::kDict) {
+      const std::vector<PyObject*>& keys = at(parts.value).keys;
+      for (size_t i = 0; i < keys.size(); i++)
+        if (PyUnicode_Compare(keys[i], name) == 0) part = at(parts.value).items[i];
+    } else {
+      if (!promote(parts.value)) return kNoValue;
+      part = dict_item(concrete(parts.value), name);
+    }
     if (done_ || part != null_) return part;
   }
   return null_;
@@ -448,11 +458,35 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       return true;
     }
     case Builtin::kDict: {
-      if (n != 0) return false;
+      const bool of_items = n == 1 && at(args[0]).kind == Value::kView && at(args[0]).position == 2;
+      std::vector<PyObject*> keys;
+      std::vector<V> items;
+      if (n != 0 && !(of_items && known_contents(at(args[0]).items[0]) != nullptr && known_dict(at(args[0]).items[0], &keys, &items))) return false;
       PyObject* made = PyDict_New();
-      *result = virtual_object(Value::kDict, {}, made);
+      for (size_t i = 0; i < keys.size(); i++) PyDict_SetItem(made, keys[i], concrete(items[i]));
+      *result = virtual_object(Value::kDict, std::move(items), made);
+      at(*result).keys = std::move(keys);
       Py_DECREF(made);
       return true;
+    }
+    case Builtin::kListExtend:
+      if (n != 2 || !extend_virtual(args[0], args[1])) return false;
+      *result = constant(Py_None);
+      return true;
+    case Builtin::kSlice: {
+      if (n < 1 || n > 3) return false;
+      const V none = constant(Py_None);
+      std::vector<V> items = n == 1 ? std::vector<V>{none, args[0], none} : std::vector<V>{args[0], args[1], n == 3 ? args[2] : none};
+      PyObject* made = PySlice_New(concrete(items[0]), concrete(items[1]), concrete(items[2]));
+      *result = virtual_object(Value::kSlice, std::move(items), made);
+      Py_DECREF(made);
+      return true;
+    }
+    case Builtin::kStr: {  // of a class, whose name is as constant as what else it has
+      PyObject* o = n == 1 ? concrete(args[0]) : nullptr;
+      if (o == nullptr || !PyType_Check(o) || Py_TYPE(o)->tp_str != PyType_Type.tp_str || Py_TYPE(o)->tp_repr != PyType_Type.tp_repr || !promote(args[0])) return false;
+      guard_type_unchanged(reinterpret_cast<PyTypeObject*>(o));
+      return !done_ && take(PyObject_Str(o));
     }
     case Builtin::kRange: {
       bool all_const = true;
@@ -686,9 +720,10 @@ bool Recorder::dict_view_items(V v, int which, std::vector<V>* items) {
     for (size_t i = 0; i < at(v).keys.size(); i++) pair(constant(at(v).keys[i]), at(v).items[i]);
     return true;
   }
-  if (!iterates_as_dict(o)) return false;
-  if (!promote(v) || !guard_dict_unchanged(o)) {
-    if (!PyDict_CheckExact(o)) return false;
+  const bool made_here = known_contents(v) != nullptr;
+  if (!made_here && !iterates_as_dict(o)) return false;
+  if (made_here || !promote(v) || !guard_dict_unchanged(o)) {
+    if (!made_here && !PyDict_CheckExact(o)) return false;
     std::vector<PyObject*> keys;
     std::vector<V> values;
     if (done_ || !known_dict(v, &keys, &values)) return false;

@@ -373,7 +373,7 @@ HookResult Recorder::residual_call(vm::ThreadView& view, IrOp op, V callee, cons
   bool ok = true;
   V result = run_residual(op, all, names, &ok);
   if (!ok) return raised(view);
-  if (op == IrOp::k_call_known && !args.empty() && at(args[0]).fresh && !at(args[0]).escaped) note_instance_call(concrete(callee), args, result);
+  if (op == IrOp::k_call_known && !args.empty() && at(args[0]).fresh && !at(args[0]).escaped) note_instance_call(concrete(callee), args);
   return finish_call(view, result, pops);
 }
 
@@ -480,6 +480,7 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
       at(instance).type_known = true;
       at(instance).fresh = true;
       at(instance).escaped = false;
+      if (PyType_IsSubtype(type, &PyODict_Type)) contents_[instance] = {};
       bound[0] = instance;
       // The evaluator's layout for kInit: the operands are gone, the instance is on top.
       pop(view, pops);

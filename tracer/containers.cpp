@@ -61,6 +61,17 @@ bool Recorder::known_items(V v, std::vector<V>* items) {
   return false;
 }
 
+// list.extend(source) for a list that the trace has made and nobody else has; false: it is something else.
+bool Recorder::extend_virtual(V list, V source) {
+  PyObject* s = concrete(source);
+  std::vector<V> items;
+  if (at(list).kind != Value::kList || at(list).object != kNoRef || !(is_plain_tuple(s) || PyList_CheckExact(s)) || !known_items(source, &items) || done_) return false;
+  for (V item : items) PyList_Append(concrete(list), concrete(item));
+  at(list).items.insert(at(list).items.end(), items.begin(), items.end());
+  changed(list);
+  return true;
+}
+
 // A virtual list or dict becomes an ordinary object: something changes it in a way that is not followed.
 void Recorder::devirtualise(V v) {
   if (at(v).kind != Value::kList && at(v).kind != Value::kDict) return;
@@ -264,15 +275,8 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
     }
     case Op::kListExtend: {
       V list = peek(arg + 1), source = peek(1);
-      std::vector<V> items;
       PyObject* s = concrete(source);
-      if (at(list).kind == Value::kList && at(list).object == kNoRef && (is_plain_tuple(s) || PyList_CheckExact(s)) && known_items(source, &items)) {
-        PyObject* none = _PyList_Extend(reinterpret_cast<PyListObject*>(concrete(list)), s);
-        if (none == nullptr) return raised(view);
-        Py_DECREF(none);
-        auto& mine = at(list).items;
-        mine.insert(mine.end(), items.begin(), items.end());
-        changed(list);
+      if (extend_virtual(list, source)) {
         pop(view, 1);
         return next(view);
       }
@@ -430,6 +434,11 @@ bool Recorder::known_dict(V v, std::vector<PyObject*>* keys, std::vector<V>* ite
   if (at(v).kind == Value::kDict) {
     *keys = at(v).keys;
     *items = at(v).items;
+    return true;
+  }
+  if (const Contents* contents = known_contents(v)) {
+    *keys = contents->keys;
+    *items = contents->items;
     return true;
   }
   PyObject* dict = concrete(v);

@@ -88,7 +88,7 @@ void Recorder::free_graph(const std::set<Ref>& graph) {
     if (at(v).object == kNoRef || !at(v).escaped) continue;
     const auto twin = twins_.find(v);
     if (twin == twins_.end() || at(v).looked_at || graph.count(at(v).ref) == 0)
-      return give_up(Abort::k_graph_escaped, stored_at_.empty() ? "" : "stored " + stored_at_);  // the graphs live on, to cut()
+      return give_up(Abort::k_graph_escaped, (stored_at_.empty() ? "" : "stored " + stored_at_) + (looked_by_.empty() ? "" : ", before " + looked_by_));  // the graphs live on, to cut()
     freed_early_.insert(at(v).object);
   }
   std::erase_if(twins_, [&](const auto& each) { return graph.count(at(each.first).ref) != 0; });
@@ -103,6 +103,21 @@ void Recorder::hand_out_graph(V v) {
   const Ref twin = emit(IrOp::k_wrap, Type::kObject, {at(v).ref}, static_cast<int64_t>(trace_.wraps.size()) - 1);
   trace_.insts[twin].sunk = true;
   twins_[v] = twin;
+}
+
+// Before this residual operation: whom may it show graphs?
+void Recorder::look_at_graphs(IrOp op, const std::vector<V>& args) {
+  if (twins_.empty()) return;
+  bool looks = false;
+  const auto look = [&](V v) { looks = at(v).looked_at = true; };
+  if (ir::op_info(op).effects & ir::kBarrier) {  // any code may run
+    for (const auto& [v, twin] : twins_)
+      if (at(v).escaped) look(v);
+  } else if (!only_keeps(op, concrete(args[0]))) {
+    for (V v : args)
+      if (at(v).has_graph()) look(v);
+  }
+  if (looks && looked_by_.empty()) looked_by_ = std::string(ir::op_info(op).name) + " " + callable_name(concrete(args[0])) + " " + where();
 }
 
 // Does this operation do nothing with the objects that it is given but to keep them?

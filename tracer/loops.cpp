@@ -113,7 +113,7 @@ V Recorder::fold_truth(V v) {
   if (PyUnicode_CheckExact(o) || PyTuple_CheckExact(o)) {
     if (promote(v)) return known_truth(PyObject_IsTrue(o) == 1);
   }
-  if (PyList_CheckExact(o) || PyDict_CheckExact(o) || PyUnicode_CheckExact(o) || PyTuple_CheckExact(o) || o == Py_None) {
+  if (PyList_CheckExact(o) || PyDict_CheckExact(o) || Py_TYPE(o) == &PyODict_Type || PyUnicode_CheckExact(o) || PyTuple_CheckExact(o) || o == Py_None) {
     if (!know_type(v)) return kNoValue;
     Ref ref = emit(IrOp::k_is_true_builtin, Type::kBool, {as_object(v)});
     return scalar(Type::kBool, ref, PyObject_IsTrue(o) == 1 ? Py_True : Py_False);

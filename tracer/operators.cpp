@@ -393,9 +393,7 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
       }
       if (result == kNoValue) {
         bool ok = true;
-        const bool is_view = type == &PyDictKeys_Type || type == &PyODictKeys_Type;
-        const bool of_keys = is_view && PyUnicode_CheckExact(concrete(value)) && know_type(container) && (is_const(value) || know_type(value));
-        result = run_residual(of_keys ? IrOp::k_contains_key : IrOp::k_contains, {container, value}, 0, &ok);
+        result = run_residual(IrOp::k_contains, {container, value}, 0, &ok);
         if (!ok) return raised(view);
       }
       if (arg) result = negation(result);
@@ -551,21 +549,23 @@ V Recorder::contains(V container, V value) {
     if (PyUnicode_CheckExact(o) && promote(value)) return fold();  // contents are known
     return kNoValue;
   }
+  if (at(container).kind == Value::kView && at(container).position == 0 && known_contents(at(container).items[0]) != nullptr)
+    return PyUnicode_CheckExact(o) && promote(value) ? fold() : kNoValue;
+  if (PyUnicode_CheckExact(c) && PyUnicode_CheckExact(o)) return promote(container) && promote(value) ? fold() : kNoValue;
   if (at(container).kind == Value::kSet) return hashes_natively(value) && !done_ ? fold() : kNoValue;
   bool dict = PyDict_CheckExact(c) || Py_TYPE(c) == &PyODict_Type;
   if (dict && PyUnicode_CheckExact(o)) {
-    if (promote(container) && promote(value)) {
+    if (!promote(value)) return kNoValue;
+    if (promote(container)) {
       auto cached = items_.find({c, o});
       if (cached != items_.end()) return constant(cached->second == null_ ? Py_False : Py_True);
       if (guard_dict_unchanged(c, o)) return fold();
-      if (PyDict_CheckExact(c)) {
-        Ref found = emit(IrOp::k_dict_get, Type::kObject, {const_ref(c), const_ref(o)});
-        Ref missing = emit(IrOp::k_is_same, Type::kBool, {found, const_ref(nullptr)});
-        int truth = PyDict_Contains(c, o);
-        return scalar(Type::kBool, emit(IrOp::k_not_bool, Type::kBool, {missing}), truth == 1 ? Py_True : Py_False);
-      }
     }
-    return kNoValue;
+    if (done_ || !PyDict_CheckExact(c) || !know_type(container)) return kNoValue;
+    Ref found = emit(IrOp::k_dict_get, Type::kObject, {as_object(container), const_ref(o)});
+    Ref missing = emit(IrOp::k_is_same, Type::kBool, {found, const_ref(nullptr)});
+    int truth = PyDict_Contains(c, o);
+    return scalar(Type::kBool, emit(IrOp::k_not_bool, Type::kBool, {missing}), truth == 1 ? Py_True : Py_False);
   }
   if (dict && (is_tensor(o) || PyType_Check(o)) && promote(container) && promote(value) && guard_dict_unchanged(c)) {
     return fold();  // keys hash by identity

@@ -582,15 +582,15 @@ V Recorder::run_residual(IrOp op, const std::vector<V>& args, int64_t imm, bool*
     const bool own_attribute = (op == IrOp::k_set_attr_known || op == IrOp::k_get_attr_known) && v == args[0];
     const bool initialised = args.size() > 1 && v == args[1] && concrete(args[0]) == exception_init();
     const bool of_super = op == IrOp::k_call_pure && concrete(args[0]) == reinterpret_cast<PyObject*>(&PySuper_Type);  // known to whom that is known
-    const bool of_instance = (op == IrOp::k_call_known && args.size() > 1 && v == args[1] && at(v).fresh && keeps_instance(concrete(args[0]))) || op == IrOp::k_contains_key;
+    const bool of_instance = op == IrOp::k_call_known && args.size() > 1 && v == args[1] && at(v).fresh && keeps_instance(concrete(args[0]));
     if (!own_attribute && !initialised && !of_super && !of_instance) {
       escape(v);
       at(v).escaped_at = -1;
     }
-    if (at(v).has_graph() && !only_keeps(op, concrete(args[0]))) at(v).looked_at = true;
     if (op != IrOp::k_iter_next_known) iterators_.erase(v);
     concretes.push_back(at(v).concrete);
   }
+  look_at_graphs(op, args);
   Type type = info.result == 'o' ? Type::kObject : info.result == 'b' ? Type::kBool : Type::kVoid;
   Ref ref = emit(op, type, refs, imm, (info.effects & (ir::kRaises | ir::kBarrier)) != 0);
   const bool makes = op == IrOp::k_call_known && args.size() == 1 && PyType_Check(concretes[0]);  // an object that nobody knows
@@ -616,7 +616,7 @@ void Recorder::escape(V v) {
   if (at(v).escaped) return;
   at(v).escaped = true;
   at(v).escaped_at = barriers_;
-  if (concrete(v) != nullptr && (Py_TYPE(concrete(v)) == &PySuper_Type || Py_TYPE(concrete(v)) == &PyODictKeys_Type))
+  if (at(v).kind == Value::kView || (concrete(v) != nullptr && Py_TYPE(concrete(v)) == &PySuper_Type))
     for (V self : std::vector<V>(at(v).items)) escape(self);
   if (!at(v).fresh) return;
   for (auto& [key, field] : fields_)  // what it holds is reachable now

@@ -602,9 +602,16 @@ class Recorder {
   void note_new_grads();
   void forget_graphs();
   void hand_out_graph(V v);
+  void look_at_graphs(ir::Op op, const std::vector<V>& args);
   bool only_keeps(ir::Op op, PyObject* callee);
   static bool keeps_instance(PyObject* callee);
-  void note_instance_call(PyObject* callee, const std::vector<V>& args, V result);
+  struct Contents {
+    std::vector<PyObject*> keys;  // str
+    std::vector<V> items;
+  };
+  void note_instance_call(PyObject* callee, const std::vector<V>& args);
+  const Contents* known_contents(V v);
+  bool extend_virtual(V list, V source);
   void set_field(V object_value, PyObject* name, V value);
   void free_graph(const std::set<ir::Ref>& graph);
   bool fill_wraps();
@@ -644,6 +651,8 @@ class Recorder {
   std::unordered_map<int64_t, ir::Ref> int_refs_, float_refs_;
   std::vector<V> live_graph_;                            // tensor values with a live autograd graph
   std::map<V, ir::Ref> twins_;                           // of those that are Python objects: what an exit makes to give them their graph (hand_out_graph)
+  std::map<V, Contents> contents_;                       // of OrderedDicts that the trace has made
+  std::string looked_by_;                                // the first that may have looked at such a graph
   std::set<ir::Ref> freed_early_;                        // wraps whose graph backward() frees before anybody looks at it
   V null_ = kNoValue;
   PyCodeObject* root_code_;

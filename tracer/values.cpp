@@ -477,7 +477,6 @@ void Recorder::barrier() {
   if (!callbacks_.empty()) give_up(Abort::k_torch_callback, "a call that may run any Python code");
   known_.clear();
   barriers_++;
-  for (const auto& [v, twin] : twins_) at(v).looked_at |= at(v).escaped;
   for (auto it = fields_.begin(); it != fields_.end();)
     it = at(it->first.first).fresh && !at(it->first.first).escaped ? std::next(it) : fields_.erase(it);
   items_.clear();

@@ -82,7 +82,11 @@ PyObject* generator_at(PyObject** parts, int64_t count) {
 
 PyObject* dict_view(PyObject* dict, int64_t which) {
   static PyObject* const names[] = {PyUnicode_InternFromString("keys"), PyUnicode_InternFromString("values"), PyUnicode_InternFromString("items")};
-  return PyObject_CallMethodNoArgs(dict, names[which]);
+  if (PyDict_CheckExact(dict)) return PyObject_CallMethodNoArgs(dict, names[which]);
+  PyObject* method = PyObject_GetAttr(reinterpret_cast<PyObject*>(&PyODict_Type), names[which]);  // a subclass may have another
+  PyObject* view = method != nullptr ? PyObject_CallOneArg(method, dict) : nullptr;
+  Py_XDECREF(method);
+  return view;
 }
 
 PyObject* iter_at(PyObject* list, PyObject* index) {
