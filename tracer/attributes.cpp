@@ -43,6 +43,16 @@ bool is_module(PyTypeObject* type) {
   return module != nullptr && PyType_IsSubtype(type, module);
 }
 
+// The __dict__ of an instance that is always the same one, where that is the name and d what its class has there; else kNoValue.
+V Recorder::own_dict(V v, PyObject* name, PyObject* d) {
+  PyObject* o = concrete(v);
+  if (d == nullptr || strcmp(PyUnicode_AsUTF8(name), "__dict__") != 0 || !is_const(v) || Py_TYPE(d) != &PyGetSetDescr_Type) return kNoValue;
+  PyObject* dict = vm::instance_dict(o);
+  if (dict == nullptr) return kNoValue;
+  if (!known('D', o)) guard(IrOp::k_guard_is, {emit(IrOp::k_load_dict_of, Type::kObject, {const_ref(o)}), const_ref(dict)}, -1);
+  return constant(dict);
+}
+
 // The value of an instance attribute: kNoValue when the instance has none of that name. *hidden: could not be decided.
 V Recorder::instance_item(V object_value, PyObject* name, bool* hidden) {
   *hidden = false;
@@ -182,14 +192,17 @@ Recorder::Attribute Recorder::look_up(V v, PyObject* name) {
       fields_[{v, name}] = result.value;
       return result;
     }
-    if (strcmp(PyUnicode_AsUTF8(name), "__dict__") == 0 && is_const(v) && Py_TYPE(d) == &PyGetSetDescr_Type) {
-      PyObject* dict = vm::instance_dict(o);
-      if (dict != nullptr) {
-        if (!known('D', o)) guard(IrOp::k_guard_is, {emit(IrOp::k_load_dict_of, Type::kObject, {const_ref(o)}), const_ref(dict)}, -1);
-        result.kind = Attribute::kValue;
-        result.value = constant(dict);
-        return result;
-      }
+    if (at(v).fresh && !at(v).escaped && strcmp(PyUnicode_AsUTF8(name), "__dict__") == 0 && Py_TYPE(d) == &PyGetSetDescr_Type) {
+      bool ok = true;
+      result.value = run_residual(IrOp::k_get_attr_known, {v, constant(name)}, 0, &ok);
+      if (!ok) PyErr_Clear();
+      if (ok) result.kind = Attribute::kValue, dict_of_[result.value] = v;
+      return result;
+    }
+    if (const V dict = own_dict(v, name, d); dict != kNoValue) {
+      result.kind = Attribute::kValue;
+      result.value = dict;
+      return result;
     }
     if (strcmp(PyUnicode_AsUTF8(name), "__class__") == 0 && vm::is_c_descriptor(d)) {
       result.kind = Attribute::kValue;
@@ -564,6 +577,17 @@ void Recorder::note_instance_call(PyObject* callee, const std::vector<V>& args) 
     contents.keys.push_back(name);
     contents.items.push_back(args[2]);
   }
+}
+
+// __dict__.get(name) of an instance that the trace has made and nobody else has; null_: it has no such attribute, kNoValue: not known.
+V Recorder::known_attribute(V dict, PyObject* name) {
+  const auto of = dict_of_.find(dict);
+  if (of == dict_of_.end() || at(of->second).escaped) return kNoValue;
+  PyObject* d = _PyType_Lookup(Py_TYPE(concrete(of->second)), name);
+  if (d != nullptr && is_data_descriptor(d)) return kNoValue;
+  for (const auto& [place, value] : fields_)
+    if (place.first == of->second && PyUnicode_Compare(place.second, name) == 0) return value;
+  return null_;
 }
 
 // The items of an OrderedDict, of a subclass maybe, that this trace has made and nobody else has; null: they are not known.

@@ -162,7 +162,8 @@ IrOp Recorder::residual_op(PyObject* callee, const std::vector<V>& args) {
       if (name == "list.append" || i == 0 || (name.starts_with("set.") ? PyUnicode_CheckExact(o) : is_builtin_value(o))) continue;
       return IrOp::k_call;
     }
-    if (name.compare(0, 7, "object.") == 0 || name.compare(0, 14, "BaseException.") == 0 || name == "builtins.id" || name == "builtins.callable" || name.compare(0, 5, "torch") == 0) continue;
+    static constexpr const char* kAnything[] = {"object.", "BaseException.", "builtins.id", "builtins.callable", "_contextvars.", "torch"};  // whatever they are given
+    if (std::any_of(std::begin(kAnything), std::end(kAnything), [&](const char* prefix) { return name.starts_with(prefix); })) continue;
     if (!is_builtin_value(o)) return IrOp::k_call;
     if ((at(args[i]).kind == Value::kObject)) know_type(args[i]);
   }
@@ -364,6 +365,10 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       type_of(args[0]);
       guard_type_unchanged(Py_TYPE(o));
       PyObject* d = _PyType_Lookup(Py_TYPE(o), concrete(args[1]));
+      if (const V dict = own_dict(args[0], concrete(args[1]), d); dict != kNoValue) {
+        *result = dict;
+        return !done_;
+      }
       if (d != nullptr && Py_TYPE(d)->tp_descr_set != nullptr) return false;
       bool hidden = false;
       V own = instance_item(args[0], concrete(args[1]), &hidden);
@@ -558,6 +563,12 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
     }
     case Builtin::kDictGet: {
       if (n < 2 || n > 3) return false;
+      if (PyUnicode_CheckExact(concrete(args[1])) && dict_of_.count(args[0]) != 0 && promote(args[1])) {
+        const V own = known_attribute(args[0], concrete(args[1]));
+        if (own == kNoValue) return false;
+        *result = own != null_ ? own : n == 3 ? args[2] : constant(Py_None);
+        return true;
+      }
       V present = contains(args[0], args[1]);
       if (present == kNoValue || !is_const(present) || done_) return false;
       if (concrete(present) == Py_False) {

@@ -436,10 +436,10 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
   PyObject* init = _PyType_Lookup(type, interned("__init__"));
   // Made by a __new__ in Python, and not initialised.
   static PyObject* object_init = vm::own_attribute(&PyBaseObject_Type, "__init__");
-  PyObject* maker = meta_call == type_call && init == object_init && make != nullptr && Py_TYPE(make) == &PyStaticMethod_Type ? PyObject_GetAttrString(make, "__func__") : nullptr;
-  if (maker != nullptr) {
-    const V function = constant(maker);
-    Py_DECREF(maker);
+  PyObject* maker = meta_call == type_call && make != nullptr && Py_TYPE(make) == &PyStaticMethod_Type ? PyObject_GetAttrString(make, "__func__") : nullptr;
+  const V function = maker != nullptr ? constant(maker) : kNoValue;
+  Py_XDECREF(maker);
+  if (maker != nullptr && (init == object_init || never_returns(maker))) {
     guard_type_unchanged(type);
     if (done_) return HookResult::kContinue;
     std::vector<V> all{callee};

@@ -39,6 +39,11 @@ bool passes_on(vm::Continuation continuation) {
 
 }  // namespace
 
+// Is it a function in Python that only raises?
+bool Recorder::never_returns(PyObject* function) {
+  return PyFunction_Check(function) && !vm::may_return(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function)));
+}
+
 // The current instruction is going to raise `exc`: an instance, or a class that the evaluator makes one of. It carries that out itself; step()
 // meets the recording again at the handler.
 HookResult Recorder::raise(vm::ThreadView& view, V exc) {

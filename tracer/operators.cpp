@@ -393,7 +393,9 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
       }
       if (result == kNoValue) {
         bool ok = true;
-        result = run_residual(IrOp::k_contains, {container, value}, 0, &ok);
+        const bool native = (PyAnySet_CheckExact(concrete(container)) || PyDict_CheckExact(concrete(container))) && know_type(container) && is_const(value) &&
+                            (PyUnicode_CheckExact(concrete(value)) || PyType_CheckExact(concrete(value)));
+        result = run_residual(native ? IrOp::k_contains_known : IrOp::k_contains, {container, value}, 0, &ok);
         if (!ok) return raised(view);
       }
       if (arg) result = negation(result);

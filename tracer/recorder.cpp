@@ -618,6 +618,10 @@ void Recorder::escape(V v) {
   at(v).escaped_at = barriers_;
   if (at(v).kind == Value::kView || (concrete(v) != nullptr && Py_TYPE(concrete(v)) == &PySuper_Type))
     for (V self : std::vector<V>(at(v).items)) escape(self);
+  if (const auto of = dict_of_.find(v); of != dict_of_.end()) {
+    escape(of->second);
+    at(of->second).escaped_at = -1;  // others may change its attributes
+  }
   if (!at(v).fresh) return;
   for (auto& [key, field] : fields_)  // what it holds is reachable now
     if (key.first == v) escape(field);

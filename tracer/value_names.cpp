@@ -120,7 +120,8 @@ class Names {
       case Op::k_get_attr:
       case Op::k_get_attr_known: return around("", arg(0), ("." + unquoted(arg(1))).c_str());
       case Op::k_get_item: return around("", arg(0), ("[" + arg(1) + "]").c_str());
-      case Op::k_contains: {
+      case Op::k_contains:
+      case Op::k_contains_known: {
         const std::string item = arg(1), container = arg(0);
         return item.empty() || container.empty() ? "" : item + " in " + container;
       }

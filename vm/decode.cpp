@@ -383,4 +383,11 @@ size_t label_index(const void* handler) {
 
 uint64_t decoded_count() { return g_decoded; }
 
+bool may_return(PyCodeObject* object) {
+  const Code* code = code_for(object);
+  if (code == nullptr) PyErr_Clear();
+  return code == nullptr || code->generator || code->hidden ||
+         std::any_of(code->fast, code->fast + code->inst_count, [](const Inst& inst) { return opcode(&inst) == Op::kReturnValue; });
+}
+
 }  // namespace dynvm::vm

@@ -50,6 +50,9 @@ static_assert(sizeof(Inst) == 40);
 
 struct Code;  // a decoded code object, vm/decode.h
 
+// Is there a way through it that ends other than by an exception, as far as can be seen?
+[[nodiscard]] bool may_return(PyCodeObject* code);
+
 [[nodiscard]] inline Op opcode(const Inst* inst) { return static_cast<Op>(inst->op); }
 [[nodiscard]] inline int oparg(const Inst* inst) { return inst->arg; }
 std::string_view op_name(Op op);
