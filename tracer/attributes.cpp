@@ -86,7 +86,7 @@ V Recorder::instance_item(V object_value, PyObject* name, bool* hidden) {
 Recorder::Attribute Recorder::bind_class_attribute(V object_value, PyObject* d) {
   Attribute result;
   PyTypeObject* kind = Py_TYPE(d);
-  if (PyFunction_Check(d) || kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type) {
+  if (PyFunction_Check(d) || kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type || is_caching(d)) {
     result.kind = Attribute::kMethod;
     result.value = constant(d);
     return result;

@@ -141,8 +141,23 @@ bool Recorder::is_pure(const std::string& name) {
   return false;
 }
 
+// Is it what functools.lru_cache makes of a function?
+bool Recorder::is_caching(PyObject* o) { return strcmp(Py_TYPE(o)->tp_name, "functools._lru_cache_wrapper") == 0; }
+
+// Does it have results already? (What an iteration asks for, with constants and texts, is among them then.)
+static bool has_cached(PyObject* wrapper) {
+  PyObject* info = PyObject_CallMethod(wrapper, "cache_info", nullptr);
+  PyObject* size = info != nullptr ? PyObject_GetAttrString(info, "currsize") : nullptr;
+  const bool has = size != nullptr && PyLong_AsLong(size) > 0;
+  PyErr_Clear();
+  Py_XDECREF(size);
+  Py_XDECREF(info);
+  return has;
+}
+
 // As what a residual call of it is recorded.
 IrOp Recorder::residual_op(PyObject* callee, const std::vector<V>& args) {
+  if (is_caching(callee) && !args.empty() && std::all_of(args.begin(), args.end(), [this](V v) { return is_const(v) || PyUnicode_CheckExact(concrete(v)); }) && has_cached(callee)) return IrOp::k_call_known;
   std::string name = callable_name(callee);
   IrOp op = IrOp::k_call;
 #define K(pattern) \

@@ -363,7 +363,8 @@ HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, P
   if (entered_error_) return HookResult::kError;
   if (done_) return HookResult::kContinue;
   if (touches_torch(o, args)) return torch_call(view, callee, args, kwnames, pops);
-  return residual_call(view, IrOp::k_call, callee, args, kwnames, pops);
+  const IrOp op = is_caching(o) && promote(callee) ? residual_op(o, args) : IrOp::k_call;
+  return residual_call(view, op, callee, args, kwnames, pops);
 }
 
 HookResult Recorder::residual_call(vm::ThreadView& view, IrOp op, V callee, const std::vector<V>& args, PyObject* kwnames, int pops) {

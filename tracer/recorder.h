@@ -615,6 +615,7 @@ class Recorder {
   bool extend_virtual(V list, V source);
   V own_dict(V v, PyObject* name, PyObject* d);
   static bool never_returns(PyObject* function);
+  static bool is_caching(PyObject* o);
   void set_field(V object_value, PyObject* name, V value);
   void free_graph(const std::set<ir::Ref>& graph);
   bool fill_wraps();
