@@ -109,13 +109,16 @@ void Recorder::hand_out_graph(V v) {
 void Recorder::look_at_graphs(IrOp op, const std::vector<V>& args) {
   if (twins_.empty()) return;
   bool looks = false;
-  const auto look = [&](V v) { looks = at(v).looked_at = true; };
+  const std::function<void(V)> look = [&](V v) {
+    if (at(v).has_graph()) looks = at(v).looked_at = true;
+    if (at(v).kind == Value::kTuple || at(v).kind == Value::kList || at(v).kind == Value::kDict)
+      for (V item : at(v).items) look(item);
+  };
   if (ir::op_info(op).effects & ir::kBarrier) {  // any code may run
     for (const auto& [v, twin] : twins_)
       if (at(v).escaped) look(v);
   } else if (!only_keeps(op, concrete(args[0]))) {
-    for (V v : args)
-      if (at(v).has_graph()) look(v);
+    for (V v : args) look(v);
   }
   if (looks && looked_by_.empty()) looked_by_ = std::string(ir::op_info(op).name) + " " + callable_name(concrete(args[0])) + " " + where();
 }

@@ -303,6 +303,7 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
     }
     const IrOp op = shortcut != nullptr ? IrOp::k_call_known : residual_op(o, args);
     const bool known_call = op != IrOp::k_call;
+    look_at_graphs(op, all);
     if (!known_call) flush_pending();
     int64_t names = nkw > 0 ? object_index(kwnames) : -1;
     Ref ref = emit(op, Type::kObject, refs, names, true);
@@ -342,6 +343,7 @@ HookResult Recorder::torch_operator(vm::ThreadView& view, IrOp op, std::vector<V
     flush_pending();
     std::vector<Ref> refs;
     for (V v : args) refs.push_back(as_object(v));
+    look_at_graphs(op, args);
     const ir::OpInfo& info = ir::op_info(op);
     Ref ref = emit(op, info.result == 'o' ? Type::kObject : Type::kVoid, refs, op == IrOp::k_get_attr ? 0 : imm, true);
     effect();
