@@ -167,6 +167,34 @@ Rendered softmax(DType dtype, int64_t rows, int64_t columns) {
   return made;
 }
 
+// x (1 + erf(x / sqrt 2)) / 2: where only 16 bits of it are seen, 1 + erf is one function, which is good far below 0 too.
+Rendered gelu(DType dtype, int64_t points) {
+  Rendered made;
+  Kernel& k = made.kernel;
+  k.sizes = {points};
+  const int32_t x = k.add_cast(DType::kF32, k.add_load(dense(&made, dtype, {1}, points)));
+  const auto number = [&](double value) { return k.add_const(DType::kF32, value); };
+  const int32_t one = k.add(KOp::k_add, number(1), k.add(KOp::k_erf, k.add(KOp::k_mul, x, number(0.70710678))));
+  k.add_store(dense(&made, dtype, {1}, points), k.add_cast(dtype, k.add(KOp::k_mul, k.add(KOp::k_mul, x, number(0.5)), one)));
+  made.tolerance = {dtype == DType::kF32 ? 64.0 : 2.0, 1e-6};
+  made.what = "gelu";
+  return made;
+}
+
+// The loss of rows: one element of each, found by its position; the sum of what a condition lets through.
+Rendered picked(DType dtype, int64_t rows, int64_t columns) {
+  Rendered made;
+  Kernel& k = made.kernel;
+  k.sizes = {rows, columns};
+  k.reduce_dims = 2;
+  const int32_t x = k.add_cast(DType::kF32, k.add_load(dense(&made, dtype, {columns, 1}, rows * columns)));
+  const int32_t is_large = k.add(KOp::k_lt, k.add_const(DType::kF32, 0.25), x);
+  k.add_store(dense(&made, DType::kF32, {1, 0}, rows), k.add(KOp::k_reduce_sum, k.add(KOp::k_where, is_large, x, k.add_const(DType::kF32, 0))));
+  made.tolerance = {64, 1e-5};
+  made.what = "picked";
+  return made;
+}
+
 // A bias's gradient: the sum over rows, in columns, and over everything.
 Rendered sums(int64_t rows, int64_t columns, uint32_t reduced, bool minimum = false) {
   Rendered made;
@@ -197,6 +225,10 @@ std::vector<Rendered> forms() {
   for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16})
     for (int64_t columns : {1, 7, 64, 1000, 4096, 9000}) kernels.push_back(softmax(dtype, 3, columns));
   kernels.push_back(softmax(DType::kF32, 70, 40));
+  for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    kernels.push_back(gelu(dtype, 1000));
+    kernels.push_back(picked(dtype, 5, 1000));
+  }
   for (uint32_t reduced : {1u, 2u, 3u}) {
     kernels.push_back(sums(300, 40, reduced));
     kernels.push_back(sums(5, 3000, reduced));
