@@ -131,6 +131,13 @@ Recorder::Attribute Recorder::look_up(V v, PyObject* name) {
   PyObject* o = concrete(v);
   PyTypeObject* type = Py_TYPE(o);
   if (PyType_Check(o)) return look_up_type(v, name);
+  if (signatures_.count(v) != 0 && PyUnicode_CompareWithASCIIString(name, "parameters") == 0) {
+    PyObject* parameters = PyObject_GetAttr(o, name);
+    if (parameters == nullptr) PyErr_Clear();
+    else result.kind = Attribute::kValue, result.value = constant(parameters), signatures_.insert(result.value);
+    Py_XDECREF(parameters);
+    return result;
+  }
   if (at(v).kind == Value::kMethod && PyMethod_Check(o))
     for (int part : {0, 1})
       if (PyUnicode_CompareWithASCIIString(name, part == 0 ? "__func__" : "__self__") == 0) {

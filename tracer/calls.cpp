@@ -323,6 +323,8 @@ HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, P
   if (done_) return HookResult::kContinue;
   if (PyFunction_Check(o)) {
     if (const IrOp op = residual_op(o, args); op != IrOp::k_call) return residual_call(view, op, callee, args, kwnames, pops);
+    if (kwnames == nullptr && args.size() == 1 && callable_name(o) == "python:inspect.signature")
+      if (const V signature = signature_of(args[0]); signature != kNoValue) return finish_call(view, signature, pops);
     if (is_opaque(o) && promote(callee)) {
       PyObject* shortcut = kwnames == nullptr && bridge_ != nullptr ? bridge_->shortcut(o) : nullptr;
       return residual_call(view, IrOp::k_call, shortcut != nullptr ? constant(shortcut) : callee, args, kwnames, pops);

@@ -490,6 +490,7 @@ V Recorder::length_of(V v) {
   if (is_plain_tuple(o) || PyUnicode_CheckExact(o) || PyBytes_CheckExact(o)) {
     if (promote(v)) return number(PyObject_Length(o));
   }
+  if (signatures_.count(v) != 0) return number(PyObject_Length(o));
   if (PyDict_CheckExact(o) || Py_TYPE(o) == &PyODict_Type) {
     if (at(v).kind != Value::kNull && promote(v) && guard_dict_unchanged(o)) return number(PyDict_GET_SIZE(o));
   }

@@ -616,6 +616,7 @@ class Recorder {
   V own_dict(V v, PyObject* name, PyObject* d);
   static bool never_returns(PyObject* function);
   static bool is_caching(PyObject* o);
+  V signature_of(V callee);
   void set_field(V object_value, PyObject* name, V value);
   void free_graph(const std::set<ir::Ref>& graph);
   bool fill_wraps();
@@ -656,6 +657,7 @@ class Recorder {
   std::vector<V> live_graph_;                            // tensor values with a live autograd graph
   std::map<V, ir::Ref> twins_;                           // of those that are Python objects: what an exit makes to give them their graph (hand_out_graph)
   std::map<V, Contents> contents_;                       // of OrderedDicts that the trace has made
+  std::set<V> signatures_;                               // constants: inspect.signature's results, and their parameters
   std::map<V, V> dict_of_;                               // a __dict__ of an instance that the trace has made: which
   std::string looked_by_;                                // the first that may have looked at such a graph
   std::set<ir::Ref> freed_early_;                        // wraps whose graph backward() frees before anybody looks at it
