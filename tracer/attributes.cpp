@@ -563,11 +563,39 @@ static PyObject* ordered_set_item() {
 }
 bool Recorder::keeps_instance(PyObject* callee) { return callee == object_setattr() || callee == ordered_set_item(); }
 
-// After such a call, of an instance that this trace has made: its attributes and items are known.
-void Recorder::note_instance_call(PyObject* callee, const std::vector<V>& args) {
+// What such calls, and methods of containers, write is not as it was read before.
+void Recorder::before_known_call(PyObject* callee, const std::vector<V>& args) {
+  PyObject* o = concrete(args[0]);
+  const std::string name = callable_name(callee);
+  if (callee == object_setattr()) {
+    PyObject* dict = args.size() == 3 && is_const(args[0]) ? vm::instance_dict(o) : nullptr;
+    PyObject* old = dict != nullptr ? PyDict_GetItemWithError(dict, concrete(args[1])) : nullptr;
+    PyErr_Clear();
+    if (dict != nullptr && !(old != nullptr && old == concrete(args[2]))) dict_written(dict, Py_TYPE(o));
+    return;
+  }
+  static constexpr const char* kReading[] = {".get", ".keys", ".values", ".items", ".copy", ".__contains__", ".index", ".count"};
+  const bool of_container = name.starts_with("list.") || name.starts_with("dict.") || name.starts_with("set.") || name.starts_with("collections.OrderedDict.");
+  if (!of_container || std::any_of(std::begin(kReading), std::end(kReading), [&](const char* method) { return name.ends_with(method); })) return;
+  devirtualise(args[0]);
+  if (PyList_Check(o) && is_const(args[0])) lessons_.changing_lists.insert(o);
+  if (!PyDict_Check(o)) return;
+  if (is_const(args[0])) dict_written(o);
+  std::erase_if(items_, [o](const auto& item) { return item.first.first == o; });
+}
+
+// After such a call: the attributes and items of an instance that this trace has made are known.
+void Recorder::after_known_call(PyObject* callee, const std::vector<V>& args) {
   if (!keeps_instance(callee)) return;
   const V self = args[0];
   PyObject* name = args.size() == 3 && is_const(args[1]) && PyUnicode_CheckExact(concrete(args[1])) ? concrete(args[1]) : nullptr;
+  if (!at(self).fresh || at(self).escaped) {
+    if (callee != object_setattr()) return;
+    PyObject* dict = vm::instance_dict(concrete(self));
+    std::erase_if(fields_, [&](const auto& field) { return at(field.first.first).concrete == concrete(self) && (name == nullptr || PyUnicode_Compare(field.first.second, name) == 0); });
+    std::erase_if(items_, [&](const auto& item) { return item.first.first == dict && (name == nullptr || PyUnicode_Compare(item.first.second, name) == 0); });
+    return;
+  }
   PyObject* d = name != nullptr ? _PyType_Lookup(Py_TYPE(concrete(self)), name) : nullptr;
   if (name == nullptr || (callee == object_setattr() && d != nullptr && is_data_descriptor(d) && vm::slot_offset(d) < 0)) {
     escape(self);

@@ -31,7 +31,7 @@ bool is_builtin_value(PyObject* o) {
 enum class Builtin {
   kNone, kIsinstance, kIssubclass, kLen, kHasattr, kGetattr, kCallable, kId, kAbs, kMin, kMax, kSqrt, kSet, kSetAdd, kListAppend, kDictGet, kDictKeys, kDictValues,
   kDictItems, kIter, kGlobals, kObjectGetattribute, kTypeOf, kInt, kFloat, kBool, kTuple, kList, kDict, kRange, kEnumerate, kZip, kReversed, kChain, kMap, kNext,
-  kObjectInit, kStr, kListExtend,
+  kObjectInit, kStr, kSlice, kListExtend,
 };
 
 Builtin builtin_of(PyObject* callee, const std::string& name) {
@@ -55,6 +55,7 @@ Builtin builtin_of(PyObject* callee, const std::string& name) {
     if (type == &PyList_Type) return Builtin::kList;
     if (type == &PyDict_Type) return Builtin::kDict;
     if (type == &PyUnicode_Type) return Builtin::kStr;
+    if (type == &PySlice_Type) return Builtin::kSlice;
     if (type == &PySet_Type) return Builtin::kSet;
     if (type == &PyRange_Type) return Builtin::kRange;
     if (type == &PyEnum_Type) return Builtin::kEnumerate;
@@ -523,6 +524,9 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       if (n != 2 || !extend_virtual(args[0], args[1])) return false;
       *result = constant(Py_None);
       return true;
+    case Builtin::kSlice:
+      if (n == 0 || n > 3 || !std::all_of(args.begin(), args.end(), [this](V v) { return is_const(v) && is_builtin_value(concrete(v)); })) return false;
+      return take(n == 1 ? PySlice_New(nullptr, concrete(args[0]), nullptr) : PySlice_New(concrete(args[0]), concrete(args[1]), n == 3 ? concrete(args[2]) : nullptr));
     case Builtin::kStr: {  // of a class, whose name is as constant as what else it has
       PyObject* o = n == 1 ? concrete(args[0]) : nullptr;
       if (o == nullptr || !PyType_Check(o) || Py_TYPE(o)->tp_str != PyType_Type.tp_str || Py_TYPE(o)->tp_repr != PyType_Type.tp_repr || !promote(args[0])) return false;

@@ -374,9 +374,11 @@ HookResult Recorder::residual_call(vm::ThreadView& view, IrOp op, V callee, cons
   all.insert(all.end(), args.begin(), args.end());
   int64_t names = kwnames && PyTuple_GET_SIZE(kwnames) > 0 ? object_index(kwnames) : -1;
   bool ok = true;
+  const bool known = op == IrOp::k_call_known && !args.empty();
+  if (known) before_known_call(concrete(callee), args);
   V result = run_residual(op, all, names, &ok);
   if (!ok) return raised(view);
-  if (op == IrOp::k_call_known && !args.empty() && at(args[0]).fresh && !at(args[0]).escaped) note_instance_call(concrete(callee), args);
+  if (known) after_known_call(concrete(callee), args);
   return finish_call(view, result, pops);
 }
 

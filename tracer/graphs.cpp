@@ -117,9 +117,9 @@ void Recorder::look_at_graphs(IrOp op, const std::vector<V>& args) {
   if (ir::op_info(op).effects & ir::kBarrier) {  // any code may run
     for (const auto& [v, twin] : twins_)
       if (at(v).escaped) look(v);
-  } else if (!only_keeps(op, concrete(args[0]))) {
-    for (V v : args) look(v);
   }
+  if (!only_keeps(op, concrete(args[0])))
+    for (V v : args) look(v);
   if (looks && looked_by_.empty()) looked_by_ = std::string(ir::op_info(op).name) + " " + callable_name(concrete(args[0])) + " " + where();
 }
 
@@ -250,18 +250,25 @@ bool Recorder::fill_wraps() {
   std::vector<size_t> freed_at;  // positions of graph_freed
   for (size_t i = 0; i < count; i++)
     if (trace_.insts[i].op == IrOp::k_graph_freed) freed_at.push_back(i);
+  // A trace that ends before its backward() frees nothing.
+  const auto is_freed = [&](Ref tensor, size_t from, size_t until) {
+    return std::any_of(freed_at.begin(), freed_at.end(), [&](size_t position) {
+      if (position < from || position >= until) return false;
+      for (uint32_t k = 0; k < trace_.insts[position].count; k++)
+        if (trace_.arg(static_cast<Ref>(position), k) == tensor) return true;
+      return false;
+    });
+  };
+  const auto is_freed_early = [&](Ref wrap) { return freed_early_.count(wrap) != 0 && is_freed(trace_.arg(wrap, 0), wrap, count); };
   for (ir::Snapshot& snapshot : trace_.snapshots)  // what has its graph needs no other
-    std::erase_if(snapshot.stores, [&](const ir::SnapshotStore& store) { return trace_.insts[store.dict].op == IrOp::k_wrap && freed_early_.count(store.dict) == 0; });
+    std::erase_if(snapshot.stores, [&](const ir::SnapshotStore& store) { return store.dict < count && trace_.insts[store.dict].op == IrOp::k_wrap && !is_freed_early(store.dict); });
   std::vector<Ref> live;
   for (size_t i = 0; i < count; i++) {
     if (trace_.insts[i].op != IrOp::k_wrap) continue;
     ir::Wrap& wrap = trace_.wraps[trace_.insts[i].imm];
     if (!wrap.requires_grad || wrap.is_leaf) continue;
-    wrap.freed = freed_early_.count(static_cast<Ref>(i)) != 0;
     Ref tensor = trace_.arg(static_cast<Ref>(i), 0);
-    for (size_t position : freed_at)
-      for (uint32_t k = 0; k < trace_.insts[position].count && position < i; k++)
-        if (trace_.arg(static_cast<Ref>(position), k) == tensor) wrap.freed = true;
+    wrap.freed = is_freed(tensor, 0, i) || is_freed_early(static_cast<Ref>(i));
     if (wrap.freed) continue;
     live.push_back(static_cast<Ref>(i));
     if (recipes_.empty()) continue;

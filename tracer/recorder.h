@@ -609,7 +609,8 @@ class Recorder {
     std::vector<PyObject*> keys;  // str
     std::vector<V> items;
   };
-  void note_instance_call(PyObject* callee, const std::vector<V>& args);
+  void before_known_call(PyObject* callee, const std::vector<V>& args);
+  void after_known_call(PyObject* callee, const std::vector<V>& args);
   const Contents* known_contents(V v);
   V known_attribute(V dict, PyObject* name);
   bool extend_virtual(V list, V source);
