@@ -563,17 +563,10 @@ static PyObject* ordered_set_item() {
 }
 bool Recorder::keeps_instance(PyObject* callee) { return callee == object_setattr() || callee == ordered_set_item(); }
 
-// What such calls, and methods of containers, write is not as it was read before.
+// What methods of containers write is not as it was read before.
 void Recorder::before_known_call(PyObject* callee, const std::vector<V>& args) {
   PyObject* o = concrete(args[0]);
   const std::string name = callable_name(callee);
-  if (callee == object_setattr()) {
-    PyObject* dict = args.size() == 3 && is_const(args[0]) ? vm::instance_dict(o) : nullptr;
-    PyObject* old = dict != nullptr ? PyDict_GetItemWithError(dict, concrete(args[1])) : nullptr;
-    PyErr_Clear();
-    if (dict != nullptr && !(old != nullptr && old == concrete(args[2]))) dict_written(dict, Py_TYPE(o));
-    return;
-  }
   static constexpr const char* kReading[] = {".get", ".keys", ".values", ".items", ".copy", ".__contains__", ".index", ".count"};
   const bool of_container = name.starts_with("list.") || name.starts_with("dict.") || name.starts_with("set.") || name.starts_with("collections.OrderedDict.");
   if (!of_container || std::any_of(std::begin(kReading), std::end(kReading), [&](const char* method) { return name.ends_with(method); })) return;
