@@ -568,8 +568,7 @@ void Recorder::before_known_call(PyObject* callee, const std::vector<V>& args) {
   PyObject* o = concrete(args[0]);
   const std::string name = callable_name(callee);
   static constexpr const char* kReading[] = {".get", ".keys", ".values", ".items", ".copy", ".__contains__", ".index", ".count"};
-  const bool of_container = name.starts_with("list.") || name.starts_with("dict.") || name.starts_with("set.") || name.starts_with("collections.OrderedDict.");
-  if (!of_container || std::any_of(std::begin(kReading), std::end(kReading), [&](const char* method) { return name.ends_with(method); })) return;
+  if (!is_of_container(name) || std::any_of(std::begin(kReading), std::end(kReading), [&](const char* method) { return name.ends_with(method); })) return;
   devirtualise(args[0]);
   if (PyList_Check(o) && is_const(args[0])) lessons_.changing_lists.insert(o);
   if (!PyDict_Check(o)) return;
@@ -585,7 +584,7 @@ void Recorder::after_known_call(PyObject* callee, const std::vector<V>& args) {
   if (!at(self).fresh || at(self).escaped) {
     if (callee != object_setattr()) return;
     PyObject* dict = vm::instance_dict(concrete(self));
-    std::erase_if(fields_, [&](const auto& field) { return at(field.first.first).concrete == concrete(self) && (name == nullptr || PyUnicode_Compare(field.first.second, name) == 0); });
+    forget_field(concrete(self), name);
     std::erase_if(items_, [&](const auto& item) { return item.first.first == dict && (name == nullptr || PyUnicode_Compare(item.first.second, name) == 0); });
     return;
   }
@@ -598,9 +597,8 @@ void Recorder::after_known_call(PyObject* callee, const std::vector<V>& args) {
   constant(name);  // keeps it
   if (callee == object_setattr()) return set_field(self, name, args[2]);
   Contents& contents = contents_[self];
-  const auto key = std::find_if(contents.keys.begin(), contents.keys.end(), [&](PyObject* other) { return PyUnicode_Compare(other, name) == 0; });
-  if (key != contents.keys.end()) {
-    contents.items[static_cast<size_t>(key - contents.keys.begin())] = args[2];
+  if (const size_t i = find_key(contents.keys, name); i < contents.keys.size()) {
+    contents.items[i] = args[2];
   } else {
     contents.keys.push_back(name);
     contents.items.push_back(args[2]);
@@ -624,10 +622,13 @@ const Recorder::Contents* Recorder::known_contents(V v) {
   return found != contents_.end() && !at(v).escaped ? &found->second : nullptr;
 }
 
+// By whatever Value names the object. name null: all that is known of its attributes.
+void Recorder::forget_field(PyObject* object, PyObject* name) {
+  std::erase_if(fields_, [&](const auto& field) { return at(field.first.first).concrete == object && (name == nullptr || PyUnicode_Compare(field.first.second, name) == 0); });
+}
+
 void Recorder::set_field(V object_value, PyObject* name, V value) {
-  // Other Values may name the same object.
-  for (auto it = fields_.begin(); it != fields_.end();)
-    it = it->first.second == name && at(it->first.first).concrete == concrete(object_value) ? fields_.erase(it) : std::next(it);
+  forget_field(concrete(object_value), name);
   fields_[{object_value, name}] = value;
 }
 

@@ -172,6 +172,12 @@ V Recorder::signature_of(V callee) {
   return signature;
 }
 
+// Is it a method of a builtin container that is changed in place?
+bool Recorder::is_of_container(const std::string& name) {
+  static constexpr const char* kTypes[] = {"list.", "dict.", "set.", "collections.OrderedDict."};
+  return std::any_of(std::begin(kTypes), std::end(kTypes), [&](const char* type) { return name.starts_with(type); });
+}
+
 // Is it what functools.lru_cache makes of a function?
 bool Recorder::is_caching(PyObject* o) { return strcmp(Py_TYPE(o)->tp_name, "functools._lru_cache_wrapper") == 0; }
 
@@ -200,7 +206,7 @@ IrOp Recorder::residual_op(PyObject* callee, const std::vector<V>& args) {
 #undef A
   if (op == IrOp::k_call) return op;
   const bool ordered = name.starts_with("collections.OrderedDict.");  // __setitem__, of a subclass too
-  const bool container = name.starts_with("list.") || name.starts_with("dict.") || name.starts_with("set.");
+  const bool container = !ordered && is_of_container(name);
   for (size_t i = 0; i < args.size(); i++) {
     PyObject* o = concrete(args[i]);
     if (ordered && (i != 1 || PyUnicode_CheckExact(o))) continue;
@@ -223,9 +229,7 @@ V Recorder::part_of_module(V module, PyObject* name) {
     if (done_ || parts.kind != Attribute::kValue || !PyDict_CheckExact(concrete(parts.value))) return kNoValue;
     V part = null_;
     if (at(parts.value).kind == Value::kDict) {
-      const std::vector<PyObject*>& keys = at(parts.value).keys;
-      for (size_t i = 0; i < keys.size(); i++)
-        if (PyUnicode_Compare(keys[i], name) == 0) part = at(parts.value).items[i];
+      if (const size_t i = find_key(at(parts.value).keys, name); i < at(parts.value).keys.size()) part = at(parts.value).items[i];
     } else {
       if (!promote(parts.value)) return kNoValue;
       part = dict_item(concrete(parts.value), name);
@@ -767,14 +771,9 @@ bool Recorder::dict_view_items(V v, int which, std::vector<V>* items) {
     if (which == 1) items->push_back(value);
     if (which == 2) items->push_back(virtual_tuple({key, value}));
   };
-  if (at(v).kind == Value::kDict) {
-    for (size_t i = 0; i < at(v).keys.size(); i++) pair(constant(at(v).keys[i]), at(v).items[i]);
-    return true;
-  }
-  const bool made_here = known_contents(v) != nullptr;
+  const bool made_here = at(v).kind == Value::kDict || known_contents(v) != nullptr;
   if (!made_here && !iterates_as_dict(o)) return false;
   if (made_here || !promote(v) || !guard_dict_unchanged(o)) {
-    if (!made_here && !PyDict_CheckExact(o)) return false;
     std::vector<PyObject*> keys;
     std::vector<V> values;
     if (done_ || !known_dict(v, &keys, &values)) return false;

@@ -13,10 +13,6 @@ using ir::Ref;
 using ir::Type;
 using IrOp = ir::Op;
 
-namespace {
-constexpr const char* kKeepers[] = {"list.", "dict.", "collections.OrderedDict.", "object.__setattr__"};  // whose calls that are known only keep objects
-}  // namespace
-
 // The tensors that backward() from these goes through: along the operands that required gradients when they were used.
 std::set<Ref> Recorder::graph_of(const std::vector<V>& tensors) {
   std::set<Ref> needed;
@@ -99,8 +95,7 @@ void Recorder::free_graph(const std::set<Ref>& graph) {
 // from the start, and an exit in between gives it the graph of its twin, which only exits make.
 void Recorder::hand_out_graph(V v) {
   if (at(v).cls != nullptr) return;
-  trace_.wraps.push_back(at(v).wrap);
-  const Ref twin = emit(IrOp::k_wrap, Type::kObject, {at(v).ref}, static_cast<int64_t>(trace_.wraps.size()) - 1);
+  const Ref twin = make(v, true);
   trace_.insts[twin].sunk = true;
   twins_[v] = twin;
 }
@@ -134,7 +129,7 @@ bool Recorder::only_keeps(IrOp op, PyObject* callee) {
     case IrOp::k_set_attr_known: return true;
     case IrOp::k_call_known: {
       const std::string name = callable_name(callee);
-      return std::any_of(std::begin(kKeepers), std::end(kKeepers), [&](const char* type) { return name.starts_with(type); });
+      return is_of_container(name) || name == "object.__setattr__";
     }
     default: return false;
   }

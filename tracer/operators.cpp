@@ -649,9 +649,8 @@ V Recorder::item_of(V container, V key) {
   }
   if (at(container).kind == Value::kDict) {
     if (!PyUnicode_CheckExact(k) || !promote(key)) return kNoValue;
-    for (size_t i = 0; i < at(container).keys.size(); i++)
-      if (PyUnicode_Compare(at(container).keys[i], k) == 0) return at(container).items[i];
-    return kNoValue;
+    const size_t i = find_key(at(container).keys, k);
+    return i < at(container).keys.size() ? at(container).items[i] : kNoValue;
   }
   bool annotation = PyType_CheckExact(c) ? !(reinterpret_cast<PyTypeObject*>(c)->tp_flags & Py_TPFLAGS_HEAPTYPE) : typing_form(c) && !PyType_Check(c) && c != Py_None;
   if (annotation && promote(container) && (typing_form(k) || PyTuple_CheckExact(k) || PyUnicode_CheckExact(k)) && promote_deeply(key)) {

@@ -618,7 +618,14 @@ class Recorder {
   static bool never_returns(PyObject* function);
   static bool is_caching(PyObject* o);
   V signature_of(V callee);
+  void forget_field(PyObject* object, PyObject* name);
   void set_field(V object_value, PyObject* name, V value);
+  static bool is_of_container(const std::string& name);
+  static size_t find_key(const std::vector<PyObject*>& keys, PyObject* key) {  // both str; keys.size(): it is not among them
+    size_t i = 0;
+    while (i < keys.size() && PyUnicode_Compare(keys[i], key) != 0) i++;
+    return i;
+  }
   void free_graph(const std::set<ir::Ref>& graph);
   bool fill_wraps();
   struct BoundNumber { V value; size_t record, arg; };   // a changing number is that argument of that operation

@@ -239,7 +239,7 @@ class Bridge {
   virtual PyObject* ask_override(const std::function<PyObject*()>& function, PyObject** asked) { *asked = nullptr; return function(); }
   virtual PyObject* get_grad(PyObject* tensor) = 0;                    // new reference (None when there is none)
   virtual int set_grad(PyObject* tensor, PyObject* grad_or_none) = 0;  // as `tensor.grad = ...` does
-  virtual int take_graph(PyObject* tensor, PyObject* from) { (void)tensor; (void)from; return 0; }  // tensor's autograd node becomes from's
+  virtual void take_graph(PyObject* tensor, PyObject* from) { (void)tensor; (void)from; }  // tensor's autograd node becomes from's
   virtual uint64_t storage_key(PyObject* tensor) = 0;                  // identity of the storage, for aliasing tests
   virtual ir::TorchState torch_state() = 0;
   // A C function that runs no Python code and does what the callable does, at less cost; borrowed. Null when there is none.

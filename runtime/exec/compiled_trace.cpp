@@ -605,8 +605,10 @@ std::vector<FrameState> CompiledTrace::take_exit_state(const RunResult& result) 
     }
     for (const ir::SnapshotStore& store : trace_.snapshots[result.snapshot].stores) {
       PyObject *dict = nullptr, *key = nullptr, *item = nullptr;
-      if (materialiser.get(store.dict, &dict) && materialiser.get(store.key, &key) && materialiser.get(store.value, &item))
-        PyDict_CheckExact(dict) ? PyDict_SetItem(dict, key, item) : bridge_->take_graph(dict, item);
+      if (materialiser.get(store.dict, &dict) && materialiser.get(store.key, &key) && materialiser.get(store.value, &item)) {
+        if (PyDict_CheckExact(dict)) PyDict_SetItem(dict, key, item);
+        else bridge_->take_graph(dict, item);
+      }
       Py_XDECREF(dict);
       Py_XDECREF(key);
       Py_XDECREF(item);

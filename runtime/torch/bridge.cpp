@@ -37,7 +37,7 @@ class BridgeImpl final : public bridge::Bridge {
   PyObject* ask_override(const std::function<PyObject*()>& function, PyObject** asked) override { return torch_bridge::ask_override(function, asked); }
   PyObject* get_grad(PyObject* tensor) override { return get_grad_object(tensor); }
   int set_grad(PyObject* tensor, PyObject* grad) override { return set_grad_object(tensor, grad); }
-  int take_graph(PyObject* tensor, PyObject* from) override { return torch_bridge::take_graph(tensor, from); }
+  void take_graph(PyObject* tensor, PyObject* from) override { torch_bridge::take_graph(tensor, from); }
   uint64_t storage_key(PyObject* tensor) override {
     const at::Tensor& t = unpack(tensor);
     return t.has_storage() ? reinterpret_cast<uint64_t>(t.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()) : 0;

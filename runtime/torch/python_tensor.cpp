@@ -149,9 +149,8 @@ void attach_freed_graph(const at::Tensor& tensor, const std::string& name, int32
   torch::autograd::impl::set_gradient_edge(tensor, {std::move(node), number});
 }
 
-int take_graph(PyObject* tensor, PyObject* from) {
+void take_graph(PyObject* tensor, PyObject* from) {
   torch::autograd::impl::set_gradient_edge(unpack(tensor), torch::autograd::impl::gradient_edge(unpack(from)));
-  return 0;
 }
 
 bool autograd_engine_is_running() { return torch::autograd::get_current_graph_task_id() != -1; }

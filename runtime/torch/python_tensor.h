@@ -36,8 +36,8 @@ int set_grad_object(PyObject* tensor, PyObject* grad_or_none);
 // after it has been freed.
 void attach_freed_graph(const at::Tensor& tensor, const std::string& name, int32_t output_nr);
 
-// tensor, which has a node, gets the one of `from`. -1 with a Python exception.
-int take_graph(PyObject* tensor, PyObject* from);
+// tensor, which has a node, gets the one of `from`.
+void take_graph(PyObject* tensor, PyObject* from);
 
 bool autograd_engine_is_running();                  // on this thread
 bool saved_tensor_hooks_active();
