@@ -31,7 +31,9 @@ double flops_of(KOp op) {
     case KOp::k_index:
     case KOp::k_cast:
     case KOp::k_where: return 0;
-    case KOp::k_fma: return 2;
+    case KOp::k_fma:
+    case KOp::k_dot:
+    case KOp::k_reduce_attend: return 2;
     default: return 1;
   }
 }
@@ -63,7 +65,8 @@ Work work_of(const Kernel& kernel) {
     const KernelNode& node = kernel.nodes[k];
     if (node.op == KOp::k_load && is_new(&read, kernel.operands[node.operand])) work.bytes_read += bytes_of(kernel, kernel.operands[node.operand]);
     // A reduction adds as often as its operand has values; one that has none in the reduced dims is multiplied there, at most.
-    const uint32_t at = is_reduce(node.op) ? dims[node.a] | kernel.reduce_dims : dims[k];
+    uint32_t at = is_reduce(node.op) ? dims[node.a] | kernel.reduce_dims : dims[k];
+    if (node.op == KOp::k_dot || node.op == KOp::k_reduce_attend) at |= dims[node.a] | dims[node.b];  // each product is added
     work.flops += flops_of(node.op) * points_of(kernel, at & all);
   }
   for (const KernelStore& store : kernel.stores)

@@ -7,7 +7,9 @@
 #include <bit>
 #include <cstdlib>
 
+#include "codegen/cuda/attention.h"
 #include "codegen/cuda/expressions.h"
+#include "codegen/cuda/parameter.h"
 #include "codegen/cuda/rounding.h"
 #include "codegen/cuda/space.h"
 #include "ir/kernel/symbols.h"
@@ -28,7 +30,7 @@ bool is_arg(KOp op) { return op == KOp::k_reduce_argmax || op == KOp::k_reduce_a
 
 class Renderer {
  public:
-  Renderer(const ir::Kernel& kernel, const RenderOptions& options, Source* out) : kernel_(kernel), options_(options), out_(*out), space_(make_space(kernel)), rounded_(seen_rounded(kernel)) {}
+  Renderer(const ir::Kernel& kernel, const RenderOptions& options, Source* out) : kernel_(kernel), options_(options), out_(*out), parameter_(kernel, out), space_(make_space(kernel)), rounded_(seen_rounded(kernel)) {}
 
   base::Status run(const string& name) {
     out_ = Source{};
@@ -38,19 +40,14 @@ class Renderer {
     const bool symbolic = ir::has_symbols(kernel_);
     index_type_ = options_.wide || (!symbolic && is_wide(kernel_)) ? "i64" : "int";
     out_.narrow = symbolic && !options_.wide;
-    for (size_t o = 0; o < kernel_.operands.size(); ++o) {
-      const int32_t pointer = kernel_.operands[o].pointer;
-      if (space_.used[o] && std::find(out_.pointers.begin(), out_.pointers.end(), pointer) == out_.pointers.end()) out_.pointers.push_back(pointer);
-    }
+    for (size_t o = 0; o < kernel_.operands.size(); ++o)
+      if (space_.used[o]) parameter_.use_pointer(kernel_.operands[o].pointer);
     out_.num_scalars = kernel_.num_scalars();
     if (kernel_.reduce_dims == 0) points();
     else if (columns_are_inner()) columns();
     else rows();
     if (out_.grid_x == 0) return {};
-    out_.text = "struct P_" + name + " {\n" + (out_.pointers.empty() ? "" : fmt::format("  void* pointer[{}];\n", out_.pointers.size())) +
-                (out_.num_scalars == 0 ? "" : fmt::format("  i64 scalar[{}];\n", out_.num_scalars)) +
-                (out_.numbers.empty() ? "" : fmt::format("  i64 number[{}];\n", out_.numbers.size())) + (out_.workspace_bytes == 0 ? "" : "  void* workspace;\n") +
-                fmt::format("}};\nextern \"C\" __global__ void __launch_bounds__({}) {}(const P_{} p) {{\n", out_.block, name, name) + numbers_text() + text_ + "}\n";
+    out_.text = parameter_.function(index_type_, text_);
     return {};
   }
 
@@ -73,22 +70,8 @@ class Renderer {
   }
 
   // --- numbers
-  bool symbolic(int64_t n) const { return ir::is_symbolic(n, kernel_.symbols); }
-
-  // A constant, or the name of one that the launch gives.
-  string number(int64_t n) const {
-    if (!symbolic(n)) return std::to_string(n);
-    std::vector<int64_t>& numbers = out_.numbers;
-    const auto at = std::find(numbers.begin(), numbers.end(), n) - numbers.begin();
-    if (at == static_cast<ptrdiff_t>(numbers.size())) numbers.push_back(n);
-    return fmt::format("N{}", at);
-  }
-
-  string numbers_text() const {
-    string text;
-    for (size_t k = 0; k < out_.numbers.size(); ++k) text += fmt::format("  const {0} N{1} = ({0})p.number[{1}];\n", index_type_, k);
-    return text;
-  }
+  bool symbolic(int64_t n) const { return parameter_.symbolic(n); }
+  string number(int64_t n) const { return parameter_.number(n); }
 
   // How often `each` go into n, rounded up.
   string rounded_up(int64_t n, int64_t each) const { return symbolic(n) ? fmt::format("({} + {}) / {}", number(n), each - 1, each) : std::to_string(blocks_for(n, each)); }
@@ -460,6 +443,7 @@ class Renderer {
   const RenderOptions& options_;
   const base::Heuristics& limits_ = base::heuristics();
   Source& out_;
+  Parameter parameter_;
   Space space_;
   std::vector<bool> rounded_;
   std::vector<int> pass_of_;  // by node: the pass before which it cannot be computed; a reduction: the one after
@@ -727,7 +711,7 @@ void Renderer::columns() {
   form_ = kColumns;
   const Dim* inner = &space_.kept.back();
   int v = vector_for(*inner);
-  while (v > 1 && space_.kept_points / (32 * v) < options_.multiprocessors / 8) v /= 2;
+  while (v > 1 && space_.kept_points / (32 * v) < options_.multiprocessors / 4) v /= 2;
   vector_ = v;
   note_alignment(inner, v);
   const int64_t groups = space_.kept_points / v;  // of columns, one of a thread
@@ -735,7 +719,7 @@ void Renderer::columns() {
   const bool open_columns = symbolic(space_.reduced_points);
   int64_t parts = 1;
   if (can_split() && !symbolic(groups))
-    parts = std::max<int64_t>(1, std::min<int64_t>({open_columns ? limits_.cuda_column_parts : space_.reduced_points / (down * 4), 4 * options_.multiprocessors / blocks_for(groups, across), limits_.cuda_column_parts}));
+    parts = std::max<int64_t>(1, std::min<int64_t>({open_columns ? limits_.cuda_column_parts : space_.reduced_points / (down * limits_.cuda_column_rows), 4 * options_.multiprocessors / blocks_for(groups, across), limits_.cuda_column_parts}));
   const string of_part = open_columns && parts > 1 ? "of_part" : open_columns ? number(space_.reduced_points) : std::to_string(blocks_for(space_.reduced_points, parts));
   const string rounds = open_columns ? fmt::format("({} + {}) / {}", of_part, down - 1, down) : std::to_string(blocks_for(blocks_for(space_.reduced_points, parts), down));
   launch(groups, across, parts, limits_.cuda_column_threads);
@@ -795,6 +779,8 @@ void Renderer::columns() {
 
 }  // namespace
 
-base::Status render_kernel(const ir::Kernel& kernel, const string& name, const RenderOptions& options, Source* out) { return Renderer(kernel, options, out).run(name); }
+base::Status render_kernel(const ir::Kernel& kernel, const string& name, const RenderOptions& options, Source* out) {
+  return ir::attends(kernel) ? render_attention(kernel, name, options, out) : Renderer(kernel, options, out).run(name);
+}
 
 }  // namespace dynvm::codegen::cuda

@@ -261,7 +261,7 @@ class Evaluator {
     values_[n].assign(full(n) ? num_reduced_ : 1, Value());
     for (size_t point = 0; point < values_[n].size(); ++point) {
       set_index(reduced_, static_cast<int64_t>(point));
-      values_[n][point] = compute(node, static_cast<int64_t>(point));
+      values_[n][point] = node.op == KOp::k_dot ? dot(node) : compute(node, [&](int32_t operand) { return value(operand, static_cast<int64_t>(point)); });
     }
   }
 
@@ -282,7 +282,9 @@ class Evaluator {
     return round_to(to, static_cast<float>(value));
   }
 
-  Value compute(const KernelNode& node, int64_t point) {
+  // operand: gives the value of one.
+  template <class Operand>
+  Value compute(const KernelNode& node, Operand operand) {
     Value result;
     switch (node.op) {
       case KOp::k_load: return read(node.dtype, address(kernel_.operands[node.operand]));
@@ -301,9 +303,9 @@ class Evaluator {
       default: break;
     }
     Value none;
-    const Value& a = node.a >= 0 ? value(node.a, point) : none;
-    const Value& b = node.b >= 0 ? value(node.b, point) : none;
-    const Value& c = node.c >= 0 ? value(node.c, point) : none;
+    const Value a = node.a >= 0 ? operand(node.a) : none;
+    const Value b = node.b >= 0 ? operand(node.b) : none;
+    const Value c = node.c >= 0 ? operand(node.c) : none;
     if (node.op == KOp::k_where) return a.i ? b : c;
     DType from = kernel_.nodes[node.a].dtype;
     if (node.op == KOp::k_cast) return convert(node.dtype, from, a);
@@ -331,7 +333,35 @@ class Evaluator {
     return result;
   }
 
+  // Of a node that depends on no sum, where the index is now.
+  Value anew(int32_t n) {
+    return compute(kernel_.nodes[n], [&](int32_t operand) { return anew(operand); });
+  }
+
+  Value dot(const KernelNode& node) {
+    const std::vector<int64_t> here = index_;
+    Value sum;
+    for (int64_t& at = index_.back() = 0; at < kernel_.sizes.back(); ++at) sum.f += anew(node.a).f * anew(node.b).f;
+    index_ = here;
+    sum.f = round_to(node.dtype, sum.f);
+    return sum;
+  }
+
+  Value attend(const KernelNode& node) const {
+    double top = -std::numeric_limits<double>::infinity(), weights = 0, sum = 0;
+    for (int64_t point = 0; point < num_reduced_; ++point) top = std::max(top, value(node.a, point).f);
+    for (int64_t point = 0; point < num_reduced_ && top != -std::numeric_limits<double>::infinity(); ++point) {
+      const double weight = std::exp(value(node.a, point).f - top);
+      weights += weight;
+      sum += weight * value(node.b, point).f;
+    }
+    Value mean;
+    mean.f = weights == 0 ? 0 : round_to(node.dtype, sum / weights);
+    return mean;
+  }
+
   Value reduce(const KernelNode& node) const {
+    if (node.op == KOp::k_reduce_attend) return attend(node);
     DType type = kernel_.nodes[node.a].dtype;
     bool floating = is_floating(type);
     bool arg = node.op == KOp::k_reduce_argmax || node.op == KOp::k_reduce_argmin;

@@ -16,7 +16,7 @@ constexpr KOpInfo kKOpInfos[] = {
 #include "ir/kernel/kops.def"
 #undef X
 };
-static_assert(KOp::k_reduce_argmin == static_cast<KOp>(static_cast<int>(KOp::kCount) - 1), "is_reduce() relies on reductions being last");
+static_assert(KOp::k_reduce_attend == static_cast<KOp>(static_cast<int>(KOp::kCount) - 1), "is_reduce() relies on reductions being last");
 
 // Smallest and largest element index that the operand names; false where the space is empty.
 bool element_interval(const Kernel& kernel, const KernelOperand& operand, int64_t* low, int64_t* high) {
@@ -185,9 +185,14 @@ void add_node_dims(const Kernel& kernel, std::vector<uint32_t>* all) {
       for (int32_t a : {node.a, node.b, node.c})
         if (a >= 0) dims |= (*all)[a];
       if (is_reduce(node.op)) dims &= ~kernel.reduce_dims;
+      if (node.op == KOp::k_dot && !kernel.sizes.empty()) dims &= ~(1u << (kernel.sizes.size() - 1));
     }
     all->push_back(dims);
   }
+}
+
+bool attends(const Kernel& kernel) {
+  return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [](const KernelNode& node) { return node.op == KOp::k_reduce_attend; });
 }
 
 std::vector<uint32_t> node_dims(const Kernel& kernel) {

@@ -8,7 +8,13 @@
 //
 //     m = reduce_max(x);  e = exp(sub(x, m));  s = reduce_sum(e);  store y <- div(e, s)
 //
-// is softmax, and mean is `div(reduce_sum(x), n)`. The compiler derives the passes over the reduced dims: values that a later pass
+// is softmax, and mean is `div(reduce_sum(x), n)`. Attention is of queries m and keys n, with q, k, v and out as long as the last dim, n reduced:
+//
+//     s = mul(dot(q, k), scale);  store out <- reduce_attend(s, v)
+//
+// with whatever comes between the two for each pair (m, n).
+//
+// The compiler derives the passes over the reduced dims: values that a later pass
 // needs again are computed again, from memory as it was before the kernel.
 //
 //     value              depends on                                     computed
@@ -131,6 +137,9 @@ void add_node_dims(const Kernel& kernel, std::vector<uint32_t>* dims);
 // Whether a store through one operand could change an element that the other one reads elsewhere in the space: false where the two
 // are disjoint or of identical geometry. Conservative.
 bool may_conflict(const Kernel& kernel, const KernelOperand& store, const KernelOperand& load);
+
+// Is it attention: has it a reduce_attend? Such a kernel has a form of its own, for GPUs alone, which no other operation joins.
+bool attends(const Kernel& kernel);
 
 // Checks all invariants above; the message names the node, operand or store.
 base::Status verify_kernel(const Kernel& kernel);

@@ -90,7 +90,9 @@ class Verifier {
         return true;
       case 'C': return true;
       case 'A': return (same && !is_bool(t)) || fail_node(n, "operands need the node's dtype, not bool");
-      case 'F': return (same && is_floating(t)) || fail_node(n, "operands need the node's floating dtype");
+      case 'F':
+        if (node.op == KOp::k_dot && !check_dot(n)) return false;
+        return (same && is_floating(t)) || fail_node(n, "operands need the node's floating dtype");
       case 'N': return (same && !is_floating(t)) || fail_node(n, "operands need the node's integer or bool dtype");
       case 'V': return same || fail_node(n, "operands need the node's dtype");
       case 'S': return (same && is_integer(t)) || fail_node(n, "operands need the node's integer dtype");
@@ -99,7 +101,8 @@ class Verifier {
       case 'W': return (is_bool(type(0)) && type(1) == t && type(2) == t) || fail_node(n, "needs a bool and two operands of the node's dtype");
       case 'R':
         if (!same || is_bool(t)) return fail_node(n, "the operand needs the node's dtype, not bool");
-        if (is_reduced_floating(t) && (node.op == KOp::k_reduce_sum || node.op == KOp::k_reduce_prod)) return fail_node(n, "must be cast to f32 before");
+        if (node.op == KOp::k_reduce_attend && !is_floating(t)) return fail_node(n, "is of floating values");
+        if (is_reduced_floating(t) && (node.op == KOp::k_reduce_sum || node.op == KOp::k_reduce_prod || node.op == KOp::k_reduce_attend)) return fail_node(n, "must be cast to f32 before");
         return check_reduce(n);
       case 'Q': return (same && is_bool(t) && check_reduce(n)) || fail_node(n, "needs a bool and a reduced dim");
       case 'G':
@@ -107,6 +110,20 @@ class Verifier {
         return check_reduce(n);
     }
     return fail_node(n, "has no typing rule");
+  }
+
+  // Its operands are elementwise, so that they can be had at any point.
+  bool check_dot(size_t n) {
+    if (kernel_.sizes.empty() || (kernel_.reduce_dims >> (kernel_.sizes.size() - 1) & 1)) return fail_node(n, "there is no last dim, or it is reduced");
+    std::vector<int32_t> behind{kernel_.nodes[n].a, kernel_.nodes[n].b};
+    while (!behind.empty()) {
+      const KernelNode& node = kernel_.nodes[behind.back()];
+      behind.pop_back();
+      if (node.op == KOp::k_dot || is_reduce(node.op)) return fail_node(n, "of sums");
+      for (int32_t operand : {node.a, node.b, node.c})
+        if (operand >= 0) behind.push_back(operand);
+    }
+    return true;
   }
 
   bool check_reduce(size_t n) {

@@ -252,6 +252,31 @@ bool lower_argmax(const Request& request) { return arg_extreme(request, KOp::k_r
 bool lower_argmin(const Request& request) { return arg_extreme(request, KOp::k_reduce_argmin, "argmin"); }
 bool lower_any(const Request& request) { return truth(request, KOp::k_reduce_any, "any"); }
 bool lower_all(const Request& request) { return truth(request, KOp::k_reduce_all, "all"); }
+
+// isin(elements, test_elements, *, assume_unique, invert): for so few tests that eager compares them one by one, too.
+bool lower_isin(const Request& request) {
+  const CallView& call = request.call;
+  const Ref of = call.tensor(0), tests = call.tensor(1), result = request.result(0);
+  if (call.call().overload != "Tensor_Tensor" || of == kNoRef || tests == kNoRef) return request.refuse("overload");
+  const std::vector<int64_t>& among = call.meta(tests).sizes;
+  if (call.meta(of).dtype != call.meta(tests).dtype || is_bool(call.meta(of).dtype) || among.size() > 1) return request.refuse("dtype, or tests of several dims");
+  if (!call.is_constant(3)) return request.refuse("invert changes");
+  const int64_t count = among.empty() ? 1 : among[0], points = elements(call.meta(of));
+  if (count == 0 || points == 0 || static_cast<double>(count) >= 10 * std::pow(static_cast<double>(points), 0.145)) return request.refuse("many tests");
+  if (result == kNoRef) return true;
+  std::vector<int64_t> sizes = call.meta(of).sizes, strides = call.meta(of).strides, out = call.meta(result).strides, along(sizes.size() + 1, 0);
+  sizes.push_back(count);
+  strides.push_back(0);
+  out.push_back(0);
+  if (!among.empty()) along.back() = call.meta(tests).strides[0];
+  Builder b(call, sizes);
+  b.reduce(1u << (sizes.size() - 1));
+  const Value found = b.op(KOp::k_reduce_any, b.op(KOp::k_eq, b.load_strided(of, strides), b.load_strided(tests, along)));
+  b.store_strided(result, out, call.integer(3) != 0 ? b.op(KOp::k_not, found) : found);
+  request.out->push_back(b.finish("isin"));
+  return true;
+}
+
 bool lower_var(const Request& request) { return variance(request, false, false, "var"); }
 bool lower_std(const Request& request) { return variance(request, true, false, "std"); }
 bool lower_var_mean(const Request& request) { return variance(request, false, true, "var_mean"); }

@@ -99,7 +99,7 @@ class Fuse {
       if (inst.op != Op::k_aten || inst.sunk || inst.snapshot == kNoSnapshot) continue;
       if (!is_known_view(trace_, inst)) {
         std::vector<Lowered> lowered;
-        if (is_view_call(trace_, inst) || !wanted(inst)) continue;
+        if (is_view_call(trace_, inst) || !wanted(ref)) continue;
         if (!temporary_of(trace_, ref) && !lower(ref, &lowered, kNoRef)) continue;
       }
       inst.snapshot = kNoSnapshot;
@@ -263,7 +263,7 @@ class Fuse {
       return;
     }
     std::vector<Lowered> lowered;
-    if (wanted(inst) && lower(ref, &lowered, temporary(ref))) {
+    if (wanted(ref) && lower(ref, &lowered, temporary(ref))) {
       trace_.insts[ref].sunk = true;
       trace_.insts[ref].snapshot = kNoSnapshot;
       int count = trace_.calls[inst.imm].count;
@@ -317,7 +317,8 @@ class Fuse {
     return memory;
   }
 
-  bool wanted(const Inst& inst) const {
+  bool wanted(Ref ref) const {
+    const Inst& inst = trace_.insts[ref];
     const AtenCall& call = trace_.calls[inst.imm];
     if (std::find(options_.keep_aten.begin(), options_.keep_aten.end(), call.name) != options_.keep_aten.end()) return false;
     // Memory that is only allocated, and handed out as it is, needs the call: no kernel would write it.
@@ -334,8 +335,8 @@ class Fuse {
       if (device == kNoDevice) device = here;
       return here == device;
     };
-    for (int32_t result : call.results)
-      if (!fits(result)) return false;
+    for (size_t k = 0; k < call.results.size(); ++k)
+      if (k < results_[ref].size() && results_[ref][k] != kNoRef && !fits(call.results[k])) return false;
     for (uint32_t k = 0; k < inst.count; ++k)
       if (!fits(trace_.insts[trace_.arg(inst, k)].meta)) return false;
     if (symbolic && !options_.fuse_symbols) return false;
@@ -368,6 +369,7 @@ class Fuse {
 
   // Memory that one fill wrote and nothing else has written since is a constant to all who read it, in whatever shape.
   void use_constants(Lowered* part) const {
+    if (attends(part->kernel)) return;
     for (KernelNode& node : part->kernel.nodes) {
       if (node.op != KOp::k_load) continue;
       const KernelOperand& operand = part->kernel.operands[node.operand];

@@ -72,6 +72,7 @@ bool FusionGroup::adapt(Lowered* next) {
 }
 
 bool FusionGroup::join(const Lowered& next, const GroupLimits& limits) {
+  if (attends(body_.kernel) || attends(next.kernel)) return false;
   Lowered adapted = next;
   std::vector<int64_t> sizes = body_.kernel.sizes;
   std::vector<KernelOperand> operands = body_.kernel.operands;

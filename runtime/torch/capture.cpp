@@ -261,7 +261,7 @@ bridge::CallFacts ProgramImpl::facts(int32_t number) {
     facts.passive = true;
     return facts;
   }
-  facts.capturable = (plan.how == CallHow::kOut || plan.how == CallHow::kInPlace || plan.how == CallHow::kFunctional) && !plan.leaves && plan.scalars.empty() && plan.snapshots.empty() &&
+  facts.capturable = ((plan.how == CallHow::kDirect && plan.direct.anywhere) || plan.how == CallHow::kOut || plan.how == CallHow::kInPlace || plan.how == CallHow::kFunctional) && !plan.leaves && plan.scalars.empty() && plan.snapshots.empty() &&
                      !plan.keeps_generator && !plan.call.is_random && !plan.call.defines_sizes && !(plan.call.results.empty() && plan.call.mutates.empty()) &&
                      std::find(std::begin(kOnTheHost), std::end(kOnTheHost), plan.call.name) == std::end(kOnTheHost);
   bool first = true;

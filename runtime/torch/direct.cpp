@@ -15,6 +15,7 @@
 #include <ATen/ops/div_cpu_dispatch.h>
 #include <ATen/ops/gelu_backward_cpu_dispatch.h>
 #include <ATen/ops/gelu_cpu_dispatch.h>
+#include <ATen/ops/index_select.h>
 #include <ATen/ops/index_select_cpu_dispatch.h>
 #include <ATen/ops/lerp_cpu_dispatch.h>
 #include <ATen/ops/mean_cpu_dispatch.h>
@@ -117,11 +118,11 @@ void mean_dims(const IValue* in, at::Tensor* out) {
 void embedding(const IValue* in, at::Tensor* out) {
   const at::Tensor& weight = in[0].toTensor();
   const at::Tensor& indices = in[1].toTensor();
+  const auto select = [&](at::Tensor rows, const at::Tensor& at) { weight.is_cpu() ? at::cpu::index_select_out(rows, weight, 0, at) : at::index_select_out(rows, weight, 0, at); };
   if (indices.dim() == 1) {
-    at::cpu::index_select_out(out[0], weight, 0, indices);
+    select(out[0], indices);
   } else {
-    at::Tensor rows = out[0].view({indices.numel(), weight.size(1)});
-    at::cpu::index_select_out(rows, weight, 0, indices.reshape(-1));
+    select(out[0].view({indices.numel(), weight.size(1)}), indices.reshape(-1));
   }
 }
 
@@ -157,11 +158,13 @@ void lift(const IValue* in, at::Tensor* out) { copy(out[0], in[0].toTensor()); }
 
 Direct find_direct(std::string_view name, std::string_view overload) {
   static const auto* table = new std::unordered_map<std::string, Direct>{
-#define DIRECT(name, overload, function, sentence) {name "." overload, {function, false}},
-#define PRODUCT(name, overload, function, sentence) {name "." overload, {function, true}},
+#define DIRECT(name, overload, function, sentence) {name "." overload, {function, false, false}},
+#define PRODUCT(name, overload, function, sentence) {name "." overload, {function, true, false}},
+#define ANYWHERE(name, overload, function, sentence) {name "." overload, {function, false, true}},
 #include "runtime/torch/direct.def"
 #undef DIRECT
 #undef PRODUCT
+#undef ANYWHERE
   };
   std::string key(name);
   key += '.';

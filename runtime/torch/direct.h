@@ -1,6 +1,6 @@
-// CPU operations that are called without the dispatcher: the functions behind direct.def.
+// Operations that are called without the dispatcher: the functions behind direct.def.
 //
-// Invariants: called below autograd with every tensor on the CPU and every result in planned storage of the recorded geometry.
+// Invariants: called below autograd with every tensor on the CPU, or all on one device for an ANYWHERE row, and every result in planned storage of the recorded geometry.
 // Tests: tests/torch (bitwise against eager).
 #pragma once
 
@@ -16,7 +16,8 @@ using DirectFunction = void (*)(const c10::IValue* arguments, at::Tensor* result
 
 struct Direct {
   DirectFunction function = nullptr;
-  bool product = false;  // a PRODUCT row
+  bool product = false;   // a PRODUCT row
+  bool anywhere = false;  // an ANYWHERE row
 };
 
 // Function null when direct.def has no such row.

@@ -189,10 +189,8 @@ CallHow classify(const ir::AtenCall& call, const OperatorFacts& facts, bool on_c
     if (call.results.empty()) return CallHow::kInPlace;  // it is there to raise, as _linalg_check_errors is
     return has_results(call) && ir::has_run_time_numbers(call) ? CallHow::kMovedView : CallHow::kNothing;
   }
-  if (on_cpu || facts.lift_fresh) {
-    *direct = find_direct(call.name, call.overload);
-    if (direct->function) return CallHow::kDirect;
-  }
+  *direct = find_direct(call.name, call.overload);
+  if (direct->function && (on_cpu || direct->anywhere || facts.lift_fresh)) return CallHow::kDirect;
   if (only_aliases(call)) return CallHow::kInPlace;
   if (call.mutates.empty()) {
     *out = find_out_overload(facts.handle);

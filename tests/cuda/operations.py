@@ -94,6 +94,34 @@ def cases():
 
     yield "streams in turn", on_a_stream
     yield "bias gradient", lambda i: (torch.sigmoid(big) * (1 - torch.sigmoid(big))).sum(0) * weight + bias
+    yield from attentions(device)
+    yield from products_of_one_row(device)
+
+
+def attentions(device):
+    """Of f32, without gradients: one kernel of its own; with heads of other sizes, masks, and as a decoding loop asks."""
+    for batch, heads, queries, keys, size in ((2, 3, 37, 50, 64), (1, 4, 128, 128, 32), (3, 1, 1, 70, 64), (1, 2, 33, 5, 40), (1, 12, 1, 600, 64)):
+        q, k, v = (torch.randn(batch, length, heads, size, device=device).transpose(1, 2) for length in (queries, keys, keys))
+        mask = torch.zeros(batch, 1, queries, (keys + 7) // 8 * 8, device=device)
+        mask[..., keys // 2 :] = float("-inf")
+        mask[:, :, queries // 2] = float("-inf")
+        mask = mask[..., :keys].expand(batch, heads, queries, keys)
+        for name, options in {"": {}, " causal": {"is_causal": True}, " masked": {"attn_mask": mask}, " scaled": {"scale": 0.3}}.items():
+            def attend(i, q=q, k=k, v=v, options=options):
+                with torch.no_grad(), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.EFFICIENT_ATTENTION):
+                    return F.scaled_dot_product_attention(q, k, v, **options) + 1
+            yield f"attention {batch} {heads} {queries} {keys} {size}{name}", attend
+
+
+def products_of_one_row(device):
+    """A vector by a matrix that lies either way, with and without a bias."""
+    for dtype in FLOATS:
+        for rows, columns in ((768, 512), (33, 77), (4000, 16), (64, 3000)):
+            x, weight, bias = (torch.rand(*sizes, device=device).sub(0.5).to(dtype) for sizes in ((1, rows), (rows, columns), (columns,)))
+            across = weight.t().contiguous().t()
+            for layout, matrix in (("rows", weight), ("columns", across)):
+                yield f"mm {dtype} {rows} {columns} {layout}", lambda i, x=x, m=matrix: x @ m
+                yield f"addmm {dtype} {rows} {columns} {layout}", lambda i, x=x, m=matrix, b=bias: torch.sigmoid(torch.addmm(b, x, m))
 
 
 def close(first, last, rounding=None):

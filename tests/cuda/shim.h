@@ -39,7 +39,7 @@ inline ucontext_t scheduler;
 inline size_t current;
 inline void (*kernel)(const void*);
 inline const void* parameter;
-inline char slots[1024][16];
+inline char slots[1024][32];
 
 inline void wait() { swapcontext(&fibers[current].context, &scheduler); }
 
@@ -109,6 +109,26 @@ inline double __longlong_as_double(long long x) {
   double y;
   memcpy(&y, &x, sizeof y);
   return y;
+}
+inline unsigned tf32(float x) {  // to 10 bits, ties away from zero
+  unsigned bits;
+  memcpy(&bits, &x, sizeof bits);
+  return x - x == 0 ? (bits + 0x1000u) & ~0x1fffu : bits;
+}
+// mma.m16n8k8 of TF32: lane 4 g + t has a[i] = A[g + 8 (i % 2)][t + 4 (i / 2)], b = B[t][g] and B[t + 4][g], c[i] = C[g + 8 (i / 2)][2 t + i % 2].
+inline void mma_tf32(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  const int mine = shim::thread.x, warp = mine & ~31, g = (mine & 31) / 4, t = mine % 4;
+  const unsigned given[6] = {a[0], a[1], a[2], a[3], b0, b1};
+  memcpy(shim::slots[mine], given, sizeof given);
+  shim::wait();
+  const auto from = [&](int lane, int word) {
+    float x;
+    memcpy(&x, shim::slots[warp + lane] + 4 * word, sizeof x);
+    return x;
+  };
+  for (int i = 0; i < 4; ++i)
+    for (int k = 0; k < 8; ++k) c[i] += from(4 * g + k % 4, i / 2 + 2 * (k / 4)) * from(4 * (2 * t + i % 2) + k % 4, 4 + k / 4);
+  shim::wait();
 }
 inline float ex2(float x) { return exp2f(x); }
 inline float ex2_ftz(float x) { return exp2f(x); }

@@ -220,6 +220,34 @@ Rendered transposed(int64_t n) {
   return made;
 }
 
+// Queries [b, h, m, d], keys and values [b, h, n, d], all of them as transpose(1, 2) leaves them; a mask [b, 1, m, n] of which half is -inf, and all of a query.
+Rendered attention(int64_t b, int64_t h, int64_t m, int64_t n, int64_t d, bool causal, bool mask) {
+  Rendered made;
+  Kernel& k = made.kernel;
+  k.sizes = {b, h, m, n, d};
+  k.reduce_dims = 8;
+  const std::vector<int64_t> query{m * h * d, d, h * d, 0, 1}, key{n * h * d, d, 0, h * d, 1};
+  const int32_t q = k.add_load(dense(&made, DType::kF32, query, b * h * m * d)), keys = k.add_load(dense(&made, DType::kF32, key, b * h * n * d));
+  int32_t score = k.add(KOp::k_mul, k.add(KOp::k_dot, q, keys), k.add_const(DType::kF32, 0.25));
+  if (mask) {
+    score = k.add(KOp::k_add, score, k.add_load(dense(&made, DType::kF32, {m * n, 0, n, 1, 0}, b * m * n)));
+    auto* values = reinterpret_cast<float*>(made.buffers.back().bytes.data());
+    for (int64_t at = 0; at < b * m * n; ++at)
+      if (at % n > n / 2 || at / n % m == 1) values[at] = -INFINITY;
+  }
+  if (causal) score = k.add(KOp::k_where, k.add(KOp::k_le, k.add_index(3), k.add_index(2)), score, k.add_const(DType::kF32, -INFINITY));
+  const int32_t v = k.add_load(dense(&made, DType::kF32, key, b * h * n * d));
+  k.add_store(dense(&made, DType::kF32, query, b * h * m * d), k.add(KOp::k_reduce_attend, score, v));
+  made.tolerance = {64, 3e-5};  // scores go up to 80, and weights are off by as much as these are
+  made.what = fmt::format("attention {} {} {} {} {} {} {}", b, h, m, n, d, causal, mask);
+  return made;
+}
+
+std::vector<Rendered> attentions() {
+  return {attention(2, 3, 19, 37, 16, false, false), attention(1, 2, 40, 40, 64, true, false), attention(2, 2, 17, 130, 40, false, true), attention(1, 3, 1, 70, 32, false, false),
+          attention(3, 1, 5, 3, 8, true, true), attention(1, 1, 33, 1, 24, false, false)};
+}
+
 std::vector<Rendered> forms() {
   std::vector<Rendered> kernels;
   for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16})
@@ -235,6 +263,7 @@ std::vector<Rendered> forms() {
     kernels.push_back(sums(2000, 4, reduced, true));
   }
   kernels.push_back(transposed(50));
+  for (Rendered& each : attentions()) kernels.push_back(std::move(each));
   return kernels;
 }
 
@@ -272,6 +301,31 @@ TEST(CudaSource, KernelsWithSymbolsAgreeWithTheEvaluator) {
   ASSERT_GT(with[0].size() + with[1].size(), 150u);
   check(std::move(with[0]), 1, 16);
   check(std::move(with[1]), 132, 8, true);
+}
+
+// Where the batch, the queries or the keys are open, and where memory is not aligned.
+TEST(CudaSource, Attention) {
+  std::vector<Rendered> open;
+  for (int dim : {0, 2, 3}) {
+    Rendered made = attention(3, 2, 21, 50, 32, false, dim == 3);
+    const int64_t code = 10007, was = made.kernel.sizes[static_cast<size_t>(dim)];
+    const auto with_code = [&](int64_t stride, int64_t factor) { return stride == factor * was ? factor * code : stride; };
+    made.kernel.symbols = {code};
+    made.values = {was};
+    made.kernel.sizes[static_cast<size_t>(dim)] = code;
+    for (ir::KernelOperand& operand : made.kernel.operands)
+      if (dim != 0) operand.strides[0] = with_code(with_code(operand.strides[0], 2 * 32), dim == 2 ? 50 : 21);
+    if (dim == 3) made.kernel.operands[2].strides[2] = code;
+    open.push_back(std::move(made));
+  }
+  for (const bool wide : {false, true}) check(open, 132, 16, wide);
+  check(attentions(), 132, 4);
+  check(attentions(), 1, 16);
+  // Not a kernel that this can be.
+  Rendered gaps = attention(1, 2, 9, 9, 16, false, false);
+  gaps.kernel.operands[0].strides.back() = 2;
+  Source source;
+  EXPECT_NE(render_kernel(gaps.kernel, "k", {}, &source).message().find("gaps"), std::string::npos);
 }
 
 TEST(CudaSource, Forms) {

@@ -31,6 +31,7 @@ NOT_LOWERED = {
     "aten::_scaled_dot_product_flash_attention_for_cpu", "aten::max_pool2d_with_indices",
     "aten::max_pool2d_with_indices_backward", "aten::linspace", "aten::_local_scalar_dense",
 }
+ON_GPUS = {"aten::mm", "aten::addmm"}  # of one row
 
 
 def number(value):
@@ -312,13 +313,13 @@ def inputs(shape=(4, 6), dtype=torch.float32, seed=0):
 class AgainstTorch(unittest.TestCase):
     lowered = Counter()
 
-    def check(self, program):
+    def check(self, program, *mode):
         with Recorder() as recorder:
             program()
         bad = []
-        for case, code, message, memories in run(recorder.cases):
+        for case, code, message, memories in run(recorder.cases, *mode):
             if code == 1:
-                if case.name not in NOT_LOWERED and not message.startswith(("dtype", "integer", "bool", "floating")):
+                if case.name not in (NOT_LOWERED - ON_GPUS if mode else NOT_LOWERED) and not message.startswith(("dtype", "integer", "bool", "floating")):
                     bad.append(f"not lowered ({message}): {case.text}")
                 continue
             if code == 2:
@@ -464,6 +465,9 @@ class AgainstTorch(unittest.TestCase):
                     torch._foreach_norm([x, x[0]])
                 except RuntimeError:
                     pass
+            for x in (inputs((4, 5), torch.int64), inputs((4, 5)).round(), inputs((), torch.int32)):
+                for tests in (x.flatten()[:1] + 1, x.flatten()[0], torch.arange(-2, 4)[::2].to(x.dtype)):
+                    torch.isin(x, tests), torch.isin(x, tests, invert=True)
             x = inputs((3, 4))
             x[1, 2] = float("nan")
             for f in (torch.amax, torch.amin, torch.argmax, torch.sum, torch.max):
@@ -578,6 +582,40 @@ class AgainstTorch(unittest.TestCase):
             out.square().mean().backward()
             return [out, q.grad, k.grad, v.grad]
         self.check_whole(attention, 12)
+
+    def test_products_of_one_row_on_gpus(self):
+        def program():
+            for dtype in (torch.float32, torch.float64, torch.bfloat16):
+                x, weight, bias = inputs((1, 40), dtype), inputs((40, 7), dtype), inputs((7,), dtype)
+                for matrix in (weight, weight.t().contiguous().t(), inputs((80, 14), dtype)[::2, ::2]):
+                    torch.mm(x, matrix)
+                    torch.addmm(bias, x, matrix), torch.addmm(bias[:1], x, matrix, beta=0.5, alpha=2), torch.addmm(bias.view(1, 7), x, matrix)
+        self.check(program, "cuda")
+
+    def test_attention_on_gpus(self):
+        def attend(q, k, v, bias, logsumexp, dropout=0.0, causal=False, *, scale=None):
+            scores = q.double() @ k.double().transpose(-1, -2) * (scale or q.shape[-1] ** -0.5)
+            if bias is not None:
+                scores = scores + bias
+            if causal:
+                scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1), float("-inf"))
+            out = torch.empty(q.shape[0], q.shape[2], q.shape[1], q.shape[3]).transpose(1, 2)
+            out.copy_(torch.softmax(scores, -1).nan_to_num() @ v.double())
+            return out, torch.empty(0), torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64)
+
+        library = torch.library.Library("aten", "IMPL")  # there is none for CPUs
+        library.impl("_scaled_dot_product_efficient_attention", attend, "CPU")
+        operation = torch.ops.aten._scaled_dot_product_efficient_attention
+
+        def program():
+            q, k, v = (inputs((2, length, 3, 16), seed=length).transpose(1, 2) for length in (5, 9, 9))
+            mask = inputs((2, 1, 5, 9), seed=1).masked_fill(inputs((2, 1, 5, 9), torch.bool), float("-inf"))
+            mask[1, 0, 2] = float("-inf")
+            operation(q, k, v, None, False), operation(q, k, v, None, False, 0.0, True), operation(q, k, v, None, False, scale=0.7)
+            operation(q, k, v, mask.expand(2, 3, 5, 9), False), operation(q[:1, :, :1], k[:1], v[:1], None, False)
+            operation(q, k[:, :1].expand(2, 3, 9, 16), v[:, :1].expand(2, 3, 9, 16), None, False)
+        self.check(program, "cuda")
+        library._destroy()
 
     def test_whole_cross_entropy_on_gpus(self):
         """Forward and backward are one kernel over the logits, one before it that counts the rows, and one behind it."""

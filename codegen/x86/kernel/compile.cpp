@@ -68,6 +68,7 @@ class KernelBuilder {
     compiled->reset();
     base::Status status = ir::verify_kernel(kernel);
     if (!status.ok()) return status;
+    if (ir::attends(kernel)) return base::Status::failure("kernel \"" + kernel.name + "\": attention is for GPUs");
     if (!features.avx2) return base::Status::failure("kernel \"" + kernel.name + "\": the processor has no AVX2 with FMA");
     Nest nest = make_nest(kernel, features.avx512 ? 64 : 32, false);
     VCode code;
