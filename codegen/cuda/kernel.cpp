@@ -9,6 +9,7 @@
 #include <map>
 
 #include "codegen/cuda/background.h"
+#include "codegen/cuda/batch.h"
 #include "codegen/cuda/driver.h"
 #include "codegen/cuda/nvrtc.h"
 #include "codegen/cuda/prelude.h"
@@ -120,13 +121,17 @@ void* CudaKernel::workspace(void* stream) const {
   return memory;
 }
 
-base::Status CudaKernel::render(const ir::Kernel& kernel, int device, int vector_bytes, bool wide) {
-  device_ = device;
-  kernel_ = kernel;
+base::Status CudaKernel::render(int vector_bytes, bool wide) {
+  const ir::Kernel& kernel = kernels_[0];
   RenderOptions options;
-  options.multiprocessors = device_facts(device).multiprocessors;
+  options.multiprocessors = device_facts(device_).multiprocessors;
   options.vector_bytes = vector_bytes;
   options.wide = wide;
+  if (kernels_.size() > 1) {
+    std::vector<BatchForm> forms(kernels_.size());
+    for (size_t k = 0; k < forms.size(); ++k) DYNVM_CHECK(batch_form(kernels_[k], &forms[k]), "{} is for no batch", kernels_[k].name);
+    return render_batch(forms, identifier(kernel.name), options, &source_);
+  }
   if (base::Status status = render_kernel(kernel, identifier(kernel.name), options, &source_); !status.ok()) return status;
   bool few = true;
   const auto product = [&](int64_t number) {
@@ -150,7 +155,9 @@ const CudaKernel& CudaKernel::variant(std::unique_ptr<CudaKernel>* made, int vec
   if (*made != nullptr) return **made;
   std::unique_ptr<CudaKernel> other(new CudaKernel);
   std::vector<std::shared_ptr<FunctionCode>> functions;
-  base::Status status = other->render(kernel_, device_, vector_bytes, wide);
+  other->device_ = device_;
+  other->kernels_ = kernels_;
+  base::Status status = other->render(vector_bytes, wide);
   if (status.ok()) status = wait_for(functions = begin_functions({&other->source_}, {device_}));
   DYNVM_CHECK(status.ok(), "{}", status.message());
   other->code_ = functions[0];
@@ -176,7 +183,7 @@ void CudaKernel::launch(void* const* pointers, const int64_t* scalars, const int
   if (source_.narrow && reaches_far(symbols)) return variant(&wide_, 16, true).launch(pointers, scalars, symbols);
   int64_t parameter[512];
   size_t count = 0;
-  DYNVM_CHECK(source_.pointers.size() + static_cast<size_t>(source_.num_scalars) + numbers_.size() + 1 <= 512, "{} has too many parameters", source_.name);
+  DYNVM_CHECK(source_.pointers.size() + static_cast<size_t>(source_.num_scalars) + source_.tail.size() + numbers_.size() + 1 <= 512, "{} has too many parameters", source_.name);
   for (int32_t pointer : source_.pointers) {
     parameter[count] = reinterpret_cast<int64_t>(pointers[pointer]);
     if (parameter[count++] % source_.alignment == 0) continue;
@@ -184,6 +191,7 @@ void CudaKernel::launch(void* const* pointers, const int64_t* scalars, const int
   }
   for (int k = 0; k < source_.num_scalars; ++k) parameter[count++] = scalars[k];
   for (const ir::Product& number : numbers_) parameter[count++] = number(symbols);
+  for (int64_t number : source_.tail) parameter[count++] = number;
   const int64_t points = points_(symbols);
   const uint32_t grid_x = source_.points == 0 ? source_.grid_x : static_cast<uint32_t>((points + source_.per_block - 1) / source_.per_block);
   if (grid_x == 0) return;
@@ -206,19 +214,24 @@ bool CudaKernel::describe(void* const* pointers, const int64_t* scalars, void* s
     if (out->parameter.back() % source_.alignment != 0) return false;
   }
   out->parameter.insert(out->parameter.end(), scalars, scalars + source_.num_scalars);
+  out->parameter.insert(out->parameter.end(), source_.tail.begin(), source_.tail.end());
   if (source_.workspace_bytes > 0) out->parameter.push_back(reinterpret_cast<int64_t>(workspace(stream)));
   return true;
 }
 
 void* current_stream_of(int device) { return current_stream(device); }
 
-base::Status compile_kernels(const std::vector<const ir::Kernel*>& kernels, const std::vector<int>& devices, bool background, std::vector<std::unique_ptr<CudaKernel>>* out) {
+base::Status compile_kernels(const std::vector<KernelJob>& jobs, bool background, std::vector<std::unique_ptr<CudaKernel>>* out) {
   std::vector<std::unique_ptr<CudaKernel>> made;
   std::vector<const Source*> sources;
-  for (size_t k = 0; k < kernels.size(); ++k) {
-    made.emplace_back(new CudaKernel);
-    if (base::Status status = made[k]->render(*kernels[k], devices[k], 16, false); !status.ok()) return status;
-    sources.push_back(&made[k]->source_);
+  std::vector<int> devices;
+  for (const KernelJob& job : jobs) {
+    CudaKernel& kernel = *made.emplace_back(new CudaKernel);
+    kernel.device_ = job.device;
+    for (const ir::Kernel* each : job.kernels) kernel.kernels_.push_back(*each);
+    if (base::Status status = kernel.render(16, false); !status.ok()) return status;
+    sources.push_back(&kernel.source_);
+    devices.push_back(job.device);
   }
   const std::vector<std::shared_ptr<FunctionCode>> functions = begin_functions(sources, devices);
   if (!background)

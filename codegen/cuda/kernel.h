@@ -39,6 +39,12 @@ struct Launch {
 };
 void* current_stream_of(int device);
 
+// What one launch does: a kernel, or several that are a batch (batch.h).
+struct KernelJob {
+  std::vector<const ir::Kernel*> kernels;
+  int device = 0;
+};
+
 class CudaKernel {
  public:
   ~CudaKernel();
@@ -61,17 +67,17 @@ class CudaKernel {
   const std::vector<int32_t>& storages() const { return source_.pointers; }
 
  private:
-  friend base::Status compile_kernels(const std::vector<const ir::Kernel*>&, const std::vector<int>&, bool, std::vector<std::unique_ptr<CudaKernel>>*);
+  friend base::Status compile_kernels(const std::vector<KernelJob>&, bool, std::vector<std::unique_ptr<CudaKernel>>*);
   CudaKernel() = default;
   void* workspace(void* stream) const;
-  base::Status render(const ir::Kernel& kernel, int device, int vector_bytes, bool wide);
+  base::Status render(int vector_bytes, bool wide);
   const CudaKernel& variant(std::unique_ptr<CudaKernel>* made, int vector_bytes, bool wide) const;
   bool reaches_far(const int64_t* symbols) const;
 
   int device_ = 0;
   Source source_;
   std::shared_ptr<FunctionCode> code_;
-  ir::Kernel kernel_;                                   // for the variant
+  std::vector<ir::Kernel> kernels_;                     // several: a batch
   mutable std::mutex mutex_;
   mutable std::vector<std::pair<void*, void*>> workspaces_;  // by stream
   mutable std::unique_ptr<CudaKernel> unaligned_;       // without vectors, made when memory asks for it
@@ -81,8 +87,8 @@ class CudaKernel {
   std::vector<std::vector<std::pair<ir::Product, ir::Product>>> reach_;  // of narrow sources: size and stride of each operand's dims
 };
 
-// devices: of each kernel. background: returns at once, and kernels are ready later. On error nothing is kept; the message, or the status of a kernel that was compiled in the
+// background: returns at once, and kernels are ready later. On error nothing is kept; the message, or the status of a kernel that was compiled in the
 // background, has the source and the compiler's log.
-base::Status compile_kernels(const std::vector<const ir::Kernel*>& kernels, const std::vector<int>& devices, bool background, std::vector<std::unique_ptr<CudaKernel>>* out);
+base::Status compile_kernels(const std::vector<KernelJob>& jobs, bool background, std::vector<std::unique_ptr<CudaKernel>>* out);
 
 }  // namespace dynvm::codegen::cuda

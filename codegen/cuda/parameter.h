@@ -21,8 +21,9 @@ class Parameter {
   bool symbolic(int64_t n) const;
   // A constant, or the name of a number that the launch gives.
   std::string number(int64_t n) const;
-  // The struct, and the function with its body, whose positions have this type.
-  std::string function(const char* index_type, const std::string& body) const;
+  // The struct, and the function with its body, whose positions have this type. instances: of these many kernels in one launch, whose numbers and first blocks follow
+  // the scalars; `block` is the number of the block among its kernel's.
+  std::string function(const char* index_type, const std::string& body, int instances = 0) const;
 
  private:
   const ir::Kernel& kernel_;

@@ -10,6 +10,7 @@ typedef unsigned long long u64;
 #ifndef DYNVM_HOST
 template <class T, int N> struct alignas(sizeof(T) * N) Vec { T v[N]; };
 #define DYNVM_DYNAMIC_SHARED(name) extern __shared__ i64 name[]
+#define DYNVM_GRID_CONSTANT __grid_constant__
 // _ftz: denormal operands and results are 0, which saves three instructions.
 __device__ __forceinline__ float ex2(float x) { float y; asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 __device__ __forceinline__ float ex2_ftz(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }

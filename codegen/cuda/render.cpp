@@ -47,7 +47,7 @@ class Renderer {
     else if (columns_are_inner()) columns();
     else rows();
     if (out_.grid_x == 0) return {};
-    out_.text = parameter_.function(index_type_, text_);
+    out_.text = parameter_.function(index_type_, text_, options_.instances);
     return {};
   }
 
@@ -479,7 +479,7 @@ void Renderer::points() {
     line("{} c{}[{}];", raw(o, v), o, unroll);
     loaded[o] = fmt::format("c{}[u]", o);
   }
-  line("const {} first = ({})blockIdx.x * {} + threadIdx.x;", index_type_, index_type_, limits_.cuda_point_threads * unroll);
+  line("const {} first = ({}){} * {} + threadIdx.x;", index_type_, index_type_, options_.instances > 0 ? "block" : "blockIdx.x", limits_.cuda_point_threads * unroll);
   const auto each = [&](auto&& body) {
     open("_Pragma(\"unroll\") for (int u = 0; u < {}; ++u) {{", unroll);
     line("const {} i = first + u * {};", index_type_, limits_.cuda_point_threads);

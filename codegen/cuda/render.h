@@ -31,6 +31,7 @@ struct RenderOptions {
   int multiprocessors = 132;
   bool wide = false;      // positions have 64 bits also where no size is known to need them
   int vector_bytes = 16;  // of one load or store: a power of 2
+  int instances = 0;      // 0: the kernel by itself; else one of these many in a launch (batch.h)
 };
 
 struct Source {
@@ -44,11 +45,12 @@ struct Source {
   int num_scalars = 0;
   std::vector<int64_t> numbers;    // with symbols in them: what these are is the parameter's too
   bool narrow = false;             // with symbols: positions have 32 bits, which a launch must be sure of
+  std::vector<int64_t> tail;       // what stands behind the scalars in each launch
   int64_t workspace_bytes = 0;     // zeroed before the first launch; launches on one stream only
   int alignment = 1;
 };
 
-// Parameter layout: pointers, then scalars and numbers (8 bytes each), then the workspace's address where there is one.
+// Parameter layout: pointers, then scalars, numbers and the tail (8 bytes each), then the workspace's address where there is one.
 base::Status render_kernel(const ir::Kernel& kernel, const std::string& name, const RenderOptions& options, Source* out);
 
 }  // namespace dynvm::codegen::cuda

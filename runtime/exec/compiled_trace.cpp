@@ -14,6 +14,7 @@
 #include "ir/text.h"
 #include "runtime/base/check.h"
 #include "runtime/base/log.h"
+#include "runtime/exec/batches.h"
 #include "runtime/exec/device_users.h"
 #include "runtime/exec/helpers.h"
 #include "runtime/exec/layout.h"
@@ -243,20 +244,14 @@ base::Status CompiledTrace::failure() const {
 base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* entries, bool background) {
   entries->resize(trace_.kernels.size());
   code_of_kernel_.resize(trace_.kernels.size());
-  std::vector<size_t> cuda_numbers;
-  std::vector<const ir::Kernel*> for_cuda;
-  std::vector<int> devices;
-  std::vector<codegen::KernelEntry*> cuda_entries;
+  bool for_cuda = false;
   for (const ir::Inst& inst : trace_.insts) {
     if (inst.op != Op::k_kernel) continue;
     const ir::Kernel& kernel = trace_.kernels[inst.imm];
     codegen::KernelEntry& entry = (*entries)[inst.imm];
     const ir::TensorMeta& meta = trace_.metas[trace_.insts[trace_.arg(inst, 0)].meta];  // all of them are on one device
     if (meta.device_type == 1) {
-      for_cuda.push_back(&kernel);
-      devices.push_back(std::max<int>(meta.device_index, 0));
-      cuda_entries.push_back(&entry);
-      cuda_numbers.push_back(static_cast<size_t>(inst.imm));
+      for_cuda = true;
       continue;
     }
     std::unique_ptr<codegen::CompiledKernel> compiled;
@@ -278,11 +273,18 @@ base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* e
     code_of_kernel_[inst.imm] = compiled.get();
     kernels_.push_back(std::move(compiled));
   }
-  if (for_cuda.empty()) return {};
-  if (base::Status status = codegen::cuda::compile_kernels(for_cuda, devices, background, &cuda_kernels_); !status.ok()) return status;
-  for (size_t k = 0; k < cuda_kernels_.size(); ++k) {
-    *cuda_entries[k] = {address(&launch_kernel), cuda_kernels_[k].get()};
-    cuda_of_kernel_[cuda_numbers[k]] = cuda_kernels_[k].get();
+  if (!for_cuda) return {};
+  const std::vector<std::vector<Ref>> batches = kernel_batches(trace_, programs_);
+  std::vector<codegen::cuda::KernelJob> jobs;
+  for (const std::vector<Ref>& batch : batches) {
+    codegen::cuda::KernelJob& job = jobs.emplace_back();
+    for (Ref ref : batch) job.kernels.push_back(&trace_.kernels[trace_.insts[ref].imm]);
+    job.device = std::max<int>(trace_.metas[trace_.insts[trace_.arg(trace_.insts[batch[0]], 0)].meta].device_index, 0);
+  }
+  if (base::Status status = codegen::cuda::compile_kernels(jobs, background, &cuda_kernels_); !status.ok()) return status;
+  for (size_t k = 0; k < batches.size(); ++k) {
+    (*entries)[trace_.insts[batches[k][0]].imm] = {address(&launch_kernel), cuda_kernels_[k].get()};
+    for (Ref ref : batches[k]) cuda_of_kernel_[trace_.insts[ref].imm] = cuda_kernels_[k].get();
   }
   return {};
 }

@@ -20,6 +20,7 @@ template <class T, int N> struct Vec { T v[N]; };  // tests' memory begins anywh
 #define __forceinline__ inline
 #define __launch_bounds__(n)
 #define __shared__ static
+#define DYNVM_GRID_CONSTANT
 #define DYNVM_DYNAMIC_SHARED(name) alignas(16) static i64 name[1 << 14]
 
 namespace shim {

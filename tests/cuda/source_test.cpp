@@ -13,9 +13,11 @@
 
 #include "../kernel/random_kernel.h"
 #include "codegen/cuda/background.h"
+#include "codegen/cuda/batch.h"
 #include "codegen/cuda/nvrtc.h"
 #include "codegen/cuda/prelude.h"
 #include "codegen/cuda/render.h"
+#include "ir/kernel/eval.h"
 #include "ir/kernel/symbols.h"
 #include "ir/kernel/text.h"
 #include "runtime/base/heuristics.h"
@@ -80,6 +82,7 @@ class HostLibrary {
     for (int32_t pointer : s.pointers) parameter.push_back(reinterpret_cast<int64_t>(pointers[pointer]));
     parameter.insert(parameter.end(), each.scalars.begin(), each.scalars.end());
     for (int64_t number : s.numbers) parameter.push_back(each.value(number));
+    parameter.insert(parameter.end(), s.tail.begin(), s.tail.end());
     std::vector<int64_t> workspace(static_cast<size_t>(s.workspace_bytes + 7) / 8, 0);
     if (s.workspace_bytes > 0) parameter.push_back(reinterpret_cast<int64_t>(workspace.data()));
     const auto function = reinterpret_cast<void (*)(const void*)>(dlsym(handle_, ("run_" + s.name).c_str()));
@@ -301,6 +304,63 @@ TEST(CudaSource, KernelsWithSymbolsAgreeWithTheEvaluator) {
   ASSERT_GT(with[0].size() + with[1].size(), 150u);
   check(std::move(with[0]), 1, 16);
   check(std::move(with[1]), 132, 8, true);
+}
+
+// p += g * scalar, m = m * 0.5 + g, with another number that all of them share: of parameters of several shapes, one launch.
+TEST(CudaSource, Batch) {
+  for (const int64_t unit : {8, 1}) {
+    Rendered made;
+    std::vector<Kernel> kernels;
+    dense(&made, DType::kF32, {}, 1);
+    made.scalars = {std::bit_cast<int64_t>(0.25)};
+    for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{2 * unit}, {3 * unit, 41}, {5 * unit}, {7, 11, unit}, {1999 * unit}}) {
+      Kernel k;
+      k.sizes = sizes;
+      k.scalar_types = {DType::kF64};
+      const std::vector<int64_t> strides = row_major(sizes);
+      int32_t operand[3];
+      for (int32_t& each : operand) {
+        made.kernel = {};
+        dense(&made, DType::kF32, strides, k.num_points());
+        each = k.add_operand({DType::kF32, strides, 0, static_cast<int32_t>(made.buffers.size()) - 1});
+      }
+      const int32_t p = k.add_load(operand[0]), g = k.add_load(operand[1]), m = k.add_load(operand[2]);
+      const int32_t one = k.add_load(k.add_operand({DType::kF32, std::vector<int64_t>(sizes.size(), 0), 0, 0}));
+      k.add_store(operand[0], k.add(KOp::k_add, p, k.add(KOp::k_mul, g, k.add_scalar(DType::kF32, 0))));
+      k.add_store(operand[2], k.add(KOp::k_add, k.add(KOp::k_mul, m, k.add_const(DType::kF32, 0.5)), k.add(KOp::k_mul, g, one)));
+      k.num_pointers = 16;
+      kernels.push_back(std::move(k));
+    }
+    std::vector<codegen::cuda::BatchForm> forms(kernels.size());
+    for (size_t k = 0; k < kernels.size(); ++k) {
+      ASSERT_TRUE(batch_form(kernels[k], &forms[k]));
+      EXPECT_EQ(forms[k].kernel, forms[0].kernel);
+    }
+    for (const int vector_bytes : {16, 1}) {
+      ASSERT_TRUE(render_batch(forms, "batch", {.vector_bytes = vector_bytes}, &made.source).ok());
+      EXPECT_EQ(made.source.alignment, unit == 8 && vector_bytes == 16 ? 16 : 1);
+      const HostLibrary library({made});
+      ASSERT_EQ(library.error, "");
+      std::vector<Buffer> expected = made.buffers, found = made.buffers;
+      std::vector<void*> expected_pointers, found_pointers;
+      for (size_t k = 0; k < expected.size(); ++k) expected_pointers.push_back(expected[k].bytes.data()), found_pointers.push_back(found[k].bytes.data());
+      for (const Kernel& kernel : kernels) ir::eval_kernel(kernel, expected_pointers.data(), made.scalars.data());
+      library.run(made, found_pointers.data());
+      for (size_t k = 0; k < expected.size(); ++k) {
+        const auto wrong = std::mismatch(found[k].bytes.begin(), found[k].bytes.end(), expected[k].bytes.begin()).first - found[k].bytes.begin();
+        EXPECT_EQ(wrong, static_cast<ptrdiff_t>(found[k].bytes.size())) << "buffer " << k << "\n" << made.source.text;
+      }
+    }
+    // Others than these: a gap, an offset, a reduction.
+    codegen::cuda::BatchForm form;
+    Kernel other = kernels[1];
+    other.operands[0].strides[0] *= 2;
+    EXPECT_FALSE(batch_form(other, &form));
+    other = kernels[1];
+    other.operands[0].offset = 1;
+    EXPECT_FALSE(batch_form(other, &form));
+    EXPECT_FALSE(batch_form(sums(5, 8, 2).kernel, &form));
+  }
 }
 
 // Where the batch, the queries or the keys are open, and where memory is not aligned.

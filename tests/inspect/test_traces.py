@@ -284,5 +284,30 @@ assert dynvm.stats()["heuristics"] == {}
         self.assertEqual(run(PLAIN, ["-c", text]).stdout, "sorted: called once; dynvm does not run here, so nothing is traced 1 [1, 2] [] [] {} None\n")
 
 
+class Plain(InspectCase):
+    """Under plain python every function of the package does nothing."""
+
+    CALLS = {
+        "explain": "dynvm.explain(sorted, [2, 1]).result == [1, 2]",
+        "heuristics": "dynvm.heuristics() == dynvm.heuristics(full=True) == {}",
+        "library_folder": "dynvm.library_folder().endswith('dynvm')",
+        "on": "dynvm.on('exit', print).remove() is None and dynvm.on('no such', print) is not None",
+        "reset": "dynvm.reset() is None",
+        "set_heuristics": "dynvm.set_heuristics('/nowhere/none.toml', no_such=-1) == {}",
+        "stats": "dynvm.stats() == {}",
+        "traces": "dynvm.traces() == []",
+        "zone": "dynvm.zone('a')(len)([1]) == 1 and dynvm.zone('a').__enter__().name == 'a'",
+    }
+    LOADS = {"install", "version"}  # which are asked to
+    TYPES = {"Exit", "Explanation", "Kernel", "Trace"}
+
+    def test_each_function(self):
+        lines = ["import sys", "import dynvm", f"assert set(dynvm.__all__) == {set(self.CALLS) | self.LOADS | self.TYPES!r}, dynvm.__all__"]
+        lines += [f"assert {call}, {name!r}" for name, call in self.CALLS.items()]
+        lines += ["assert 'libdynvm' not in open('/proc/self/maps').read()", "assert 'torch' not in sys.modules", "print('to the end')"]
+        outcome = run(PLAIN, ["-c", "\n".join(lines)])
+        self.assertEqual((outcome.status, outcome.stdout, outcome.stderr), (0, "to the end\n", ""))
+
+
 if __name__ == "__main__":
     unittest.main()

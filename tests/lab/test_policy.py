@@ -1,12 +1,19 @@
 """--policy: each decision follows the policy's answer, is counted and logged; what is wrong with a policy is said, and harmless."""
 
+import json
 import os
 import re
 import textwrap
 import unittest
 
-from compare import run
+from compare import ROOT, run
 from lab_case import INSTALLED, POLICIES, LabCase, SCRIPT
+
+
+def decisions():
+    """Names of the rows of the table."""
+    with open(os.path.join(ROOT, "runtime", "base", "decisions.def"), encoding="utf-8") as file:
+        return re.findall(r'^X\(k\w+, "(\w+)"', file.read(), re.M)
 
 
 def settled(report):
@@ -24,18 +31,31 @@ class Policies(LabCase):
                 report["side_exits"], report["aborts"], settled(report))
 
     def test_the_usual_answers_change_nothing(self):
-        everything = "".join(f"def {name}(self, facts): return {{}}\n" for name in ("record", "inline", "unroll", "side", "fuse"))
+        everything = "".join(f"def {name}(self, facts): return {{}}\n" for name in decisions())
         usual = self.shape(self.usual())
-        report = self.report(self.policy(everything.format(*["None"] * 5)))
+        report = self.report(self.policy(everything.format(*["None"] * len(decisions()))))
         self.assertEqual(self.shape(report), usual)
-        self.assertEqual(set(report["policy"]), {"record", "inline", "unroll", "side", "fuse"})
+        self.assertEqual(set(report["policy"]), set(decisions()))
         for counts in report["policy"].values():
             self.assertGreater(counts["asked"], 0)
             self.assertEqual(counts["yes"] + counts["no"] + counts["against"], 0)
-        report = self.report(self.policy(everything.format(*["facts.default"] * 5)))
+        report = self.report(self.policy(everything.format(*["facts.default"] * len(decisions()))))
         self.assertEqual(self.shape(report), usual)
         for name, counts in report["policy"].items():
             self.assertEqual((counts["yes"] + counts["no"], counts["against"]), (counts["asked"], 0), name)
+
+    def test_each_row_has_a_test_and_facts_as_documented(self):
+        """The facts that each decision gives are those of the table in docs/lab.md."""
+        with open(os.path.join(ROOT, "docs", "lab.md"), encoding="utf-8") as file:
+            rows = re.findall(r"^\| `(\w+)` \| [^|]+\? [^|]*\| ([^|]+) \|$", file.read(), re.M)
+        documented = {name: set(re.findall(r"`(\w+)`", re.sub(r"\([^()]*\)", "", facts))) for name, facts in rows}
+        self.assertEqual(set(documented), set(decisions()))
+        body = "import atexit, json, sys\nseen = {}\natexit.register(lambda seen=seen, dump=json.dump, to=sys.stderr: dump({name: list(facts) for name, facts in seen.items()}, to))\n"
+        body += "".join(f"def {name}(self, facts): self.seen.setdefault({name!r}, {{}}).update(facts.__dict__)\n" for name in decisions())
+        given = {name: set(facts) - {"default"} for name, facts in json.loads(self.dynvm(self.policy(body), self.script(SCRIPT)).stderr).items()}
+        self.assertEqual(given, documented)
+        for name in decisions():
+            self.assertTrue(hasattr(self, f"test_{name}"), name)
 
     def test_record(self):
         report = self.report(self.policy("def record(self, facts): return facts.name == 'main' and facts.arrivals >= 100"))
@@ -169,6 +189,14 @@ class Examples(LabCase):
         self.assertGreater(classic["side_exits"], usual["side_exits"])
         at_once = self.report(f"--policy={POLICIES}/record_at_once.py")
         self.assertLess(settled(at_once), settled(usual))
+
+    def test_they_are_those_of_the_page(self):
+        with open(os.path.join(ROOT, "docs", "lab.md"), encoding="utf-8") as file:
+            page = file.read()
+        named = re.search(r"\[examples/policies\]\(\.\./examples/policies\) has three: (.*)\.\n", page)[1]
+        self.assertEqual(sorted(re.findall(r"`(\w+\.py)`", named)), sorted(name for name in os.listdir(POLICIES) if name.endswith(".py")))
+        for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", page):
+            self.assertGreater(os.path.getsize(os.path.join(ROOT, "docs", picture)), 1000)
 
     def test_each_has_a_page_of_text(self):
         for name in os.listdir(POLICIES):

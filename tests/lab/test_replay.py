@@ -2,11 +2,54 @@
 
 import json
 import os
+import re
 import unittest
 
+from compare import ROOT
 from lab_case import LabCase, SCRIPT
 
 from dynvm.replay import differences, numbers, replay
+
+
+# Long and short chains, reductions, many operations on few numbers: what the numbers of passes and kernels decide about.
+VARIED = """\
+import torch
+torch.set_num_threads(1)
+params = [torch.ones(40) for k in range(30)]
+def main(total=0.0):
+    x, big, small = torch.ones(64, 64), torch.ones(300, 300), torch.ones(50)
+    for i in range(60):
+        y = x * 0.5 + 1.25
+        for k in range(20): y = torch.tanh(y * 0.1) + x * 0.5
+        z, light = (big * 2.0).sum(dim=1), big.sum(dim=0)
+        w = torch.relu(big * 0.5 - 1)
+        m = torch.ones(100, 100) * i
+        m = ((((m + 1) * 3 - 2) * m + 0.5) * m - 0.25) * m + 0.125
+        m = ((m * m + 0.5) * m - 0.25) * m + m
+        a, b, c, d, e = small * 2, torch.ones(50) * i, torch.ones(50) + i, small - i, torch.ones(60) + i
+        for p in params: p.mul_(0.999)
+        total += y.mean().item() + z[0].item() + light[1].item() + w.mean().item() + (a[0] + b[0] + c[0] + d[0] + e[0]).item()
+    print(round(total))
+main()
+"""
+# Attributes that are written between reads of others.
+FIELDS = """\
+import torch
+torch.set_num_threads(1)
+class Box: pass
+def main():
+    box, x, total = Box(), torch.ones(4), 0
+    for k in range(40): setattr(box, f"a{k}", k)
+    items = [Box() for k in range(40)]
+    for k, item in enumerate(items): item.value = k * 1.5
+    for i in range(200):
+        box.first = i
+        box.second = box.a1
+        box.third = box.a2 + box.first
+        for item in items: total += item.value
+        x = torch.relu(x + box.third + box.a1)
+main()
+"""
 
 
 class Replay(LabCase):
@@ -43,6 +86,32 @@ class Replay(LabCase):
         self.assertIn("hot_loop=9: the same kernels as the default", text)
         self.assertIn("fuse_nodes=8: kernels that differ from the default", text)
         self.assertRegex(text, r"\nall +default +\d+ +\d+ ")
+
+    def test_each_number_of_passes_and_kernels_changes_something(self):
+        """Each row of these parts of heuristics.def, under some value."""
+        values = {"fuse_operands": 4, "fuse_nodes": 8, "fuse_small": 0, "fuse_tries": 0, "kernel_parallel": 0, "kernel_unroll": 1, "unroll_light": 0, "unroll_light_reduce": 0,
+                  "unroll_medium": 0, "schedule_from": 1000000, "share_constants": 1000}
+        elsewhere = {"search_writes", "guard_table"}  # below: they are about the code around kernels
+        threads = {"kernel_grain"}                    # it is looked at when a kernel runs
+        with open(os.path.join(ROOT, "runtime", "base", "heuristics.def"), encoding="utf-8") as file:
+            parts = dict(re.findall(r'^GROUP\("([^"]+)"\)\n((?:X\(.*\n)+)', file.read(), re.M))
+        rows = {name for part in ("Passes and fusion", "Kernels for CPUs") for name in re.findall(r"^X\((\w+)", parts[part], re.M)}
+        self.assertEqual(rows, set(values) | elsewhere | threads)
+        folder, _ = self.recorded(VARIED)
+        settings = [f"{name}={value}" for name, value in values.items()]
+        found, _ = self.compiled(folder, *settings)
+        for setting in settings:
+            with self.subTest(setting=setting):
+                self.assertTrue(any(results[setting] != results["default"] for results in found.values()))
+
+    def test_numbers_of_the_code_around_kernels(self):
+        def shown(*options):
+            return self.dynvm("--cache=off", *options, self.script(FIELDS)).stderr
+        table = re.compile(r"^  ; \d+ x guard_dict_version$", re.M)
+        self.assertIsNone(table.search(shown("--dump=asm")))
+        self.assertIsNotNone(table.search(shown("--dump=asm", "--heuristics=guard_table=1")))
+        size = re.compile(r"trace 1 .* (\d+) instructions, (\d+) bytes of machine code")
+        self.assertNotEqual(size.search(shown("--log=compile"))[2], size.search(shown("--log=compile", "--heuristics=search_writes=0"))[2])
 
     def test_the_script_does_the_same_under_that_setting(self):
         folder, _ = self.recorded()

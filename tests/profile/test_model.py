@@ -1,9 +1,12 @@
 """Tables and text from a profile whose numbers are known."""
 
+import json
+import os
+import tempfile
 import unittest
 
 import made
-from dynvm.profile import formats, machine, report
+from dynvm.profile import formats, machine, model, report
 
 
 class Lines(unittest.TestCase):
@@ -37,6 +40,31 @@ class Lines(unittest.TestCase):
         self.assertAlmostEqual(self.lines[1, 2].trace, 1.0)
         self.assertAlmostEqual(self.lines[0, 5].trace_total, 8.0)
         self.assertAlmostEqual(sum(line.trace for line in self.lines.values()), 10.0)
+
+    def test_trace_time_goes_to_the_callers_that_samples_saw(self):
+        data = made.data()
+        data["samples"][-1]["frames"] = [[0, 0, 10], [0, 0, 4]]
+        data["samples"].append({"part": "trace", "trace": 1, "frames": [[0, 0, 9], [0, 0, 4]], "count": 30})
+        lines = made.profile(data).lines
+        self.assertAlmostEqual(lines[0, 10].trace_total, 2.5)
+        self.assertAlmostEqual(lines[0, 9].trace_total, 7.5)
+        self.assertAlmostEqual(lines[0, 10].total_ms, 402.5)
+        self.assertAlmostEqual(lines[0, 10].trace, 0)
+        self.assertAlmostEqual(lines[0, 4].trace_total, self.lines[0, 4].trace_total)  # its own frame: as exact as before
+
+    def test_the_extent_of_loops_and_functions(self):
+        text = "import torch\n\n@torch.no_grad()\ndef f(x):\n    while x:\n        for i in x:\n            x = i\n    return [i for i in x]\n"
+        with tempfile.TemporaryDirectory() as folder:
+            script = os.path.join(folder, "script.py")
+            with open(script, "w", encoding="utf-8") as file:
+                file.write(text)
+            profile = made.profile(made.data(script=script))
+            self.assertEqual([profile.extent([0, 0, line]) for line in (3, 4, 5, 6, 7, 8)], [(3, 8), (4, 4), (5, 7), (6, 7), (7, 7), (8, 8)])
+        self.assertEqual(self.profile.extent([0, 0, 4]), (4, 4))   # its source is not there
+        self.assertEqual(self.profile.extent([-1, 0, 4]), (4, 4))
+
+    def test_work_is_what_the_script_does_behind_its_imports(self):
+        self.assertAlmostEqual(self.profile.work, 400 + 20 + 20 + 10 + 10)
 
     def test_states(self):
         self.assertEqual(self.lines[0, 4].state, "compiled")
@@ -78,10 +106,6 @@ class Lines(unittest.TestCase):
         self.assertIn("No times of the GPU's kernels: no libcupti.so.13", report.text(made.profile(gpu=gpu)))
 
     def test_another_version_is_refused(self):
-        import json
-        import os
-        import tempfile
-        from dynvm.profile import model
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "profile.json"), "w", encoding="utf-8") as file:
                 json.dump(made.data(version=2), file)
@@ -112,6 +136,18 @@ class Report(unittest.TestCase):
         titles = ["Where the time went", "Source lines", "Traces", "Kernels", "Library calls", "Residual calls", "Exits", "Advice"]
         at = [text.index("\n" + title) for title in titles]
         self.assertEqual(at, sorted(at))
+
+    def test_lines_say_what_is_imports(self):
+        text = report.text(made.profile())
+        self.assertRegex(text, r"\n +410\.0 +69\.5 % +0\.0 +400\.0 +10\.0 +0 +interpreted +script\.py:10\b")
+        self.assertRegex(text, r"\n +100\.0 +16\.9 % +100\.0 +0\.0 +0\.0 +0 +interpreted +script\.py:1\b")
+
+    def test_exits_in_words(self):
+        """Of those without a name, too; what ends a loop has no values."""
+        exits = [made.leave(9 - k, inst=k, reason=reason, what="", sentence="SENTENCE", values={"a": 1, "b": 5})
+                 for k, reason in enumerate(("sizes", "branch", "value", "number", "type", "object"))] + [made.leave(3, inst=6, reason="end", what="", sentence="has ended or is not there", values={"nothing": 3})]
+        rows = [row[-1] for row in report.exit_rows(made.profile(made.data(traces=[made.trace(1, exits=exits)])))]
+        self.assertEqual(rows, [f"{what} SENTENCE (b, a)" for what in ("a tensor", "a condition", "a number", "a number", "a value", "an object")] + ["the loop has ended or is not there"])
 
     def test_sorted_by_time(self):
         profile = made.profile(made.data(traces=[made.trace(1, ms=10.0), made.trace(2, ms=90.0)]))

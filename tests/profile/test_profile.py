@@ -16,6 +16,7 @@ except ImportError:
 
 SCRIPT = """
 import gc
+import sys
 import time
 import torch
 torch.set_num_threads(1)
@@ -47,6 +48,17 @@ def branchy():
             total -= (x * 3).sum().item()
     return total
 
+def products():
+    x, w = torch.ones(16, 32), torch.ones(32, 8)
+    for i in range(100):
+        y = x @ w
+
+def frames():
+    x = torch.ones(64)
+    for i in range(100):
+        x = x + 1
+        sys._getframe()
+
 def busy():
     until = time.perf_counter() + 0.3
     while time.perf_counter() < until: pass
@@ -54,6 +66,8 @@ def busy():
 steady()
 branchy()
 shaped()
+products()
+frames()
 busy()
 for k in range(5):
     gc.collect()
@@ -73,6 +87,15 @@ def keys_of(value, found):
     elif isinstance(value, list):
         for item in value:
             keys_of(item, found)
+    return found
+
+
+def words_of(value, found):
+    """All texts of one word."""
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        if isinstance(item, str) and item.isidentifier():
+            found.add(item)
+        words_of(item, found)
     return found
 
 
@@ -102,6 +125,59 @@ class Whole(CompareCase):
         documented = set(re.findall(r"`(\w+)`", rows))
         free = set(self.data["parts"]) | {value for trace in self.data["traces"] for exit in trace["exits"] for value in exit["values"]}
         self.assertEqual(keys_of(self.data, set()) - free - documented, set(), "keys that docs/profile.md does not have")
+
+    def test_what_is_documented_is_there(self):
+        """Keys; and words that a key may have as its value."""
+        with open(os.path.join(ROOT, "docs", "profile.md"), encoding="utf-8") as file:
+            documented = set(re.findall(r"`(\w+)`", "".join(line for line in file if line.startswith("|"))))
+        words = {"none", "read", "interpreted"} | {"gpu", "missing", "works", "function"}  # other scripts'; where there is a GPU
+        self.assertEqual(documented - keys_of(self.data, set()) - words_of(self.data, set()) - words, set())
+
+    def test_program(self):
+        program = self.data["program"]
+        self.assertEqual(self.data["version"], 1)
+        self.assertEqual(program["command"], self.profiled.script)
+        self.assertEqual(program["torch"], torch.__version__)
+        shown = run(DYNVM, ["-c", "import platform; print(platform.python_version())"]).stdout.strip()
+        self.assertEqual(program["python"], shown)
+        self.assertIn(program["dynvm"], run(DYNVM, ["--help"]).stdout + run(DYNVM, ["--version"]).stdout)
+
+    def test_what_is_said_of_a_trace(self):
+        trace = max(self.traces("steady"), key=lambda trace: trace["iterations"])
+        self.assertEqual((trace["kind"], trace["place"][2], trace["from_cache"], trace["for_sizes"], trace["tensor_ops"]), ("loop", line_of("for i in range(200)"), False, False, 3))
+        self.assertEqual(trace["entries"], 1)
+        self.assertGreater(trace["record_ms"], 0)
+        self.assertGreater(trace["compile_ms"], 0)
+        self.assertEqual([trace["id"] for trace in self.data["traces"]], list(range(1, len(self.data["traces"]) + 1)))
+        self.assertEqual(len({trace["number"] for trace in self.data["traces"]}), len(self.data["traces"]))
+        kinds = {inst["kind"] for inst in trace["insts"]}
+        self.assertEqual(kinds, {"inline", "guard", "kernel", "residual", "tensor", "end"})
+        self.assertTrue(all("ms" in inst and "runs" in inst for inst in trace["insts"] if inst["kind"] in ("kernel", "residual", "tensor", "end")))
+        for inst in trace["insts"]:
+            self.assertIn(inst["op"], inst["text"])
+
+    def test_a_kernel(self):
+        kernel, = max(self.traces("steady"), key=lambda trace: trace["iterations"])["kernels"]
+        self.assertEqual((kernel["name"], kernel["device"], kernel["reads"], kernel["writes"]), ("mul_add_relu", "cpu", ["s0 f32{1}"], ["s3 f32{1}"]))
+        self.assertEqual([node["op"] for node in kernel["nodes"]], ["load s0 f32{1}", "0.5", "mul", "1", "add", "0", "max", "store s3 f32{1}"])
+        self.assertEqual([node["args"] for node in kernel["nodes"]], [[], [], [0, 1], [], [2, 3], [], [4, 5], [6]])
+        self.assertIn("n2 = mul f32 n0, n1", kernel["text"])
+        self.assertGreater(len(bytes.fromhex(kernel["code"])), 40)
+
+    def test_a_library_call(self):
+        trace = max(self.traces("products"), key=lambda trace: trace["iterations"])
+        product, = [inst for inst in trace["insts"] if inst["kind"] == "library"]
+        self.assertEqual((product["name"], product["runs"], product["bytes"], product["flops"]), ("aten::mm", trace["iterations"], 4 * (16 * 32 + 32 * 8 + 16 * 8), 2 * 16 * 32 * 8))
+        self.assertEqual(trace["places"][product["place"]][2], line_of("y = x @ w"))
+
+    def test_samples(self):
+        self.assertEqual(self.data["sample_ms"], 8)
+        self.assertGreaterEqual(self.data["samples_lost"], 0)
+        taken = sum(sample["count"] for sample in self.data["samples"])
+        self.assertTrue(10 < taken <= self.data["wall_ms"] / self.data["sample_ms"] + 1, taken)
+        sample = max((sample for sample in self.data["samples"] if sample["part"] == "trace"), key=lambda sample: sample["count"])
+        self.assertEqual(self.profile.by_id[sample["trace"]]["function"], "steady")
+        self.assertEqual([self.profile.codes[place[0]]["name"] for place in sample["frames"]][:2], ["<module>", "steady"])
 
     def test_parts_add_up(self):
         self.assertAlmostEqual(sum(self.data["parts"].values()) / (self.data["wall_ms"] + self.data["other_threads_ms"]), 1, delta=0.03)
@@ -196,13 +272,86 @@ class Whole(CompareCase):
         self.assertTrue(kept)
         for recording in kept:
             self.assertIn(recording["trace"], self.profile.by_id)
+            self.assertEqual(recording["side"], self.profile.by_id[recording["trace"]]["kind"] == "side")
+            self.assertEqual((recording["sentence"], recording["detail"]), ("", ""))
+        starts = [recording["start_ms"] for recording in self.data["recordings"]]
+        self.assertEqual(starts, sorted(starts))
+        self.assertAlmostEqual(sum(recording["ms"] for recording in self.data["recordings"]) / self.data["parts"]["recording"], 1, delta=0.2)
+        cut = next(recording for recording in self.data["recordings"] if recording["result"] == "frame_introspection")
+        self.assertEqual((cut["place"][2], cut["side"], self.profile.by_id[cut["trace"]]["function"]), (line_of("x = x + 1") - 1, False, "frames"))
+        self.assertTrue(cut["sentence"].startswith("A call that looks at Python frames"), cut)
+        self.assertIn(f"sys._getframe, in frames line {line_of('sys._getframe')}", cut["detail"])
+        useless = next(recording for recording in self.data["recordings"] if recording["result"] == "no_tensor_work")
+        self.assertEqual((useless["trace"], useless["side"], useless["place"][2]), (0, True, line_of("sys._getframe")))
         self.assertGreater(self.data["parts"]["recording"], 0)
         self.assertGreater(self.data["parts"]["compiling"], 0)
 
     def test_advice(self):
         texts = [finding["text"] for finding in self.data["advice"]]
-        self.assertTrue(any(re.search(r"^\d+ % of the time is time\.sleep inside trace \d+ \(\d+ runs, script\.py:8\): it runs as it is", text) for text in texts), texts)
+        self.assertTrue(any(re.search(r"^\d+ % of the time is time\.sleep inside trace \d+ \(\d+ runs, script\.py:9\): it runs as it is", text) for text in texts), texts)
         self.assertTrue(any(f"script.py:{line_of('while time.perf_counter')} in the interpreter" in text for text in texts), texts)
+
+
+class Parts(CompareCase):
+    """Each part of profile_parts.def has what it is for: code that sleeps there."""
+
+    SLEEPS = {"start": 0.34, "interpreter": 0.31, "recording": 0.32, "compiling": 0.33, "gc": 0.35, "finish": 0.3}
+    TEXT = """
+import gc, time, torch
+torch.set_num_threads(1)
+class Late:
+    def __init__(self, seconds): self.seconds = seconds
+    def __del__(self, sleep=time.sleep): sleep(self.seconds)
+def helper(x):
+    return x * 2
+def train(n):
+    x = torch.ones(4)
+    for i in range(n):
+        x = torch.relu(helper(x) * 0.5 + 1.0)
+train(100)
+time.sleep({interpreter})
+gc.disable()
+ring = Late({gc})
+ring.self = ring
+del ring
+gc.collect()
+last = Late({finish})
+"""
+    POLICY = """
+import time
+class Policy:
+    slept = set()
+    def once(self, seconds):
+        if seconds not in self.slept:
+            self.slept.add(seconds)
+            time.sleep(seconds)
+    def inline(self, facts): self.once({recording})
+    def fuse(self, facts): self.once({compiling})
+"""
+
+    def parts(self, *options, env=None):
+        done = made.Run(self.TEXT.format(**self.SLEEPS), *options, env=env)
+        self.addCleanup(done.close)
+        self.assertEqual(done.outcome.status, 0, done.outcome)
+        return done.profile.parts
+
+    def test_each(self):
+        self.script("import time\ntime.sleep({start})\n".format(**self.SLEEPS), "sitecustomize.py")
+        policy = self.script(self.POLICY.format(**self.SLEEPS), "mine.py")
+        parts = self.parts(f"--policy={policy}", "--cache=off", env={"PYTHONPATH": f"{self.folder}:{os.path.join(ROOT, 'python')}"})
+        with open(os.path.join(ROOT, "runtime", "base", "profile_parts.def"), encoding="utf-8") as file:
+            names = re.findall(r'^X\(k\w+, "(\w+)"', file.read(), re.M)
+        self.assertEqual(set(parts), {*names, "traces"})
+        self.assertEqual(set(names) - set(self.SLEEPS), {"cache", "profile"})
+        for name, seconds in self.SLEEPS.items():
+            with self.subTest(part=name):
+                self.assertGreaterEqual(parts[name], 1000 * seconds)
+        for name in ("traces", "profile"):
+            self.assertGreater(parts[name], 0)
+        folder = os.path.join(self.folder, "cache")
+        os.mkdir(folder, 0o700)
+        kept = self.parts(f"--cache={folder}")
+        self.assertGreater(kept["cache"], 20 * parts["cache"])  # without a folder it only says so
 
 
 class Command(CompareCase):

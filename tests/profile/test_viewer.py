@@ -8,7 +8,7 @@ import unittest
 import browser
 import made
 from compare import PATIENCE
-from dynvm.profile import viewer
+from dynvm.profile import report, viewer
 
 if browser.find() is None:
     raise unittest.SkipTest("needs chromium")
@@ -77,7 +77,7 @@ class Shown(unittest.TestCase):
         page = self.page(self.small())
         text = page.run("document.body.innerText")
         self.assertIn("50 % of iterations leave trace 7 at script.py:4 because `n == 3` does not hold this time", text)
-        self.assertIn("script.py:5", text)
+        self.assertRegex(text, r"script\.py:5\s+x = step\(i\)")
         widths = page.run("[...document.querySelectorAll('#parts span')].map(part => parseFloat(part.style.width)).reduce((a, b) => a + b)")
         self.assertAlmostEqual(widths, 100, delta=0.5)
 
@@ -88,6 +88,17 @@ class Shown(unittest.TestCase):
         self.assertGreater(entries[2][1], entries[1][1])  # a side trace stands below its exit
         self.assertEqual(entries[3][1], entries[0][1])
         self.assertIn("150 × script.py:4 n does not hold this time", page.run("document.querySelectorAll('#tree a')[1].textContent"))
+
+    def test_a_side_trace_is_named_by_where_it_begins(self):
+        data = made.data(traces=self.small(), script=self.script)
+        data["recordings"].append(dict(data["recordings"][0], side=True, trace=2, place=[0, 30, 7]))
+        path = os.path.join(self.folder.name, "side.html")
+        viewer.write(made.profile(data), path)
+        page = self.browser.open(path, "#trace=2")
+        page.wait("document.documentElement.dataset.ready !== undefined")
+        self.assertIn("2 side script.py:7 train", page.run("document.querySelector('#tree .chosen').textContent"))
+        self.assertEqual(page.run("document.querySelector('#view h2').textContent"), "Trace 2: side script.py:7 train")
+        self.assertEqual(report.trace_rows(made.profile(data))[1][-1], "script.py:7 train")
 
     def test_source_states(self):
         page = self.page(self.small(), "#source=0&line=5")
@@ -135,6 +146,27 @@ class Shown(unittest.TestCase):
         self.assertEqual(text, "Kernel 0 mul_add: 7.8 KiB read, 3.9 KiB written, 200 FLOPs, 30 % of the roofline")
         page.wait("document.querySelectorAll('.pane')[4].innerText.includes('kernel text')")
         self.assertEqual(page.run("document.querySelectorAll('.pane select')[4].value"), "k0")
+
+    def test_numbers_stand_beside_what_they_are_for(self):
+        page = self.page(self.small(), "#trace=1&kernel=0")
+        at = page.run("[...document.querySelectorAll('.graph text')].map(text => [text.textContent, +text.getAttribute('x'), +text.getAttribute('y')])")
+        places = {text: (x, y) for text, x, y in at}
+        self.assertEqual(len(set(places.values())), 4)
+        self.assertEqual(places["2"][1], places["load s0"][1])
+        self.assertGreater(places["2"][0], places["load s0"][0])
+        self.assertTrue(places["load s0"][1] < places["mul"][1] < places["store s1"][1])
+
+    def test_seen_values_the_usual_ones_first(self):
+        exit = made.leave(150, reason="sizes", what="n", values={"7": 3, "[5]": 147})
+        page = self.page([made.trace(1, exits=[exit, made.leave(3, inst=6, reason="end", what="", sentence="has ended or is not there", values={"nothing": 3})])], "#trace=1")
+        rows = page.run("[...document.querySelectorAll('details table')[0].querySelectorAll('tr')].map(row => [...row.children].map(cell => cell.textContent))")
+        self.assertEqual([row[3:5] for row in rows[1:]], [["n does not hold this time", "[5], 7"], ["the loop has ended or is not there", ""]])
+
+    def test_the_bar_is_there_whatever_is_below(self):
+        for fragment in ("#trace=1", "#trace=1&kernel=0"):
+            page = self.page(self.small(), fragment)
+            page.call("Emulation.setDeviceMetricsOverride", width=1200, height=400, deviceScaleFactor=1, mobile=False)
+            self.assertGreaterEqual(page.run("document.querySelector('#view > .bar').getBoundingClientRect().height"), 14)
 
     def test_keys(self):
         page = self.page(self.small(), "#trace=1")

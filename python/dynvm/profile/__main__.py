@@ -1,7 +1,7 @@
 """The command `dynvm profile [-o DIR] [options] script [arguments]`.
 
 The script runs in a child process, so that it sees nothing of this one: its arguments, standard input, output and exit status are as under `dynvm`.
-What is presented goes to standard error. Tests: tests/profile/test_command.py.
+What is presented goes to standard error. Tests: tests/profile/test_profile.py.
 """
 
 import os

@@ -18,7 +18,7 @@ def timeline(profile):
     for event in profile.data["events"]:
         row, kind = ROWS[event["kind"]]
         trace = profile.by_id.get(event["trace"])
-        name = event["name"] if trace is None else f"trace {event['trace']} {profile.where(trace['place'])}"
+        name = event["name"] if trace is None else f"trace {event['trace']} {profile.where(profile.begin_of(trace))}"
         args = {"count": event["count"]}
         if trace is not None:
             args.update(trace=event["trace"], function=trace["function"])

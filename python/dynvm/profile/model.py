@@ -4,10 +4,12 @@ Input: what the process wrote (docs/profile.md). Output: a Profile. All times ar
 
 Time of Python lines is estimated: the interpreter's time, which is exact, is divided among lines as its samples are. Time in traces is exact for
 each instruction that calls something (kernels, the library, residual calls); the rest of a trace, guards and numbers, is divided evenly among
-its other instructions. A line's `total` counts what it has called too; of what it imports, the modules' own lines count nothing.
+its other instructions. A line's `total` counts what it has called too, traces as their samples say who called them; of what it imports, the
+modules' own lines count nothing.
 Tests: tests/profile/test_model.py.
 """
 
+import ast
 import collections
 import json
 import os
@@ -16,6 +18,19 @@ import tokenize
 from . import machine
 
 PARTS = ("start", "imports", "interpreter", "recording", "compiling", "cache", "traces", "gc", "profile", "finish")
+
+# What an exit is about, where it has no name in the script.
+NAMELESS = {"sizes": "a tensor", "branch": "a condition", "value": "a number", "number": "a number", "type": "a value", "object": "an object", "state": "something",
+            "end": "the loop", "error": "an operation"}
+
+
+def what_of(exit):
+    return exit["what"] or NAMELESS[exit["reason"]]
+
+
+def values_of(exit):
+    """What was seen there, the usual ones first."""
+    return [] if exit["reason"] == "end" else sorted(exit["values"], key=lambda value: -exit["values"][value])
 
 
 class Line:
@@ -64,7 +79,9 @@ class Profile:
         self.machine = data.get("machine")
         self.advice = data.get("advice", [])
         self.by_id = {trace["id"]: trace for trace in self.traces}
+        self._begins = {recording["trace"]: recording["place"] for recording in data["recordings"] if recording["side"] and recording["trace"]}
         self._sources = None
+        self._interpreted, self._extents = {}, {}  # of loops, by place; by file
         self.imports = collections.Counter()  # of the interpreter's and the garbage collector's time: what imports took
         self.lines = self._lines()
         self.kernels = self._calls("kernel")
@@ -92,6 +109,10 @@ class Profile:
         path = self.files[file]
         return not (path.startswith("<") or "site-packages" in path or "dist-packages" in path or "/lib/python3" in path)
 
+    def begin_of(self, trace):
+        """Where it begins: a side trace at the exit that it was recorded from, where that is known."""
+        return self._begins.get(trace["id"], trace["place"])
+
     def callers(self, trace, place):
         """The place and those of the calls that led there, innermost first."""
         while place >= 0:
@@ -102,6 +123,39 @@ class Profile:
         """The innermost place in the script's own files; else the innermost one."""
         chain = list(self.callers(trace, place))
         return next((at for at in chain if self.is_own(self.file_of(at))), chain[0] if chain else trace["place"])
+
+    # --- loops
+
+    def importing(self, sample):
+        """The depth at which a sample's frames are those of an import, or None."""
+        return next((depth for depth, frame in enumerate(sample["frames"]) if "importlib._bootstrap" in self.files[self.file_of(frame)]), None)
+
+    def extent(self, place):
+        """The lines (first, last) of the loop or function that begins there, as the source has it; the line alone, where there is none."""
+        file, line = self.file_of(place), place[2]
+        if file not in self._extents:
+            try:
+                nodes = ast.walk(ast.parse("\n".join(self.sources().get(file, []))))
+            except (SyntaxError, ValueError):
+                nodes = []
+            self._extents[file] = {}
+            for node in nodes:
+                if isinstance(node, (ast.For, ast.While, ast.AsyncFor, ast.FunctionDef, ast.AsyncFunctionDef)):
+                    first = min([node.lineno] + [each.lineno for each in getattr(node, "decorator_list", [])])
+                    self._extents[file].setdefault(first, (first, node.end_lineno))
+        return self._extents[file].get(line, (line, line))
+
+    def interpreted_in(self, place):
+        """Time in which the loop, with what it calls but not imports, ran in the interpreter or was recorded; estimated from samples."""
+        key = tuple(place[:3])
+        if key not in self._interpreted:
+            (first, last), ms = self.extent(place), 0.0
+            for part in ("interpreter", "recording"):
+                samples = [sample for sample in self.data["samples"] if sample["part"] == part]
+                inside = sum(sample["count"] for sample in samples if any(frame[0] == key[0] and first <= frame[2] <= last for frame in sample["frames"]) and self.importing(sample) is None)
+                ms += self.parts[part] * inside / sum(sample["count"] for sample in samples) if inside else 0
+            self._interpreted[key] = ms
+        return self._interpreted[key]
 
     # --- tables
 
@@ -120,12 +174,18 @@ class Profile:
         counts = collections.Counter()
         for sample in self.data["samples"]:
             counts[sample["part"]] += sample["count"]
+            if sample["part"] == "trace":
+                counts[sample["trace"]] += sample["count"]
         for sample in self.data["samples"]:
             part = sample["part"]
+            if part == "trace" and sample["trace"] in self.by_id:
+                # The innermost frame is the trace's own; its time is divided below.
+                for place in each_once(sample["frames"][:-1]):
+                    line_at(place).trace_total += self.by_id[sample["trace"]]["ms"] * sample["count"] / counts[sample["trace"]]
             if part == "trace" or not sample["frames"]:
                 continue
             ms = self.parts[part] * sample["count"] / counts[part]
-            importing = next((depth for depth, frame in enumerate(sample["frames"]) if "importlib._bootstrap" in self.files[self.file_of(frame)]), None)
+            importing = self.importing(sample)
             if importing is not None and part in ("interpreter", "gc"):
                 self.imports[part] += ms
                 for place in each_once(sample["frames"][:importing]):
@@ -232,6 +292,12 @@ class Profile:
                 except (OSError, SyntaxError, UnicodeDecodeError):
                     continue
         return self._sources
+
+    @property
+    def work(self):
+        """The time without what any script takes: beginning, imports, end."""
+        parts = self.parts_with_imports()
+        return sum(parts[name] for name in ("interpreter", "recording", "compiling", "traces", "gc"))
 
     def parts_with_imports(self):
         """In the order of a run."""

@@ -1,9 +1,10 @@
-"""The tables on the terminal. Input: a Profile with its advice. Output: text. Tests: tests/profile/test_report.py."""
+"""The tables on the terminal. Input: a Profile with its advice. Output: text. Tests: tests/profile/test_model.py."""
 
 import os
 
+from . import model
+
 ROWS = 12
-NAMELESS = {"sizes": "a tensor", "branch": "a condition", "value": "a number", "number": "a number"}  # what an exit is about, where it has no name in the script
 
 
 def table(title, heads, rows, total=None):
@@ -32,13 +33,13 @@ def line_rows(profile):
     rows = []
     for line in sorted(own, key=lambda line: -line.total_ms):
         name = f"{os.path.basename(profile.files[line.file])}:{line.line}"
-        rows.append([line.total_ms, percent(line.total_ms, profile.wall), line.python_total + line.imports, line.trace_total, line.exits, line.state, name, source_line(profile, line)])
+        rows.append([line.total_ms, percent(line.total_ms, profile.wall), line.imports, line.python_total, line.trace_total, line.exits, line.state, name, source_line(profile, line.file, line.line)])
     return rows
 
 
-def source_line(profile, line):
-    lines = profile.sources().get(line.file) or []
-    return lines[line.line - 1].strip()[:70] if 0 < line.line <= len(lines) else ""
+def source_line(profile, file, line):
+    lines = profile.sources().get(file) or []
+    return lines[line - 1].strip()[:70] if 0 < line <= len(lines) else ""
 
 
 def trace_rows(profile):
@@ -50,7 +51,7 @@ def trace_rows(profile):
                 spent[inst["kind"]] += inst.get("ms", 0)
         exits = sum(exit["count"] for exit in trace["exits"])
         rows.append([str(trace["id"]), float(trace["ms"]), percent(trace["ms"], profile.wall), trace["iterations"], float(trace["guards_ms"]), spent["kernel"], spent["library"], spent["residual"],
-                     float(trace["entry_ms"] + trace["exit_ms"]), exits, trace["kind"], f"{profile.where(trace['place'])} {trace['function']}"])
+                     float(trace["entry_ms"] + trace["exit_ms"]), exits, trace["kind"], f"{profile.where(profile.begin_of(trace))} {trace['function']}"])
     return rows
 
 
@@ -82,10 +83,9 @@ def call_rows(profile, calls):
 def exit_rows(profile):
     rows = []
     for exit in profile.exits:
-        what = exit["what"] or NAMELESS.get(exit["reason"], exit["reason"])
-        values = ", ".join(list(exit["values"])[:3])
+        values = ", ".join(model.values_of(exit)[:3])
         to = ", ".join(f"{trace}" for trace, _ in exit["to"])
-        rows.append([exit["count"], f"{100 * exit['share']:.0f} %", str(exit["trace"]), profile.where(exit["at"]), to or "-", f"{what} {exit['sentence']}" + (f" ({values})" if values else "")])
+        rows.append([exit["count"], f"{100 * exit['share']:.0f} %", str(exit["trace"]), profile.where(exit["at"]), to or "-", f"{model.what_of(exit)} {exit['sentence']}" + (f" ({values})" if values else "")])
     return rows
 
 
@@ -94,7 +94,7 @@ def text(profile):
     out = f"dynvm profile: {profile.wall:,.0f} ms, {len(profile.traces)} traces\n"
     rows = [[ms, percent(ms, profile.wall), name] for name, ms in parts.items() if ms >= 0.05]
     out += table("Where the time went", ("ms", "", "part"), rows)
-    out += table("Source lines, with what they call", ("ms", "", "interpreter", "traces", "exits", "state", "line", ""), line_rows(profile))
+    out += table("Source lines, with what they call", ("ms", "", "imports", "interpreter", "traces", "exits", "state", "line", ""), line_rows(profile))
     out += table("Traces", ("id", "ms", "", "iterations", "guards", "kernels", "library", "residual", "in, out", "exits", "kind", "where"), trace_rows(profile))
     out += table("Kernels", ("ms", "", "runs", "us each", "KiB", "kFLOP", "of roof", "trace", "line", "kernel"), kernel_rows(profile))
     if profile.gpu["device"]:

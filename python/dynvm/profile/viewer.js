@@ -78,7 +78,7 @@ function isBelow(id, ancestor) {
 for (const [to, from] of [...parentOf]) if (isBelow(from, to)) parentOf.delete(to);
 const order = [];
 function exitText(exit) {
-  return `${exit.count} × ${where(exit.place)} ${exit.what ? exit.what + " " : ""}${exit.sentence}`;
+  return `${exit.count} × ${where(exit.place)} ${exit.what} ${exit.sentence}`;
 }
 function drawTree() {
   const list = document.createDocumentFragment();
@@ -86,7 +86,7 @@ function drawTree() {
     order.push(trace.id);
     const indent = 8 + 14 * depth;
     list.append(make("a", {href: hash({trace: trace.id}), style: `padding-left:${indent}px`, "data-trace": trace.id, title: `${data.files[fileOf(trace.place)] ?? ""} ${trace.function}`},
-      make("i", {}, `${ms(trace.ms)} ms`), make("b", {}, `${trace.id} `), `${trace.kind} ${where(trace.place)} ${trace.function}`));
+      make("i", {}, `${ms(trace.ms)} ms`), make("b", {}, `${trace.id} `), `${trace.kind} ${where(trace.begin)} ${trace.function}`));
     const exits = [...trace.exits].sort((a, b) => b.count - a.count);
     for (const exit of exits.slice(0, 8)) {
       list.append(make("a", {class: "exit", href: hash({trace: trace.id, inst: exit.inst}), style: `padding-left:${indent + 14}px`, title: exitText(exit)}, "↳ " + exitText(exit)));
@@ -115,15 +115,15 @@ function advice() {
   }));
 }
 function showOverview() {
-  const rows = data.lines.filter(row => data.own[row[0]] && row[4] > 0).sort((a, b) => b[4] - a[4]).slice(0, 40);
+  const rows = data.top.map(([file, line, text]) => [linesOf.get(file).get(line), text]);
   const traces = [...data.traces].sort((a, b) => b.ms - a.ms).slice(0, 200);
   view.replaceChildren(make("h2", {}, "Advice"), data.advice.length ? advice() : make("p", {class: "faint"}, "Nothing stands out."),
     make("h2", {}, "Source lines, with what they call"),
-    table(["ms", "", "state", "line", "exits", "traces"], rows.map(([file, line, state, , total, exits, traces]) => [ms(total), percent(total / data.wall), make("span", {}, make("span", {class: state, style: "display:inline-block;width:8px;height:8px;margin-right:6px"}), state),
-      placeLinkOf(file, line), exits, make("span", {}, ...traces.slice(0, 8).flatMap(id => [link({trace: id}, String(id)), " "]))])),
+    table(["ms", "", "state", "line", "", "exits", "traces"], rows.map(([[file, line, state, , total, exits, traces], text]) => [ms(total), percent(total / data.wall), make("span", {}, make("span", {class: state, style: "display:inline-block;width:8px;height:8px;margin-right:6px"}), state),
+      placeLinkOf(file, line), make("code", {}, text), exits, make("span", {}, ...traces.slice(0, 8).flatMap(id => [link({trace: id}, String(id)), " "]))])),
     make("h2", {}, "Traces"), legend(),
     table(["trace", "ms", "", "iterations", "exits", "", "where"], traces.map(trace => [link({trace: trace.id}, String(trace.id)), ms(trace.ms), percent(trace.ms / data.wall), trace.iterations,
-      trace.exits.reduce((sum, exit) => sum + exit.count, 0), bar(trace), make("span", {}, placeLink(trace.place), ` ${trace.function}`)])),
+      trace.exits.reduce((sum, exit) => sum + exit.count, 0), bar(trace), make("span", {}, placeLink(trace.begin), ` ${trace.function}`)])),
     make("h2", {}, "Sources"), make("p", {}, ...data.sources.filter(file => data.own[file] || [...(linesOf.get(file) ?? new Map()).values()].some(row => row[6].length))
       .flatMap(file => [link({source: file}, data.own[file] ? base(file) : data.files[file].split("/").slice(-2).join("/"), {title: data.files[file]}), " "])));
 }
@@ -256,9 +256,12 @@ class Panes {
 
 function graph(kernel) {
   const depth = [], used = new Set();
-  kernel.nodes.forEach((node, k) => { depth[k] = node.args.length ? 1 + Math.max(...node.args.map(arg => depth[arg])) : 0; node.args.forEach(arg => used.add(arg)); });
+  kernel.nodes.forEach((node, k) => { depth[k] = node.args.length ? 1 + Math.max(...node.args.map(arg => depth[arg])) : 0; });
+  kernel.nodes.forEach((node, k) => node.args.forEach(arg => { if (!kernel.nodes[arg].args.length) depth[arg] = used.has(arg) ? Math.min(depth[arg], depth[k] - 1) : depth[k] - 1; used.add(arg); }));  // beside what they are for
   const rows = [];
   kernel.nodes.forEach((node, k) => (rows[depth[k]] ??= []).push(k));
+  const isNumber = k => !kernel.nodes[k].args.length && !kernel.nodes[k].op.startsWith("load");
+  for (const row of rows) row.sort((a, b) => isNumber(a) - isNumber(b) || a - b);
   const width = 150, height = 24, gap = 26, at = [];
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   const draw = (tag, attributes, text) => {
@@ -301,13 +304,13 @@ async function showTrace(at) {
   const from = data.traces.flatMap(other => other.exits.flatMap(exit => exit.to.filter(([to]) => to === trace.id).map(([, times]) => [other, exit, times])));
   const chosen = detail.kernels[+at.kernel];
   view.replaceChildren(
-    make("h2", {}, `Trace ${trace.id}: ${trace.kind} `, placeLink(trace.place), ` ${trace.function}`),
+    make("h2", {}, `Trace ${trace.id}: ${trace.kind} `, placeLink(trace.begin), ` ${trace.function}`),
     make("div", {class: "faint"}, `${trace.iterations} iterations, entered ${trace.entries} times, ${ms(trace.ms)} ms (${percent(trace.ms / data.wall)}); ` +
       `${trace.from_cache ? "from the cache" : trace.for_sizes ? "made for other sizes" : `recorded in ${ms(trace.record_ms)} ms`}, compiled in ${ms(trace.compile_ms)} ms; --log calls it ${trace.number}`),
     bar(trace), legend(),
     make("details", {}, make("summary", {}, `${exits.length} exits, ${detail.kernels.length} kernels`),
       exits.length ? table(["times", "share", "place", "because", "seen", "goes to"], exits.map(exit => [link({trace: trace.id, inst: exit.inst}, String(exit.count)), percent(exit.share), placeLink(exit.place), `${exit.what} ${exit.sentence}`,
-        Object.keys(exit.values).slice(0, 4).join(", "), make("span", {}, ...exit.to.flatMap(([to]) => [link({trace: to}, String(to)), " "]))])) : "",
+        exit.values.join(", "), make("span", {}, ...exit.to.flatMap(([to]) => [link({trace: to}, String(to)), " "]))])) : "",
       from.length ? make("p", {}, "entered from ", ...from.flatMap(([other, exit, times]) => [link({trace: other.id, inst: exit.inst}, `trace ${other.id}, ${times} times`), " "])) : "",
       kernels.length ? table(["kernel", "ms", "runs", "µs each", "bytes moved", "FLOPs", "of the roofline", "device", "from"], kernels) : ""),
     ...(chosen ? [make("h3", {}, `Kernel ${at.kernel} ${chosen.name}: ${bytes(chosen.bytes_read)} read, ${bytes(chosen.bytes_written)} written, ${count(chosen.flops)} FLOPs, ${percent(chosen.roof)} of the roofline`), graph(chosen)] : []),

@@ -13,8 +13,12 @@ import subprocess
 import tempfile
 import zlib
 
+from .model import values_of, what_of
+from .report import source_line
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 MAX_SOURCES = 400
+MAX_LINES = 40  # of the overview
 
 
 def _read(name):
@@ -64,16 +68,17 @@ def overview(profile, sources):
             if "ms" in inst:
                 spent[inst["kind"]] = spent.get(inst["kind"], 0) + inst["ms"]
         traces.append({key: trace[key] for key in ("id", "number", "kind", "function", "place", "entries", "iterations", "ms", "guards_ms", "entry_ms", "exit_ms", "record_ms",
-                                                   "compile_ms", "from_cache", "for_sizes", "tensor_ops", "exits")} | {"spent": spent})
+                                                   "compile_ms", "from_cache", "for_sizes", "tensor_ops", "exits")} | {"spent": spent, "begin": profile.begin_of(trace)})
     lines = [[line.file, line.line, line.state, round(line.self_ms, 3), round(line.total_ms, 3), line.exits, sorted(line.traces)]
              for line in profile.lines.values() if line.file >= 0]
+    own = sorted((line for line in lines if profile.is_own(line[0]) and line[4] > 0), key=lambda line: -line[4])[:MAX_LINES]
     codes = [{"file": code["file"], "name": code["name"], "line": code["line"]} for code in profile.codes]
     shares = {(exit["trace"], exit["inst"]): exit["share"] for exit in profile.exits}
     for trace in traces:
-        trace["exits"] = [dict(exit, share=shares[trace["id"], exit["inst"]]) for exit in trace["exits"]]
+        trace["exits"] = [dict(exit, share=shares[trace["id"], exit["inst"]], what=what_of(exit), values=values_of(exit)[:4]) for exit in trace["exits"]]
     return {"wall": profile.wall, "parts": profile.parts_with_imports(), "program": profile.data["program"], "machine": profile.machine, "advice": profile.advice,
             "files": profile.files, "own": [profile.is_own(number) for number in range(len(profile.files))], "sources": sorted(sources), "codes": codes, "traces": traces,
-            "lines": lines, "recordings": profile.data["recordings"]}
+            "lines": lines, "top": [line[:2] + [source_line(profile, line[0], line[1])] for line in own], "recordings": profile.data["recordings"]}
 
 
 def shown_sources(profile):
