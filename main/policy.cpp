@@ -56,7 +56,7 @@ class PythonPolicy : public base::Policy {
     return std::any_of(methods_.begin(), methods_.end(), [](PyObject* method) { return method != nullptr; });
   }
 
-  bool asks(Decision decision) const override { return methods_[static_cast<size_t>(decision)] != nullptr && !asking_ && PyGILState_Check() != 0; }
+  bool asks(Decision decision) const override { return methods_[static_cast<size_t>(decision)] != nullptr && !asking_ && PyGILState_Check() != 0 && !ends(); }
 
   std::optional<bool> answer(Decision decision, const base::Facts& facts) override {
 #ifdef DYNVM_HAS_TRACER
@@ -81,6 +81,15 @@ class PythonPolicy : public base::Policy {
   }
 
  private:
+  // Python finalizes: the policy's module may be gone.
+  static bool ends() {
+#if PY_VERSION_HEX >= 0x030D0000
+    return Py_IsFinalizing() != 0;
+#else
+    return _Py_IsFinalizing() != 0;
+#endif
+  }
+
   PyObject* call(PyObject* method, const base::Facts& facts) {
     const Object names(PyDict_New());
     if (!names) return nullptr;

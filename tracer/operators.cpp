@@ -393,8 +393,8 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
       }
       if (result == kNoValue) {
         bool ok = true;
-        const bool native = (PyAnySet_CheckExact(concrete(container)) || PyDict_CheckExact(concrete(container))) && know_type(container) && is_const(value) &&
-                            (PyUnicode_CheckExact(concrete(value)) || PyType_CheckExact(concrete(value)));
+        const bool native = (PyAnySet_CheckExact(concrete(container)) || PyDict_CheckExact(concrete(container))) && know_type(container) && is_const(value) && hashes_natively(value);
+        if (done_) return HookResult::kContinue;
         result = run_residual(native ? IrOp::k_contains_known : IrOp::k_contains, {container, value}, 0, &ok);
         if (!ok) return raised(view);
       }

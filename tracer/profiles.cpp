@@ -203,6 +203,15 @@ void watch_gpu() {
   Py_XDECREF(begun);
 }
 
+// Are all its tensors of sizes that no run decides?
+bool has_known_sizes(const ir::Trace& trace, const ir::Inst& aten) {
+  const auto known = [&](int32_t meta) { return meta < 0 || trace.metas[meta].open == 0; };
+  for (uint32_t k = 0; k < aten.count; ++k)
+    if (!known(trace.insts[trace.arg(aten, k)].meta)) return false;
+  const std::vector<int32_t>& results = trace.calls[aten.imm].results;
+  return std::all_of(results.begin(), results.end(), known);
+}
+
 }  // namespace
 
 void recording_begins(PyCodeObject* code, int unit, bool side) {
@@ -305,9 +314,11 @@ void describe(TraceData& data, const runtime::CompiledTrace& compiled, PyCodeObj
     } else if (out.kind == Kind::kLibrary) {
       const ir::AtenCall& call = trace.calls[inst.imm];
       out.name = call.overload.empty() ? call.name : call.name + "." + call.overload;
-      const ir::Work work = ir::work_of(trace, inst);
-      out.bytes = work.bytes_read + work.bytes_written;
-      out.flops = work.flops;
+      if (has_known_sizes(trace, inst)) {
+        const ir::Work work = ir::work_of(trace, inst);
+        out.bytes = work.bytes_read + work.bytes_written;
+        out.flops = work.flops;
+      }
     } else if (out.kind == Kind::kResidual) {
       out.name = runtime::residual_name(trace, inst);
     }

@@ -238,7 +238,8 @@ std::string what_decides(const Trace& trace, Ref guard) {
   if (freezes(trace, inst))
     if (const Ref number = changing(trace, trace.insts[trace.arg(inst, 0)]); number != ir::kNoRef)
       if (std::string name = names.of(number); !name.empty()) return name;
-  return names.of(trace.arg(inst, 0));
+  const bool divides = inst.op == Op::k_floordiv_int || inst.op == Op::k_mod_int || inst.op == Op::k_div_float;
+  return names.of(trace.arg(inst, divides ? 1 : 0));
 }
 
 std::string value_seen(const runtime::CompiledTrace& compiled, const runtime::RunResult& run) {

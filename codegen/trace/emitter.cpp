@@ -175,11 +175,21 @@ bool TraceEmitter::begin_meter() {
   const Kind kind = profile_kind(*inst_);
   if (kind == Kind::kInline || kind == Kind::kGuard) return false;
   if (inst_->op == ir::Op::k_aten && input_.tensors->call[ref_] < 0) return false;  // it only names something
+  if (inst_->op == ir::Op::k_kernel) return false;                                   // its call alone is measured
   switch_meter(&options_.profile->meters[ref_], true);
   return true;
 }
 
 void TraceEmitter::end_meter() { switch_meter(&options_.profile->own, false); }
+
+// A call whose arguments are in their registers, on the instruction's meter.
+void TraceEmitter::measure_call(const void* function) {
+  for (const Gp& reg : {rsi, rdx, rcx}) a_.push(reg);
+  switch_meter(&options_.profile->meters[ref_], true);
+  for (const Gp& reg : {rcx, rdx, rsi}) a_.pop(reg);
+  call(function);
+  end_meter();
+}
 
 // Clock::go_on. No register holds anything between two instructions.
 void TraceEmitter::switch_meter(base::profile::Meter* meter, bool count) {

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <unordered_map>
 
 #include "runtime/base/options.h"
@@ -113,6 +114,8 @@ void begin() {
       std::free(here);
     }
   }
+  std::error_code error;  // writing says so where there is no such folder
+  std::filesystem::create_directories(folder, error);
   for (size_t part = 0; part < static_cast<size_t>(Part::kCount); ++part) all.parts[part].owner = static_cast<int64_t>(part);
   all.owner = getpid();
   all.start_time = Wall::now();

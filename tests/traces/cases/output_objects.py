@@ -8,15 +8,19 @@ import torch
 registered, warned, seen = set(), [], {"kept": 0}
 
 
-class Output(OrderedDict):
+class Kind(type):
+    """Classes of a metaclass hash as others do."""
+
+
+class Output(OrderedDict, metaclass=Kind):
     limit = None
 
     def __init__(self, **parts):
-        register(type(self))
         for name, value in parts.items():
             setattr(self, name, value)
             if self.__dict__.get(name) is not None:
                 self[name] = value
+        register(type(self))  # with a loss stored that is still to be differentiated
 
     def __setattr__(self, name, value):
         if name in self.keys() and value is not None:
