@@ -436,7 +436,8 @@ class Renderer {
   bool columns_are_inner() const;
   void kept_nodes(int after_passes);
   void kept_stores(const string& condition);
-  void finish_parts(int64_t groups, const string& group, const string& lane, int columns_of_thread);
+  void finish_parts(int64_t groups, const string& group, const string& writes, int64_t helpers, int columns_of_thread);
+  void share_columns(size_t n, const string& mine, int down, int across, int v);
 
   enum Form { kPoints, kRows, kColumns } form_ = kPoints;
   const ir::Kernel& kernel_;
@@ -543,8 +544,9 @@ void Renderer::kept_stores(const string& condition) {
 }
 
 // A group's parts, one of each block of grid y, meet in the workspace; the block that comes last goes on with their combination in t...
-// group: the number of this thread's group; lane: of the threads that hold the same results, the one with 0 writes them.
-void Renderer::finish_parts(int64_t groups, const string& group, const string& lane, int columns_of_thread) {
+// group: the number of this thread's group; writes: whether it is the one of those that hold the same results which writes them. helpers: threads of a group, by `lane`:
+// each takes some of the parts, and t... is what they come to.
+void Renderer::finish_parts(int64_t groups, const string& group, const string& writes, int64_t helpers, int columns_of_thread) {
   const std::vector<size_t> found = reductions(0);
   const int64_t counters = (static_cast<int64_t>(out_.grid_x) * 4 + 255) / 256 * 256;
   const int64_t parts = out_.grid_y;
@@ -552,7 +554,7 @@ void Renderer::finish_parts(int64_t groups, const string& group, const string& l
   for (size_t k = 0; k < found.size(); ++k)
     line("char* const w{} = (char*)p.workspace + {} + ((i64){} * {} + {}) * {};", found[k], counters, k * static_cast<size_t>(parts), groups, group, columns_of_thread * kWorkspaceSlot);
   const string step = fmt::format("(i64){}", groups * columns_of_thread * kWorkspaceSlot);
-  open("if ({}) {{", lane + " == 0");
+  open("if ({}) {{", writes);
   for (size_t n : found)
     line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) *({}*)(w{} + blockIdx.y * {} + e * {}) = t{}[e];", columns_of_thread, accumulator_type(n), n, step, kWorkspaceSlot, n);
   line("__threadfence();");
@@ -566,9 +568,9 @@ void Renderer::finish_parts(int64_t groups, const string& group, const string& l
   line("if (threadIdx.x == 0) ((int*)p.workspace)[blockIdx.x] = 0;");
   for (size_t n : found) {
     open("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) {{", columns_of_thread);
-    line("t{}[e] = *(volatile {}*)(w{} + e * {});", n, accumulator_type(n), n, kWorkspaceSlot);
-    line("for (int part = 1; part < {}; ++part) t{}[e] = {};", parts, n,
-         combine(n, fmt::format("t{}[e]", n), fmt::format("*({}*)(w{} + part * {} + e * {})", accumulator_type(n), n, step, kWorkspaceSlot)));
+    line("t{}[e] = {};", n, start_of(n));
+    line("for (int part = lane; part < {}; part += {}) t{}[e] = {};", parts, helpers, n,
+         combine(n, fmt::format("t{}[e]", n), fmt::format("*(volatile {}*)(w{} + part * {} + e * {})", accumulator_type(n), n, step, kWorkspaceSlot)));
     close();
   }
 }
@@ -682,7 +684,10 @@ void Renderer::rows() {
       for (int e = 1; e < v; ++e) total = combine(n, total, fmt::format("a{}[{}]", n, e));
       line("{0} t{1}[1] = {{group_reduce<{2}, {3}>(({0})({4}), scratch)}};", accumulator_type(n), n, combination(kernel_.nodes[n].op), group, total);
     }
-    if (parts > 1) finish_parts(space_.kept_points, "row", "lane", 1);
+    if (parts > 1) {
+      finish_parts(space_.kept_points, "row", "lane == 0", group, 1);
+      for (size_t n : found) line("t{0}[0] = group_reduce<{1}, {2}>(t{0}[0], scratch);", n, combination(kernel_.nodes[n].op), group);
+    }
     for (size_t n : found) line("const {} n{} = {};", value_type(kernel_.nodes[n].dtype), n, result_of(n, fmt::format("t{}[0]", n)));
     kept_nodes(pass + 1);
   }
@@ -705,6 +710,20 @@ bool Renderer::columns_are_inner() const {
     else if (reduced != 0) votes -= weight;
   }
   return votes > 0;
+}
+
+// What the threads of a column have, `mine` and the node's number, together: t...
+void Renderer::share_columns(size_t n, const string& mine, int down, int across, int v) {
+  open("{{");
+  line("{0}* const part = ({0}*)scratch;", accumulator_type(n));
+  line("__syncthreads();");
+  line("_Pragma(\"unroll\") for (int e = 0; e < {0}; ++e) part[threadIdx.x * {0} + e] = {1}{2}[e];", v, mine, n);
+  line("__syncthreads();");
+  open("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) {{", v);
+  line("t{}[e] = part[across * {} + e];", n, v);
+  line("for (int row = 1; row < {}; ++row) t{}[e] = {};", down, n, combine(n, fmt::format("t{}[e]", n), fmt::format("part[(row * {} + across) * {} + e]", across, v)));
+  close();
+  close();
 }
 
 void Renderer::columns() {
@@ -753,20 +772,11 @@ void Renderer::columns() {
     for (size_t n : found) {
       if (!std::exchange(shared, true)) line("__shared__ i64 scratch[{}];", limits_.cuda_column_threads * v * 2);
       line("{} t{}[{}];", accumulator_type(n), n, v);
-      open("{{");
-      line("{0}* const part = ({0}*)scratch;", accumulator_type(n));
-      line("__syncthreads();");
-      line("_Pragma(\"unroll\") for (int e = 0; e < {0}; ++e) part[threadIdx.x * {0} + e] = a{1}[e];", v, n);
-      line("__syncthreads();");
-      open("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) {{", v);
-      line("t{}[e] = part[across * {} + e];", n, v);
-      line("for (int row = 1; row < {}; ++row) t{}[e] = {};", down, n, combine(n, fmt::format("t{}[e]", n), fmt::format("part[(row * {} + across) * {} + e]", across, v)));
-      close();
-      close();
+      share_columns(n, "a", down, across, v);
     }
     if (parts > 1) {
-      line("const bool writes = live && lane == 0;");
-      finish_parts(groups, "column", "!writes", v);
+      finish_parts(groups, "column", "live && lane == 0", down, v);
+      for (size_t n : found) share_columns(n, "t", down, across, v);
     }
     for (size_t n : found) {
       line("{} n{}[{}];", value_type(kernel_.nodes[n].dtype), n, v);
