@@ -9,7 +9,6 @@
 
 #include "codegen/cuda/expressions.h"
 #include "codegen/cuda/parameter.h"
-#include "codegen/cuda/space.h"
 #include "ir/kernel/symbols.h"
 
 namespace dynvm::codegen::cuda {
@@ -40,7 +39,8 @@ __device__ __forceinline__ void split_tf32(float x, unsigned& high, unsigned& lo
 template <int N, int C> __device__ __forceinline__ void load_all(float (&to)[N], const float* from) {
   _Pragma("unroll") for (int n = 0; n < N; n += C) *(Vec<float, C>*)(to + n) = *(const Vec<float, C>*)(from + n);
 }
-// score(m, n, x): of query m and key n, whose product is x. last: the last query's keys but for a causal mask, where it is the query itself.
+// first: the block's first query. score(m, n, x): of query m and key n, whose product is x. CAUSAL: a key behind the query has no weight. AHEAD: the next keys are loaded
+// before these are used.
 template <int D, int W, bool CAUSAL, bool AHEAD, bool VECTORS, class I, class Score>
 __device__ __forceinline__ void attend(const float* q, I q_row, const float* k, I k_row, const float* v, I v_row, float* out, I out_row, I queries, I keys, I first, Score score) {
   constexpr int P = D / 8, Pair = VECTORS ? 2 : 1, C = !VECTORS ? 1 : P % 4 == 0 ? 4 : P % 2 == 0 ? 2 : 1;
@@ -160,17 +160,12 @@ constexpr int kQueries = 16, kWarps = 4, kManyWarps = 8;  // of a block; many, w
 
 class Attention {
  public:
-  Attention(const ir::Kernel& kernel, const RenderOptions& options, Source* out) : kernel_(kernel), options_(options), out_(*out), parameter_(kernel, out) {}
+  Attention(const ir::Kernel& kernel, const RenderOptions& options, Source* out) : kernel_(kernel), options_(options), out_(*out), parameter_(kernel, options, out) {}
 
   base::Status run(const string& name) {
-    out_ = Source{};
     out_.name = name;
     if (const char* why = find(); why != nullptr) return base::Status::failure("kernel " + kernel_.name + ": attention " + why);
     if (!ir::has_symbols(kernel_) && kernel_.num_points() == 0) return {};
-    const bool symbolic = ir::has_symbols(kernel_);
-    index_ = options_.wide || (!symbolic && is_wide(kernel_)) ? "i64" : "int";
-    out_.narrow = symbolic && !options_.wide;
-    out_.num_scalars = kernel_.num_scalars();
     for (const KernelOperand& operand : kernel_.operands) parameter_.use_pointer(operand.pointer);
     vectors_ = options_.vector_bytes >= 16 && std::all_of(std::begin(rows_), std::end(rows_), [&](int32_t o) { return is_aligned(kernel_.operands[static_cast<size_t>(o)]); });
     if (vectors_) out_.alignment = 16;
@@ -193,7 +188,7 @@ class Attention {
     const int warps = !open_queries && !open_others && tiles * others <= options_.multiprocessors ? kManyWarps : kWarps;
     out_.block = static_cast<uint32_t>(warps * 32);
 
-    line("typedef {} I;", index_);
+    line("typedef {} I;", parameter_.index_type());
     line("I rest = blockIdx.{};", queries_second ? "x" : "y");
     for (size_t k = kernel_.sizes.size(); k-- > 0;) {
       if (!is_other(k)) continue;
@@ -214,7 +209,7 @@ class Attention {
     }
     line("attend<{}, {}, {}, {}, {}>({}(I){}, (I){}, (I)blockIdx.{} * {}, score);", kernel_.sizes.back(), warps, causal_, warps == kWarps, vectors_, call, m, n,
          queries_second ? "y" : "x", kQueries);
-    out_.text = string(kBody) + parameter_.function(index_, text_);
+    out_.text = string(kBody) + parameter_.function(text_);
     return {};
   }
 
@@ -304,7 +299,6 @@ class Attention {
           text = from_memory(operand.dtype, fmt::format("*(({} const*){}{})", memory_type(operand.dtype), parameter_.pointer(operand.pointer), at));
           break;
         }
-        case KOp::k_cast: text = convert(each.dtype, node(each.a).dtype, name(each.a)); break;
         default: text = expression(each, node(each.a).dtype, name(each.a), name(each.b), name(each.c));
       }
       line("  const {} n{} = {};", value_type(each.dtype), k, text);
@@ -320,7 +314,6 @@ class Attention {
   int32_t score_ = -1, dot_ = -1;
   int32_t rows_[4] = {};  // operands: queries, keys, values, results
   bool causal_ = false, vectors_ = false;
-  const char* index_ = "int";
   string text_;
 };
 

@@ -1,6 +1,6 @@
-// A kernel's one parameter: memory, run-time scalars, and the numbers that have symbols in them, as C++ text names them.
+// A kernel's one parameter: memory, run-time scalars, and the numbers that have symbols in them, as C++ text names them; and the type of positions.
 //
-// Inputs: a kernel; the numbers that its text comes to need. Output: the text of the whole function. The layout is Source's.
+// Inputs: a kernel, how it is rendered; the numbers that its text comes to need. Output: the text of the whole function. The layout is Source's.
 // Tests: tests/cuda.
 #pragma once
 
@@ -12,7 +12,8 @@ namespace dynvm::codegen::cuda {
 
 class Parameter {
  public:
-  Parameter(const ir::Kernel& kernel, Source* source) : kernel_(kernel), source_(*source) {}
+  // The source begins anew, with the kernel's scalars and whether its positions are narrow.
+  Parameter(const ir::Kernel& kernel, const RenderOptions& options, Source* source);
 
   // What the function is given, in the order of first use.
   void use_pointer(int32_t pointer);
@@ -21,13 +22,16 @@ class Parameter {
   bool symbolic(int64_t n) const;
   // A constant, or the name of a number that the launch gives.
   std::string number(int64_t n) const;
-  // The struct, and the function with its body, whose positions have this type. instances: of these many kernels in one launch, whose numbers and first blocks follow
-  // the scalars; `block` is the number of the block among its kernel's.
-  std::string function(const char* index_type, const std::string& body, int instances = 0) const;
+  const char* index_type() const { return index_type_; }
+  // The struct, and the function with its body. Of several instances in one launch, their numbers and first blocks follow the scalars, and `block` is the number of the block
+  // among its kernel's.
+  std::string function(const std::string& body) const;
 
  private:
   const ir::Kernel& kernel_;
   Source& source_;
+  int instances_;
+  const char* index_type_;
 };
 
 }  // namespace dynvm::codegen::cuda

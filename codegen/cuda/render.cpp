@@ -30,24 +30,19 @@ bool is_arg(KOp op) { return op == KOp::k_reduce_argmax || op == KOp::k_reduce_a
 
 class Renderer {
  public:
-  Renderer(const ir::Kernel& kernel, const RenderOptions& options, Source* out) : kernel_(kernel), options_(options), out_(*out), parameter_(kernel, out), space_(make_space(kernel)), rounded_(seen_rounded(kernel)) {}
+  Renderer(const ir::Kernel& kernel, const RenderOptions& options, Source* out) : kernel_(kernel), options_(options), out_(*out), space_(make_space(kernel)), rounded_(seen_rounded(kernel)) {}
 
   base::Status run(const string& name) {
-    out_ = Source{};
     out_.name = name;
     if (space_.kept_points == 0 || kernel_.stores.empty()) return {};
     find_passes();
-    const bool symbolic = ir::has_symbols(kernel_);
-    index_type_ = options_.wide || (!symbolic && is_wide(kernel_)) ? "i64" : "int";
-    out_.narrow = symbolic && !options_.wide;
     for (size_t o = 0; o < kernel_.operands.size(); ++o)
       if (space_.used[o]) parameter_.use_pointer(kernel_.operands[o].pointer);
-    out_.num_scalars = kernel_.num_scalars();
     if (kernel_.reduce_dims == 0) points();
     else if (columns_are_inner()) columns();
     else rows();
     if (out_.grid_x == 0) return {};
-    out_.text = parameter_.function(index_type_, text_, options_.instances);
+    out_.text = parameter_.function(text_);
     return {};
   }
 
@@ -444,13 +439,13 @@ class Renderer {
   const RenderOptions& options_;
   const base::Heuristics& limits_ = base::heuristics();
   Source& out_;
-  Parameter parameter_;
+  Parameter parameter_{kernel_, options_, &out_};
   Space space_;
   std::vector<bool> rounded_;
   std::vector<int> pass_of_;  // by node: the pass before which it cannot be computed; a reduction: the one after
   int last_pass_ = 0;
   bool has_full_store_ = false;
-  const char* index_type_ = "int";
+  const char* const index_type_ = parameter_.index_type();
   string text_;
   int indent_ = 0;
   int vector_ = 1;              // columns: neighbours that a thread has

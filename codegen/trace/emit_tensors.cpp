@@ -85,8 +85,7 @@ bool TraceEmitter::emit_tensor() {
         a_.xor_(integer_arg(next).r32(), integer_arg(next).r32());
       }
       if (kernel.context != nullptr) a_.mov(integer_arg(next + 1), rbx);
-      if (options_.profile != nullptr) measure_call(kernel.entry);
-      else call(kernel.entry);
+      measured_call(kernel.entry);
       if (shown) show(nullptr);
       return true;
     }

@@ -182,8 +182,9 @@ bool TraceEmitter::begin_meter() {
 
 void TraceEmitter::end_meter() { switch_meter(&options_.profile->own, false); }
 
-// A call whose arguments are in their registers, on the instruction's meter.
-void TraceEmitter::measure_call(const void* function) {
+// A call whose arguments are in their registers, on the instruction's meter where there is one.
+void TraceEmitter::measured_call(const void* function) {
+  if (options_.profile == nullptr) return call(function);
   for (const Gp& reg : {rsi, rdx, rcx}) a_.push(reg);
   switch_meter(&options_.profile->meters[ref_], true);
   for (const Gp& reg : {rcx, rdx, rsi}) a_.pop(reg);

@@ -44,7 +44,7 @@ class TraceEmitter {
   void show(const char* name);
   bool begin_meter();
   void end_meter();
-  void measure_call(const void* function);
+  void measured_call(const void* function);
   void switch_meter(base::profile::Meter* meter, bool count);
   void mark(Ref ref);
 

@@ -82,7 +82,7 @@ class Simplify {
 }  // namespace
 
 void simplify_kernel(Kernel* kernel) {
-  if (kernel->reduce_dims != 0 && !attends(*kernel)) Simplify(*kernel).run();
+  if (kernel->reduce_dims != 0) Simplify(*kernel).run();
 }
 
 }  // namespace dynvm::ir

@@ -26,7 +26,7 @@ bool lower_attention(const Request& request) {
     if (request.result(other) != kNoRef) return request.refuse("for a backward pass");
   if (call.has(7) && !call.is_constant(7)) return request.refuse("a scale that changes");
   const int64_t dims = sizes[3], longest = base::heuristics().cuda_attention;
-  if (dims != call.meta(v).sizes[3] || dims % 8 != 0 || dims < 8 || dims > longest) return request.refuse("head size");
+  if (dims != call.meta(v).sizes[3] || dims % 8 != 0 || dims > longest) return request.refuse("head size");
   for (Ref each : {q, k, v})
     if (call.meta(each).strides[3] != 1) return request.refuse("strided heads");
   if (out == kNoRef) return true;

@@ -8,8 +8,8 @@
 namespace dynvm::ir {
 namespace {
 
-// start + factor a b for a [1, K] and b [K, N]; out [1, N].
-bool one_row(const Request& request, Ref a, Ref b, std::string_view name, int start) {
+// a b for a [1, K] and b [K, N], out [1, N]; with a start beta start + alpha a b, as of addmm.
+bool one_row(const Request& request, Ref a, Ref b, Ref start, std::string_view name) {
   const CallView& call = request.call;
   const Ref out = request.result(0);
   if (a == kNoRef || b == kNoRef) return request.refuse("no tensor");
@@ -22,14 +22,12 @@ bool one_row(const Request& request, Ref a, Ref b, std::string_view name, int st
   builder.reduce(4);
   const auto load = [&](Ref tensor, std::vector<int64_t> strides) { return builder.cast(builder.load_strided(tensor, std::move(strides)), builder.type()); };
   Value product = sum(load(a, {0, 0, left.strides[1]}) * load(b, {0, right.strides[1], right.strides[0]}));
-  if (start >= 0) {
-    const Ref first = call.tensor(static_cast<size_t>(start));
-    const TensorMeta& meta = call.meta(first);
+  if (start != kNoRef) {
+    const TensorMeta& meta = call.meta(start);
     if (meta.sizes.empty() || meta.sizes.size() > 2 || meta.dtype != left.dtype) return request.refuse("what it starts from");
     const int64_t stride = meta.sizes.back() == 1 ? 0 : meta.strides.back();
-    const Value begin = load(first, {0, stride, 0}), beta = builder.number(3), alpha = builder.number(4);
-    if (!beta || !alpha) return request.refuse("numbers");
-    product = builder.op(KOp::k_add, builder.op(KOp::k_mul, product, alpha), builder.op(KOp::k_mul, begin, beta));
+    const Value begin = load(start, {0, stride, 0}) * builder.number(3), scaled = product * builder.number(4);
+    product = builder.op(KOp::k_add, scaled, begin);
   }
   builder.store_strided(out, {0, call.meta(out).strides[1], 0}, product);
   request.out->push_back(builder.finish(name));
@@ -38,12 +36,12 @@ bool one_row(const Request& request, Ref a, Ref b, std::string_view name, int st
 
 }  // namespace
 
-bool lower_mm(const Request& request) { return one_row(request, request.call.tensor(0), request.call.tensor(1), "mm", -1); }
+bool lower_mm(const Request& request) { return one_row(request, request.call.tensor(0), request.call.tensor(1), kNoRef, "mm"); }
 // addmm(self, mat1, mat2, *, beta, alpha)
 bool lower_addmm(const Request& request) {
   const CallView& call = request.call;
   if (call.tensor(0) == kNoRef || !call.is_constant(3) || !call.is_constant(4) || call.real(3) == 0) return request.refuse("numbers");
-  return one_row(request, call.tensor(1), call.tensor(2), "addmm", 0);
+  return one_row(request, call.tensor(1), call.tensor(2), call.tensor(0), "addmm");
 }
 
 }  // namespace dynvm::ir

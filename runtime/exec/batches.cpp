@@ -41,9 +41,8 @@ class Batches {
     size_t batch;
   };
 
-  bool is_kernel(Ref ref) const { return trace_.insts[ref].op == Op::k_kernel && device_type(ref) == 1; }
+  bool is_kernel(Ref ref) const { return trace_.insts[ref].op == Op::k_kernel && meta(ref).device_type == 1; }
   const ir::TensorMeta& meta(Ref ref) const { return trace_.metas[trace_.insts[trace_.arg(trace_.insts[ref], 0)].meta]; }
-  int device_type(Ref ref) const { return meta(ref).device_type; }
 
   bool does_nothing(Ref ref) const {
     const ir::Inst& inst = trace_.insts[ref];

@@ -4,7 +4,7 @@ import os
 import re
 import unittest
 
-from compare import ROOT
+from compare import ROOT, row_names
 from inspect_case import INSTALLED, InspectCase, run, torch
 
 # Line 9 is a loop with a branch, 17 one that is cut, 24 one for the interpreter's machine code.
@@ -53,11 +53,6 @@ LINES = {
 }
 
 
-def names(table):
-    with open(os.path.join(ROOT, "runtime", "base", table), encoding="utf-8") as file:
-        return re.findall(r'^X\(k\w+, "(\w+)"', file.read(), re.M)
-
-
 class Printed(InspectCase):
     def stderr(self, *options):
         """What dynvm writes while SCRIPT, the same file each time, prints what it prints under python."""
@@ -71,7 +66,7 @@ class Printed(InspectCase):
 
 class Logs(Printed):
     def test_each_category(self):
-        self.assertEqual(list(LINES), names("log_categories.def"))
+        self.assertEqual(list(LINES), row_names("log_categories.def"))
         cache = os.path.join(self.folder, "cache")
         os.mkdir(cache, 0o700)
         said = self.stderr("--log=all", f"--cache={cache}") + self.stderr("--log=all", f"--cache={cache}")
@@ -100,7 +95,7 @@ class Dumps(Printed):
         return found
 
     def test_each_stage(self):
-        stages = set(names("dump_stages.def"))
+        stages = set(row_names("dump_stages.def"))
         found = self.dumped("--dump=" + ",".join(sorted(stages - {"pairs"})))
         found |= self.dumped("--dump=pairs")  # with which nothing becomes native
         self.assertEqual(set(found), stages - {"cuda"})

@@ -6,14 +6,11 @@ import re
 import textwrap
 import unittest
 
-from compare import ROOT, run
+from compare import ROOT, row_names, run
 from lab_case import INSTALLED, POLICIES, LabCase, SCRIPT
 
 
-def decisions():
-    """Names of the rows of the table."""
-    with open(os.path.join(ROOT, "runtime", "base", "decisions.def"), encoding="utf-8") as file:
-        return re.findall(r'^X\(k\w+, "(\w+)"', file.read(), re.M)
+DECISIONS = row_names("decisions.def")
 
 
 def settled(report):
@@ -31,15 +28,15 @@ class Policies(LabCase):
                 report["side_exits"], report["aborts"], settled(report))
 
     def test_the_usual_answers_change_nothing(self):
-        everything = "".join(f"def {name}(self, facts): return {{}}\n" for name in decisions())
+        everything = "".join(f"def {name}(self, facts): return {{}}\n" for name in DECISIONS)
         usual = self.shape(self.usual())
-        report = self.report(self.policy(everything.format(*["None"] * len(decisions()))))
+        report = self.report(self.policy(everything.format(*["None"] * len(DECISIONS))))
         self.assertEqual(self.shape(report), usual)
-        self.assertEqual(set(report["policy"]), set(decisions()))
+        self.assertEqual(set(report["policy"]), set(DECISIONS))
         for counts in report["policy"].values():
             self.assertGreater(counts["asked"], 0)
             self.assertEqual(counts["yes"] + counts["no"] + counts["against"], 0)
-        report = self.report(self.policy(everything.format(*["facts.default"] * len(decisions()))))
+        report = self.report(self.policy(everything.format(*["facts.default"] * len(DECISIONS))))
         self.assertEqual(self.shape(report), usual)
         for name, counts in report["policy"].items():
             self.assertEqual((counts["yes"] + counts["no"], counts["against"]), (counts["asked"], 0), name)
@@ -49,12 +46,12 @@ class Policies(LabCase):
         with open(os.path.join(ROOT, "docs", "lab.md"), encoding="utf-8") as file:
             rows = re.findall(r"^\| `(\w+)` \| [^|]+\? [^|]*\| ([^|]+) \|$", file.read(), re.M)
         documented = {name: set(re.findall(r"`(\w+)`", re.sub(r"\([^()]*\)", "", facts))) for name, facts in rows}
-        self.assertEqual(set(documented), set(decisions()))
+        self.assertEqual(set(documented), set(DECISIONS))
         body = "import atexit, json, sys\nseen = {}\natexit.register(lambda seen=seen, dump=json.dump, to=sys.stderr: dump({name: list(facts) for name, facts in seen.items()}, to))\n"
-        body += "".join(f"def {name}(self, facts): self.seen.setdefault({name!r}, {{}}).update(facts.__dict__)\n" for name in decisions())
+        body += "".join(f"def {name}(self, facts): self.seen.setdefault({name!r}, {{}}).update(facts.__dict__)\n" for name in DECISIONS)
         given = {name: set(facts) - {"default"} for name, facts in json.loads(self.dynvm(self.policy(body), self.script(SCRIPT)).stderr).items()}
         self.assertEqual(given, documented)
-        for name in decisions():
+        for name in DECISIONS:
             self.assertTrue(hasattr(self, f"test_{name}"), name)
 
     def test_record(self):

@@ -34,6 +34,12 @@ PATIENCE = float(os.environ.get("DYNVM_TEST_PATIENCE", "1"))
 _LEFT_OUT = {"DYNVM", "DYNVM_TEST_PYTHON", "DYNVM_TEST_FULL", "DYNVM_TEST_PATIENCE", "DYNVM_OPTIONS", "DYNVM_HEURISTICS", "PYTHONPATH"}
 
 
+def row_names(table):
+    """The names in a table of runtime/base, whose rows are X(kName, "name", ...)."""
+    with open(os.path.join(ROOT, "runtime", "base", table), encoding="utf-8") as file:
+        return re.findall(r'^X\(k\w+, "(\w+)"', file.read(), re.M)
+
+
 def environment(extra=None):
     """The environment that tested programs get; `extra` adds variables, None as a value removes one. No traces are kept for later runs."""
     variables = {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}

@@ -16,6 +16,16 @@ SCRIPT = "import torch\n\ndef train(n):\n    for i in range(9):\n        x = ste
 MACHINE = {"processor": "made up", "threads": 1, "bytes_per_s": 1e9, "flops_per_s": 1e9}
 
 
+def script_file(case):
+    """SCRIPT in a file, which is there until the test is over."""
+    folder = tempfile.TemporaryDirectory()
+    case.addCleanup(folder.cleanup)
+    path = os.path.join(folder.name, "script.py")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(SCRIPT)
+    return path
+
+
 def trace(number, line=4, kind="loop", **changes):
     """100 iterations, 10 ms: 4 in a kernel, 3 in the library, 1 in a residual call, 1 in guards, 1 in and out."""
     insts = [

@@ -2,7 +2,6 @@
 
 import os
 import re
-import tempfile
 import unittest
 
 import made
@@ -74,12 +73,9 @@ class Exits(unittest.TestCase):
 
     def test_a_trace_without_complete_iterations(self):
         """Then it is the loop's time in the interpreter."""
-        with tempfile.TemporaryDirectory() as folder:
-            script = os.path.join(folder, "script.py")
-            with open(script, "w", encoding="utf-8") as file:
-                file.write(made.SCRIPT)
-            trace = made.trace(7, iterations=0, exits=[made.leave(50, inst=1)])
-            finding = next(finding for finding in made.profile(made.data(traces=[trace], script=script)).advice if finding["rule"] == "exits")
+        script = made.script_file(self)
+        trace = made.trace(7, iterations=0, exits=[made.leave(50, inst=1)])
+        finding = next(finding for finding in made.profile(made.data(traces=[trace], script=script)).advice if finding["rule"] == "exits")
         self.assertAlmostEqual(finding["ms"], 0.75 + 400)
 
 
@@ -93,20 +89,17 @@ class Others(unittest.TestCase):
 
     def test_aborted(self):
         """The time is that of the loop's lines: 80 of 100 samples."""
-        with tempfile.TemporaryDirectory() as folder:
-            script = os.path.join(folder, "script.py")
-            with open(script, "w", encoding="utf-8") as file:
-                file.write(made.SCRIPT)
-            data = made.data(traces=[], script=script)
-            data["recordings"][0].update(trace=0, result="no_tensor_work", sentence="It ran no tensor operation.", detail="x")
-            self.assertEqual(texts(made.profile(data), "aborted"), ["69 % of the time is the loop at script.py:4 in the interpreter, where a recording was given up: It ran no tensor operation. no_tensor_work (x)"])
-            data["recordings"].append(dict(data["recordings"][0], detail=""))
-            self.assertIn("where 2 recordings were given up: It ran no tensor operation. no_tensor_work", texts(made.profile(data), "aborted")[0])
-            data["recordings"].append(dict(data["recordings"][0], trace=1))
-            self.assertEqual(texts(made.profile(data), "aborted"), [])  # one was not
-            data = made.data(traces=[], script=script)
-            data["recordings"][0].update(trace=0, result="no_tensor_work", place=[0, 0, 1])
-            self.assertEqual(texts(made.profile(data), "aborted"), [])  # where no time was
+        script = made.script_file(self)
+        data = made.data(traces=[], script=script)
+        data["recordings"][0].update(trace=0, result="no_tensor_work", sentence="It ran no tensor operation.", detail="x")
+        self.assertEqual(texts(made.profile(data), "aborted"), ["69 % of the time is the loop at script.py:4 in the interpreter, where a recording was given up: It ran no tensor operation. no_tensor_work (x)"])
+        data["recordings"].append(dict(data["recordings"][0], detail=""))
+        self.assertIn("where 2 recordings were given up: It ran no tensor operation. no_tensor_work", texts(made.profile(data), "aborted")[0])
+        data["recordings"].append(dict(data["recordings"][0], trace=1))
+        self.assertEqual(texts(made.profile(data), "aborted"), [])  # one was not
+        data = made.data(traces=[], script=script)
+        data["recordings"][0].update(trace=0, result="no_tensor_work", place=[0, 0, 1])
+        self.assertEqual(texts(made.profile(data), "aborted"), [])  # where no time was
         self.assertEqual(texts(made.profile(), "aborted"), [])
 
     def test_cut(self):

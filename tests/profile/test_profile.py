@@ -7,7 +7,7 @@ import time
 import unittest
 
 import made
-from compare import DYNVM, PATIENCE, ROOT, CompareCase, run
+from compare import DYNVM, PATIENCE, ROOT, CompareCase, row_names, run
 
 try:
     import torch  # noqa: F401
@@ -339,8 +339,7 @@ class Policy:
         self.script("import time\ntime.sleep({start})\n".format(**self.SLEEPS), "sitecustomize.py")
         policy = self.script(self.POLICY.format(**self.SLEEPS), "mine.py")
         parts = self.parts(f"--policy={policy}", "--cache=off", env={"PYTHONPATH": f"{self.folder}:{os.path.join(ROOT, 'python')}"})
-        with open(os.path.join(ROOT, "runtime", "base", "profile_parts.def"), encoding="utf-8") as file:
-            names = re.findall(r'^X\(k\w+, "(\w+)"', file.read(), re.M)
+        names = row_names("profile_parts.def")
         self.assertEqual(set(parts), {*names, "traces"})
         self.assertEqual(set(names) - set(self.SLEEPS), {"cache", "profile"})
         for name, seconds in self.SLEEPS.items():
