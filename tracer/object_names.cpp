@@ -219,7 +219,7 @@ class ObjectNames::Search {
     if (node.from >= 0) name.parent = this->name(nodes_[static_cast<size_t>(node.from)].object);
     if (node.key != nullptr) {
       const auto key = names_.numbers_.find(node.key);
-      name.key = key != names_.numbers_.end() ? key->second : names_.add(node.key, value_name(node.key));
+      name.key = key != names_.numbers_.end() ? key->second : is_leaf(node.key) ? names_.add(node.key, value_name(node.key)) : this->name(node.key);
     }
     return names_.add(object, std::move(name));
   }
@@ -273,7 +273,20 @@ class ObjectNames::Search {
       wanted_.erase(o);
       to_find_ -= !is_leaf(o);
     }
-    if (met_.try_emplace(o, static_cast<int64_t>(nodes_.size())).second) nodes_.push_back(std::move(node));
+    if (!met_.try_emplace(o, static_cast<int64_t>(nodes_.size())).second) return;
+    nodes_.push_back(std::move(node));
+    if (const auto found = waiting_.find(o); found != waiting_.end()) {
+      const std::vector<Node> items = std::move(found->second);
+      waiting_.erase(found);
+      for (const Node& item : items) meet(item);
+    }
+  }
+
+  // An item of a dict: by a key that is known by its value, or once its key has been met, so that no way leads through itself.
+  void meet_item(int64_t dict, PyObject* key, PyObject* value) {
+    const Node item{value, dict, Step::kKey, 0, {}, key};
+    if (PyUnicode_CheckExact(key) || PyLong_CheckExact(key) || PyBool_Check(key) || key == Py_None || met(key) || names_.numbers_.count(key) != 0) meet(item);
+    else if (!is_value(key)) waiting_[key].push_back(item);
   }
 
   // A value is known by itself; where it is compared by identity, it must be the one that an object holds. What a variable holds may be equal by chance.
@@ -291,12 +304,11 @@ class ObjectNames::Search {
     if (PyDict_Check(o)) {
       if (PyDict_Size(o) > parts::kMaxItems) return;
       PyObject *key = nullptr, *value = nullptr;
-      for (Py_ssize_t position = 0; PyDict_Next(o, &position, &key, &value);)
-        if (PyUnicode_CheckExact(key) || PyLong_CheckExact(key) || PyBool_Check(key) || key == Py_None) meet({value, at, Step::kKey, 0, {}, key});
-    } else {
-      const bool all = names_.numbers_.count(o) != 0 || asked_.count(o) != 0;
-      for_each_part(o, all, [&](Step step, int64_t number, const std::string& text, PyObject* part) { meet({part, at, step, number, text, nullptr}); });
+      for (Py_ssize_t position = 0; PyDict_Next(o, &position, &key, &value);) meet_item(at, key, value);
+      if (PyDict_CheckExact(o)) return;
     }
+    const bool all = names_.numbers_.count(o) != 0 || asked_.count(o) != 0;
+    for_each_part(o, all, [&](Step step, int64_t number, const std::string& text, PyObject* part) { meet({part, at, step, number, text, nullptr}); });
   }
 
   ObjectNames& names_;
@@ -304,6 +316,7 @@ class ObjectNames::Search {
   ptrdiff_t to_find_ = 0;               // of those, the ones that have no other name
   std::vector<Node> nodes_;
   std::unordered_map<PyObject*, int64_t> met_;
+  std::unordered_map<PyObject*, std::vector<Node>> waiting_;  // items of dicts by keys that have not been met
 };
 
 std::string ObjectNames::find(const std::vector<PyObject*>& objects, const std::vector<DictUse>& uses, const std::vector<PyTypeObject*>& types) {
@@ -454,16 +467,25 @@ std::string ObjectNames::class_description(PyTypeObject* type) {
 // ---------------------------------------------------------------------------------------------------------------------
 // In another process
 
+// Borrowed, or null. A key that is no value is the one itself: looking it up could run Python code.
+static PyObject* item_of(PyObject* dict, PyObject* key) {
+  if (is_value(key)) return PyDict_GetItemWithError(dict, key);
+  PyObject *each = nullptr, *value = nullptr;
+  for (Py_ssize_t position = 0; PyDict_Next(dict, &position, &each, &value);)
+    if (each == key) return value;
+  return nullptr;
+}
+
 PyObject* ObjectNames::follow(PyObject* from, Step step, int64_t number, const std::string& text, PyObject* key) {
   PyObject* found = nullptr;
   switch (step) {
-    case Step::kKey: found = PyDict_Check(from) && key != nullptr ? PyDict_GetItemWithError(from, key) : nullptr; break;
+    case Step::kKey: found = PyDict_Check(from) && key != nullptr ? item_of(from, key) : nullptr; break;
     case Step::kIndex:
       if (number < 0 || !(PyTuple_Check(from) || PyList_Check(from)) || number >= Py_SIZE(from)) return nullptr;
       found = PyTuple_Check(from) ? PyTuple_GET_ITEM(from, number) : PyList_GET_ITEM(from, number);
       break;
     case Step::kDict:
-      found = PyModule_Check(from) ? PyModule_GetDict(from) : PyType_Check(from) || PyDict_Check(from) ? nullptr : vm::instance_dict(from);
+      found = PyModule_Check(from) ? PyModule_GetDict(from) : PyType_Check(from) || PyDict_CheckExact(from) ? nullptr : vm::instance_dict(from);
       break;
     case Step::kType: found = reinterpret_cast<PyObject*>(Py_TYPE(from)); break;
     case Step::kBase: {
@@ -479,6 +501,11 @@ PyObject* ObjectNames::follow(PyObject* from, Step step, int64_t number, const s
     case Step::kSelf: found = PyMethod_Check(from) ? PyMethod_GET_SELF(from) : PyCFunction_Check(from) ? PyCFunction_GET_SELF(from) : nullptr; break;
     default:
       if (!PyFunction_Check(from)) return nullptr;
+      if (step == Step::kAnnotations) {  // made when they are asked for
+        found = PyObject_GetAttrString(from, "__annotations__");
+        PyErr_Clear();
+        return found;
+      }
       found = step == Step::kCode ? PyFunction_GET_CODE(from) : step == Step::kDefaults ? PyFunction_GET_DEFAULTS(from)
               : step == Step::kKwDefaults ? PyFunction_GET_KW_DEFAULTS(from) : step == Step::kGlobalsOf ? PyFunction_GET_GLOBALS(from)
               : step == Step::kClosure ? PyFunction_GET_CLOSURE(from) : nullptr;

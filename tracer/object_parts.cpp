@@ -253,13 +253,15 @@ void for_each_part(PyObject* o, bool all, const Visit& visit) {
     part(Step::kClosure, PyFunction_GET_CLOSURE(o));
     part(Step::kDefaults, PyFunction_GET_DEFAULTS(o));
     part(Step::kKwDefaults, PyFunction_GET_KW_DEFAULTS(o));
+    PyObject* annotations = reinterpret_cast<PyFunctionObject*>(o)->func_annotations;
+    if (annotations != nullptr && PyDict_Check(annotations)) part(Step::kAnnotations, annotations);  // else nobody has asked for them
     if (all) part(Step::kGlobalsOf, PyFunction_GET_GLOBALS(o));
     part(Step::kDict, vm::existing_dict(o));
     return;
-  } else if (!PyDict_Check(o) && !PyCode_Check(o)) {
+  } else if (!PyDict_CheckExact(o) && !PyCode_Check(o)) {
     part(Step::kDict, vm::existing_dict(o));
   }
-  if (!PyDict_Check(o))
+  if (!PyDict_CheckExact(o))
     for (const std::string& name : members_of(Py_TYPE(o))) part(Step::kMember, member(o, name), 0, name);
 }
 

@@ -20,7 +20,7 @@ enum class Step : uint8_t {
   kNull, kSingleton, kInt, kFloat, kText, kBytes, kTuple, kSize, kSlice, kTorch, kAlias, kMethod,  // values
   kModule, kQualified, kStaticType, kShortcut,                           // by name
   kLocal, kGlobals, kBuiltins, kLoopCode,                                // the loop's frame
-  kKey, kIndex, kDict, kType, kBase, kBound, kTypeItem, kMember, kCell, kCode, kDefaults, kKwDefaults, kGlobalsOf, kClosure, kFunction, kSelf,  // from a parent
+  kKey, kIndex, kDict, kType, kBase, kBound, kTypeItem, kMember, kCell, kCode, kDefaults, kKwDefaults, kAnnotations, kGlobalsOf, kClosure, kFunction, kSelf,  // from a parent
 };
 
 namespace parts {

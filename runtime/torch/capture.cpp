@@ -17,6 +17,7 @@
 #include "runtime/torch/recorder.h"
 #include "runtime/torch/session.h"
 #include "runtime/torch/torch_symbol.h"
+#include "runtime/torch/workspaces.h"
 
 namespace dynvm::torch_bridge {
 
@@ -74,21 +75,32 @@ PyObject* new_graph() {
   return made;
 }
 
-// Where to capture what will run on `stream`.
+// Products that make libraries get ready for the current stream.
+void warm_up(c10::Device device) {
+  for (c10::ScalarType type : {c10::kFloat, c10::kBFloat16}) {
+    const at::Tensor small = at::ones({16, 16}, at::TensorOptions().device(device).dtype(type));
+    at::mm(small, small);
+  }
+}
+
+// Where to capture what will run on `stream`, which is current.
 c10::Stream stream_for(c10::Device device, void* stream) {
-  static auto* const streams = new std::map<std::pair<int, void*>, c10::Stream>;
+  static auto* const streams = new std::map<std::pair<int, void*>, std::pair<c10::Stream, void*>>;
   const c10::impl::VirtualGuardImpl cuda(c10::kCUDA);
   const auto known = streams->find({device.index(), stream});
-  if (known != streams->end()) return known->second;
-  const c10::Stream made = cuda.getStreamFromGlobalPool(device, false);
-  streams->emplace(std::pair<int, void*>(device.index(), stream), made);
-  // Libraries get their workspaces for it before anything is captured: those belong to no graph.
+  if (known != streams->end()) {
+    share_workspaces(stream, known->second.second);
+    return known->second.first;
+  }
+  warm_up(device);
+  const c10::Stream made = new_cuda_stream(device);
   const c10::Stream before = cuda.exchangeStream(made);
+  void* const side = cuda_stream_function()(device.index());
+  streams->emplace(std::pair<int, void*>(device.index(), stream), std::pair(made, side));
+  cuda.synchronizeStream(before);
+  share_workspaces(stream, side);
   try {
-    for (c10::ScalarType type : {c10::kFloat, c10::kBFloat16}) {
-      const at::Tensor small = at::ones({16, 16}, at::TensorOptions().device(device).dtype(type));
-      at::mm(small, small);
-    }
+    warm_up(device);
   } catch (...) {
     cuda.exchangeStream(before);
     throw;

@@ -2,8 +2,9 @@
 #include "runtime/torch/torch_symbol.h"
 
 #include <ATen/Context.h>
-#include <c10/core/Stream.h>
 #include <dlfcn.h>
+
+#include <stdexcept>
 
 namespace dynvm::torch_bridge {
 
@@ -37,6 +38,16 @@ void* (*cuda_stream_function())(int device) {
   get_current = reinterpret_cast<decltype(get_current)>(dlsym(library, "_ZN3c104cuda20getCurrentCUDAStreamEa"));
   stream_of = reinterpret_cast<decltype(stream_of)>(dlsym(library, "_ZNK3c104cuda10CUDAStream6streamEv"));
   return get_current != nullptr && stream_of != nullptr ? &current_stream : nullptr;
+}
+
+c10::Stream new_cuda_stream(c10::Device device) {
+  constexpr unsigned kNonBlocking = 1;
+  void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), *library = dlopen("libc10_cuda.so", RTLD_NOW | RTLD_NOLOAD);
+  auto create = reinterpret_cast<int (*)(void**, unsigned)>(driver != nullptr ? dlsym(driver, "cuStreamCreate") : nullptr);
+  auto wrap = reinterpret_cast<CudaStream (*)(void*, c10::DeviceIndex)>(library != nullptr ? dlsym(library, "_ZN3c104cuda21getStreamFromExternalEP11CUstream_sta") : nullptr);
+  void* stream = nullptr;
+  if (create == nullptr || wrap == nullptr || create(&stream, kNonBlocking) != 0) throw std::runtime_error("no stream to capture on");
+  return wrap(stream, device.index()).stream;
 }
 
 }  // namespace dynvm::torch_bridge

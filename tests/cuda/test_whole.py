@@ -55,6 +55,19 @@ class Whole(unittest.TestCase):
         self.assertGreater(facts["sizes"]["open"], 3, facts["sizes"])
         self.assertEqual(facts["notes"], {})
 
+    def test_kernels_lie_in_their_ranges(self):
+        """Tools that show NVTX ranges show a trace's kernels in the range of their lines (ranges.py)."""
+        done = subprocess.run([DYNVM, "--hot", "3", "--cache", "off", "--cuda-background", "off", os.path.join(HERE, "ranges.py")], capture_output=True, text=True, timeout=200)
+        if done.returncode == 77:
+            self.skipTest("no CUDA device or no CUPTI")
+        self.assertEqual(done.returncode, 0, done.stderr[-3000:])
+        seen = json.loads(done.stdout)
+        self.assertEqual(len(seen["ranges"]), 20)
+        for name, kernels in seen["ranges"].items():
+            with self.subTest(name):
+                self.assertEqual(len(kernels), 1)
+                self.assertRegex(kernels[0], "^dynvm_.*" + ("tanh" if name.startswith("chain") else "softmax"))
+
 
 if __name__ == "__main__":
     unittest.main()

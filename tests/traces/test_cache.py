@@ -15,6 +15,7 @@ except ImportError:
     raise unittest.SkipTest("needs torch")
 
 SCRIPT = """
+import collections
 import enum
 import sys
 import torch
@@ -60,8 +61,14 @@ class Holder:
 first, second = Holder(1.5), Holder(2.5)
 method = first.work
 table = {"a": 1.0, "b": 2.0}
+def annotated(x: 1.5, y: 2): pass
+marks = collections.OrderedDict(a=1)
+marks.shift = 0.5
 
 net = torch.nn.Sequential(Block(), Block(3.0))
+state = collections.defaultdict(lambda: {"gain": 2.0})
+for parameter in net.parameters():
+    state[parameter] = {"gain": 1.0 + 0.25 * parameter.ndim}
 sizes = (4, 6)
 if what == "number": net[0].scale = 7.0
 if what == "enum": net[1].mode = Mode.B
@@ -88,6 +95,11 @@ if what == "sizes": sizes = (5, 6)
 if what == "dtype": net, dtype = net.double(), torch.float64
 if what == "default_dtype": torch.set_default_dtype(torch.float64); net = net.double()
 if what == "frozen": net.requires_grad_(False)
+if what == "annotation": annotated.__annotations__["y"] = 4
+if what == "mark": marks.shift = 1.5
+if what == "item": marks["a"] = 2
+if what == "state": state[next(net.parameters())]["gain"] = 3.0
+if what == "states": state[next(net.parameters())] = {"gain": 4.0}
 if what == "builtin": len = lambda x: 17
 
 def main():
@@ -98,6 +110,10 @@ def main():
             y = extra(method(net(x)))
             for name, value in table.items():
                 y = y * value + len(name)
+            for parameter in net.parameters():
+                y = y * state[parameter]["gain"] + marks.shift + marks["a"]
+            for value in annotated.__annotations__.values():
+                y = y - value
             total += y.abs().mean().item()
     print(f"{total:.5g}", y.shape, y.dtype)
 
@@ -105,7 +121,7 @@ main()
 """
 
 CHANGES = ["number", "enum", "sentinel", "function", "class", "forward", "instance", "default", "list", "tuple", "closure", "method", "object", "dict", "keys",
-           "order", "layers", "module", "after", "hook", "training", "sizes", "dtype", "default_dtype", "frozen", "builtin"]
+           "order", "layers", "module", "after", "hook", "training", "sizes", "dtype", "default_dtype", "frozen", "annotation", "mark", "item", "state", "states", "builtin"]
 
 
 class Cache(CompareCase):
