@@ -2,6 +2,7 @@
 // graph. See recorder.h.
 #include <algorithm>
 #include <functional>
+#include <unordered_map>
 
 #include "ir/effects.h"
 #include "tracer/recorder.h"
@@ -195,21 +196,37 @@ static std::vector<Ref> last_uses(const ir::Trace& trace) {
   return last;
 }
 
-// Does a call between two instructions, other than these, write to the memory of this tensor value?
-bool Recorder::written_between(Ref tensor, Ref after, Ref before, const std::set<Ref>& but_by) {
-  const ir::TensorMeta& read = trace_.metas[trace_.insts[tensor].meta];
-  for (Ref r = after + 1; r < before; r++) {
-    const ir::Inst& inst = trace_.insts[r];
-    if (inst.op != IrOp::k_aten || but_by.count(r) != 0) continue;
-    const ir::AtenCall& call = trace_.calls[inst.imm];
-    for (int32_t argument : call.mutates)
-      for (int32_t operand : call.args[argument].operands) {
-        int32_t meta = operand < 0 ? -1 : trace_.insts[trace_.arg(inst, static_cast<uint32_t>(operand))].meta;
-        if (meta >= 0 && ir::may_overlap(read, trace_.metas[meta])) return true;
-      }
+namespace {
+
+// What a trace's calls write, by storage.
+class Writes {
+ public:
+  explicit Writes(const ir::Trace& trace) : trace_(trace) {
+    for (Ref r = 0; r < trace.insts.size(); r++) {
+      const ir::Inst& inst = trace.insts[r];
+      if (inst.op != IrOp::k_aten) continue;
+      const ir::AtenCall& call = trace.calls[inst.imm];
+      for (int32_t argument : call.mutates)
+        for (int32_t operand : call.args[argument].operands)
+          if (const int32_t meta = operand < 0 ? -1 : trace.insts[trace.arg(inst, static_cast<uint32_t>(operand))].meta; meta >= 0) of_storage_[trace.metas[meta].storage].emplace_back(r, meta);
+    }
   }
-  return false;
-}
+
+  // Does a call between two instructions, other than these, write to the memory of this tensor value?
+  bool between(Ref tensor, Ref after, Ref before, const std::set<Ref>& but_by) const {
+    const ir::TensorMeta& read = trace_.metas[trace_.insts[tensor].meta];
+    const auto found = of_storage_.find(read.storage);
+    return found != of_storage_.end() && std::any_of(found->second.begin(), found->second.end(), [&](const std::pair<Ref, int32_t>& write) {
+      return write.first > after && write.first < before && but_by.count(write.first) == 0 && ir::may_overlap(read, trace_.metas[write.second]);
+    });
+  }
+
+ private:
+  const ir::Trace& trace_;
+  std::unordered_map<int32_t, std::vector<std::pair<Ref, int32_t>>> of_storage_;
+};
+
+}  // namespace
 
 static void set_operands(ir::Trace* trace, Ref ref, const std::vector<Ref>& operands) {
   trace->insts[ref].first = static_cast<uint32_t>(trace->operands.size());
@@ -273,7 +290,9 @@ bool Recorder::fill_wraps() {
     operands.insert(operands.end(), needed.begin(), needed.end());
     set_operands(&trace_, static_cast<Ref>(i), operands);
   }
-  const std::vector<Ref> last_use = live.empty() ? std::vector<Ref>{} : last_uses(trace_);
+  if (live.empty()) return true;
+  const Writes writes(trace_);
+  const std::vector<Ref> last_use = last_uses(trace_);
   for (Ref i : live) {
     ir::Wrap& wrap = trace_.wraps[trace_.insts[i].imm];
     Ref tensor = trace_.arg(i, 0);
@@ -282,8 +301,10 @@ bool Recorder::fill_wraps() {
     std::set<Ref> needed{tensor}, leaves;
     std::set<Ref> rerun;                      // the slice
     std::map<Ref, std::pair<Ref, Ref>> uses;  // first and last in it
-    for (Ref r = tensor + 1; r-- > 0;) {
-      if (!needed.count(r)) continue;
+    while (!needed.empty()) {
+      const Ref r = *needed.rbegin();  // operands stand before what they are used for
+      needed.erase(r);
+      if (r > tensor) continue;  // no operand
       const ir::Inst& inst = trace_.insts[r];
       if (inst.op == IrOp::k_result) {
         const ir::AtenCall& call = trace_.calls[trace_.insts[trace_.arg(r, 0)].imm];
@@ -291,9 +312,9 @@ bool Recorder::fill_wraps() {
         auto [first, last] = use != uses.end() ? use->second : std::pair<Ref, Ref>(static_cast<Ref>(i), static_cast<Ref>(i));
         // A random call that autograd has recorded is run again with the numbers that it drew; what one has only filled is there.
         if (!is_differentiated(call) || (call.is_random && !call.mutates.empty())) {
-          if (written_between(r, first, until, rerun)) return false;
+          if (writes.between(r, first, until, rerun)) return false;
           leaves.insert(r);  // to autograd what it gave or wrote is a leaf
-        } else if (written_between(r, r, last, rerun)) {
+        } else if (writes.between(r, r, last, rerun)) {
           return false;  // written through another name before it was used: the calls that made it would give what it was before
         } else {
           needed.insert(trace_.arg(r, 0));
@@ -308,7 +329,7 @@ bool Recorder::fill_wraps() {
         }
       } else if (inst.type == Type::kTensor) {
         auto use = uses.find(r);
-        if (use != uses.end() && written_between(r, use->second.first, until, rerun)) return false;
+        if (use != uses.end() && writes.between(r, use->second.first, until, rerun)) return false;
         leaves.insert(r);
       }
     }

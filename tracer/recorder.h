@@ -631,7 +631,6 @@ class Recorder {
   struct BoundNumber { V value; size_t record, arg; };   // a changing number is that argument of that operation
   void note_graph_numbers(const std::vector<bridge::OpRecord>& records, const std::vector<BoundNumber>& bound);
   bool bind_graph_numbers(const std::vector<bridge::OpRecord>& records, std::vector<BoundNumber>* bound);
-  bool written_between(ir::Ref tensor, ir::Ref after, ir::Ref before, const std::set<ir::Ref>& but_by);
   Handler torch_operator(vm::ThreadView& view, ir::Op op, std::vector<V> args, int64_t imm, int pops, const char* name, bool pushes = true);
 
   bridge::Bridge* bridge_;

@@ -19,9 +19,6 @@ namespace {
 
 constexpr int kNice = 10;  // the script goes first
 
-// A part of the processors: the script is to be no slower for it.
-size_t most_threads() { return std::max<size_t>(1, static_cast<size_t>(std::thread::hardware_concurrency()) * static_cast<size_t>(base::heuristics().cuda_compilers) / 100); }
-
 struct Pool {
   std::mutex mutex;
   std::condition_variable comes;
@@ -60,6 +57,9 @@ bool begun = false;  // there is a pool
 
 }  // namespace
 
+// A part of the processors: the script is to be no slower for it.
+size_t background_threads() { return std::max<size_t>(1, static_cast<size_t>(std::thread::hardware_concurrency()) * static_cast<size_t>(base::heuristics().cuda_compilers) / 100); }
+
 void stop_background() {
   if (!begun) return;
   Pool& p = pool();
@@ -78,7 +78,7 @@ void run_in_background(std::function<void()> job) {
   const std::lock_guard lock(p.mutex);
   if (p.over) return;
   p.jobs.push_back(std::move(job));
-  if (p.idle < p.jobs.size() && p.threads.size() < most_threads()) p.threads.emplace_back([&p] { p.work(); });
+  if (p.idle < p.jobs.size() && p.threads.size() < background_threads()) p.threads.emplace_back([&p] { p.work(); });
   p.comes.notify_one();
 }
 

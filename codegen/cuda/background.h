@@ -6,11 +6,13 @@
 // Tests: tests/cuda (on a machine with a GPU).
 #pragma once
 
+#include <cstddef>
 #include <functional>
 
 namespace dynvm::codegen::cuda {
 
 void run_in_background(std::function<void()> job);
+size_t background_threads();  // at most
 // Waits for the jobs that have begun.
 void stop_background();
 

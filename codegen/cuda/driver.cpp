@@ -126,17 +126,20 @@ std::string error_text(int error) {
 
 bool is_sticky(int error) { return error == 700 || (error >= 702 && error <= 720); }
 
-base::Status load_function(int device, const std::string& cubin, const std::string& name, uint32_t shared_bytes, Function* out) {
+base::Status load_module(int device, const std::string& cubin, void** out) {
   const InContext context(device);
-  int error = driver().module_load(&out->module, cubin.data());
-  if (error == 0) error = driver().module_function(&out->function, out->module, name.c_str());
-  if (error == 0 && shared_bytes > kUsualShared) error = driver().function_attribute(out->function, kMaxDynamicShared, static_cast<int>(shared_bytes));
+  const int error = driver().module_load(out, cubin.data());
+  return error == 0 ? base::Status() : base::Status::failure("loading kernels: " + error_text(error));
+}
+
+base::Status find_function(int device, void* module, const std::string& name, uint32_t shared_bytes, void** out) {
+  const InContext context(device);
+  int error = driver().module_function(out, module, name.c_str());
+  if (error == 0 && shared_bytes > kUsualShared) error = driver().function_attribute(*out, kMaxDynamicShared, static_cast<int>(shared_bytes));
   return error == 0 ? base::Status() : base::Status::failure(name + ": " + error_text(error));
 }
 
-void unload(const Function& function) {
-  if (function.module != nullptr) driver().module_unload(function.module);
-}
+void unload_module(void* module) { driver().module_unload(module); }
 
 base::Status allocate(int device, int64_t bytes, void* stream, void** out) {
   const InContext context(device);
@@ -147,10 +150,10 @@ base::Status allocate(int device, int64_t bytes, void* stream, void** out) {
 
 void release(void* memory) { driver().free(memory); }
 
-int launch(int device, const Function& function, uint32_t grid_x, uint32_t grid_y, uint32_t block, uint32_t shared_bytes, void* stream, void* parameter) {
+int launch(int device, void* function, uint32_t grid_x, uint32_t grid_y, uint32_t block, uint32_t shared_bytes, void* stream, void* parameter) {
   const InContext context(device);
   void* parameters[] = {parameter};
-  return driver().launch(function.function, grid_x, grid_y, 1, block, 1, 1, shared_bytes, stream, parameters, nullptr);
+  return driver().launch(function, grid_x, grid_y, 1, block, 1, 1, shared_bytes, stream, parameters, nullptr);
 }
 
 }  // namespace dynvm::codegen::cuda

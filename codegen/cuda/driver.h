@@ -23,19 +23,17 @@ struct DeviceFacts {
 std::string driver_missing();
 const DeviceFacts& device_facts(int device);
 
-struct Function {
-  void* module = nullptr;
-  void* function = nullptr;
-};
-base::Status load_function(int device, const std::string& cubin, const std::string& name, uint32_t shared_bytes, Function* out);
-void unload(const Function& function);
+// shared_bytes: dynamic shared memory that the function's launches have.
+base::Status load_module(int device, const std::string& cubin, void** out);
+base::Status find_function(int device, void* module, const std::string& name, uint32_t shared_bytes, void** out);
+void unload_module(void* module);
 
 // Zeroed; of the device.
 base::Status allocate(int device, int64_t bytes, void* stream, void** out);
 void release(void* memory);
 
 // parameter: what the function takes, which is copied. 0, or the driver's error number.
-int launch(int device, const Function& function, uint32_t grid_x, uint32_t grid_y, uint32_t block, uint32_t shared_bytes, void* stream, void* parameter);
+int launch(int device, void* function, uint32_t grid_x, uint32_t grid_y, uint32_t block, uint32_t shared_bytes, void* stream, void* parameter);
 std::string error_text(int error);
 // Errors of work that was queued earlier: each later call has them, and torch's next one raises.
 bool is_sticky(int error);

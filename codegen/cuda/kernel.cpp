@@ -2,58 +2,21 @@
 #include "codegen/cuda/kernel.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cctype>
 #include <cmath>
-#include <condition_variable>
-#include <map>
 
-#include "codegen/cuda/background.h"
 #include "codegen/cuda/batch.h"
 #include "codegen/cuda/driver.h"
+#include "codegen/cuda/functions.h"
 #include "codegen/cuda/nvrtc.h"
-#include "codegen/cuda/prelude.h"
+#include "runtime/base/cache_folder.h"
 #include "runtime/base/check.h"
-#include "runtime/base/dump.h"
-#include "runtime/base/log.h"
 
 namespace dynvm::codegen::cuda {
-
-// One compiled function, loaded on one device. Made by one thread, used by others once it is done.
-class FunctionCode {
- public:
-  ~FunctionCode() { unload(function_); }
-  void compile(const Source& source, int device) {
-    std::string cubin;
-    base::Status status = compile_source(std::string(prelude()) + source.text, device_facts(device).architecture, &cubin);
-    if (status.ok()) status = load_function(device, cubin, source.name, source.shared_bytes, &function_);
-    const std::lock_guard lock(mutex_);
-    status_ = std::move(status);
-    done_ = true;
-    is_done_.notify_all();
-  }
-  bool done() const { return done_; }
-  base::Status wait() {
-    std::unique_lock lock(mutex_);
-    is_done_.wait(lock, [&] { return done_.load(); });
-    return status_;
-  }
-  const Function& function() const { return function_; }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable is_done_;
-  std::atomic<bool> done_{false};
-  base::Status status_;
-  Function function_;
-};
 
 namespace {
 
 StreamFunction current_stream = nullptr;
-
-std::mutex codes_mutex;
-auto& codes = *new std::map<std::pair<int, std::string>, std::weak_ptr<FunctionCode>>;  // by device and text
 
 // A name that profilers show: the kernel's, as an identifier.
 std::string identifier(const std::string& name) {
@@ -62,27 +25,11 @@ std::string identifier(const std::string& name) {
   return text;
 }
 
-// The functions of sources, begun to be compiled where they are not there yet.
-std::vector<std::shared_ptr<FunctionCode>> begin_functions(const std::vector<const Source*>& sources, const std::vector<int>& devices) {
-  std::vector<std::shared_ptr<FunctionCode>> functions;
-  const std::lock_guard lock(codes_mutex);
-  for (size_t k = 0; k < sources.size(); ++k) {
-    functions.emplace_back();
-    if (sources[k]->grid_x == 0) continue;
-    std::weak_ptr<FunctionCode>& known = codes[{devices[k], sources[k]->text}];
-    if ((functions[k] = known.lock()) != nullptr) continue;
-    known = functions[k] = std::make_shared<FunctionCode>();
-    if (base::dump_on(base::DumpStage::kCuda)) base::dump(base::DumpStage::kCuda, sources[k]->name, sources[k]->text);
-    run_in_background([code = functions[k], source = *sources[k], device = devices[k]] { code->compile(source, device); });
-  }
-  return functions;
-}
-
-base::Status wait_for(const std::vector<std::shared_ptr<FunctionCode>>& functions) {
-  for (const std::shared_ptr<FunctionCode>& function : functions)
-    if (function != nullptr)
-      if (base::Status status = function->wait(); !status.ok()) return status;
-  return {};
+// The functions of one program have different names, and a profiler can tell them apart: the text is in the name.
+void name_by_text(Source* source) {
+  const std::string before = source->name;
+  source->name += "_" + base::stable_hash(source->text).substr(0, 6);
+  for (size_t at = 0; (at = source->text.find(before, at)) != std::string::npos; at += source->name.size()) source->text.replace(at, before.size(), source->name);
 }
 
 std::string& gave_up() {
@@ -130,9 +77,12 @@ base::Status CudaKernel::render(int vector_bytes, bool wide) {
   if (kernels_.size() > 1) {
     std::vector<BatchForm> forms(kernels_.size());
     for (size_t k = 0; k < forms.size(); ++k) DYNVM_CHECK(batch_form(kernels_[k], &forms[k]), "{} is for no batch", kernels_[k].name);
-    return render_batch(forms, identifier(kernel.name), options, &source_);
+    base::Status status = render_batch(forms, identifier(kernel.name), options, &source_);
+    name_by_text(&source_);
+    return status;
   }
   if (base::Status status = render_kernel(kernel, identifier(kernel.name), options, &source_); !status.ok()) return status;
+  name_by_text(&source_);
   bool few = true;
   const auto product = [&](int64_t number) {
     ir::Product made;
@@ -203,7 +153,7 @@ void CudaKernel::launch(void* const* pointers, const int64_t* scalars, const int
 
 bool CudaKernel::describe(void* const* pointers, const int64_t* scalars, void* stream, Launch* out) const {
   if (source_.grid_x == 0 || !numbers_.empty() || source_.points != 0) return false;
-  out->function = code_->function().function;
+  out->function = code_->function();
   out->grid_x = source_.grid_x;
   out->grid_y = source_.grid_y;
   out->block = source_.block;

@@ -1,7 +1,7 @@
 // A fused kernel on a CUDA device.
 //
 // Input: a verified ir::Kernel. Output: something to launch, from several threads at once, on whatever stream is current then.
-// Kernels that are the same but for their memory share one function; all that a trace needs are compiled side by side, in threads of their own (background.h).
+// Kernels that are the same but for their memory share one function; all that a trace needs are compiled side by side, in threads of their own (functions.h).
 // Invariants: a launch returns before the work is done and synchronises with nothing. Parts of reductions that are split over blocks go through memory
 // of this kernel and stream.
 // Tests: tests/cuda.

@@ -1,10 +1,11 @@
 // See nvrtc.h. The functions' types are those of nvrtc.h in CUDA 12 and 13.
 #include "codegen/cuda/nvrtc.h"
 
+#include <map>
 #include <mutex>
-#include <vector>
 
 #include "codegen/cuda/library.h"
+#include "codegen/cuda/prelude.h"
 #include "runtime/base/cache_folder.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
@@ -56,27 +57,59 @@ base::CacheFolder* folder() {
   return open ? &the_folder : nullptr;
 }
 
-std::mutex folder_mutex;
+std::mutex folder_mutex;  // held by whoever uses what follows
 
-}  // namespace
+// Cubins of units that somebody has.
+std::map<std::string, std::weak_ptr<const std::string>>& units() {
+  static auto* const all = new std::map<std::string, std::weak_ptr<const std::string>>;
+  return *all;
+}
 
-std::string nvrtc_missing() { return nvrtc().missing; }
-
-base::Status compile_source(const std::string& source, int architecture, std::string* cubin) {
+std::vector<std::string> options_for(int architecture) {
+  std::vector<std::string> options{"--gpu-architecture=sm_" + std::to_string(architecture), "--std=c++17", "--device-as-default-execution-space"};
   const Nvrtc& library = nvrtc();
-  if (!library.missing.empty()) return base::Status::failure(library.missing);
-  const std::string target = "--gpu-architecture=sm_" + std::to_string(architecture);
-  const std::string name = base::stable_hash(target + " " + std::to_string(library.major) + "." + std::to_string(library.minor) + "\n" + source) + ".cubin";
-  {
-    std::lock_guard lock(folder_mutex);
-    if (base::CacheFolder* from = folder(); from != nullptr && from->has(name) && from->read(name, cubin).ok()) return {};
-  }
+  if (library.major > 12 || (library.major == 12 && library.minor >= 9)) options.push_back("--no-cache");
+  if (library.major >= 13) options.push_back("--minimal");  // without textures and what device code launches kernels with: 20 ms less
+  return options;
+}
+
+std::string key_of(const std::string& source, int architecture) {
+  std::string text = std::to_string(nvrtc().major) + "." + std::to_string(nvrtc().minor);
+  for (const std::string& option : options_for(architecture)) text += " " + option;
+  return base::stable_hash(text.append("\n").append(prelude()).append(source));
+}
+
+std::shared_ptr<const std::string> read_kept(const std::string& key) {
+  base::CacheFolder* from = folder();
+  std::string unit, bytes;
+  if (from == nullptr || !from->has(key + ".in") || !from->read(key + ".in", &unit).ok()) return nullptr;
+  std::weak_ptr<const std::string>& known = units()[unit];
+  std::shared_ptr<const std::string> cubin = known.lock();
+  if (cubin == nullptr && from->has(unit) && from->read(unit, &bytes).ok()) known = cubin = std::make_shared<const std::string>(std::move(bytes));
+  return cubin;
+}
+
+void keep(const std::vector<std::string>& keys, const std::shared_ptr<const std::string>& cubin) {
+  base::CacheFolder* to = folder();
+  if (to == nullptr) return;
+  std::string all;
+  for (const std::string& key : keys) all += key;
+  const std::string unit = base::stable_hash(all) + ".cubin";
+  units()[unit] = cubin;
+  base::Status kept = to->write(unit, *cubin);
+  for (const std::string& key : keys)
+    if (kept.ok()) kept = to->write(key + ".in", unit);
+  if (!kept.ok()) DYNVM_LOG(kCache, "{}", kept.message());
+}
+
+base::Status compile_program(const std::string& text, int architecture, std::string* cubin) {
+  const Nvrtc& library = nvrtc();
   Program program = nullptr;
-  if (library.create(&program, source.c_str(), "dynvm.cu", 0, nullptr, nullptr) != 0) return base::Status::failure("NVRTC made no program");
-  std::vector<const char*> options{target.c_str(), "--std=c++17", "--device-as-default-execution-space"};
-  const bool own_cache = library.major > 12 || (library.major == 12 && library.minor >= 9);
-  if (own_cache) options.push_back("--no-cache");
-  const int status = library.compile(program, static_cast<int>(options.size()), options.data());
+  if (library.create(&program, text.c_str(), "dynvm.cu", 0, nullptr, nullptr) != 0) return base::Status::failure("NVRTC made no program");
+  const std::vector<std::string> options = options_for(architecture);
+  std::vector<const char*> words;
+  for (const std::string& option : options) words.push_back(option.c_str());
+  const int status = library.compile(program, static_cast<int>(words.size()), words.data());
   size_t size = 0;
   if (status != 0) {
     std::string log;
@@ -85,16 +118,56 @@ base::Status compile_source(const std::string& source, int architecture, std::st
       library.log(program, log.data());
     }
     library.destroy(&program);
-    return base::Status::failure("NVRTC: " + log + "\nsource:\n" + source);
+    return base::Status::failure("NVRTC: " + log + "\nsource:\n" + text);
   }
   library.cubin_size(program, &size);
   cubin->resize(size);
   library.cubin(program, cubin->data());
   library.destroy(&program);
-  std::lock_guard lock(folder_mutex);
-  if (base::CacheFolder* to = folder(); to != nullptr)
-    if (base::Status kept = to->write(name, *cubin); !kept.ok()) DYNVM_LOG(kCache, "{}", kept.message());
   return {};
+}
+
+}  // namespace
+
+std::string nvrtc_missing() { return nvrtc().missing; }
+
+bool was_compiled(const std::string& source, int architecture) {
+  const std::lock_guard lock(folder_mutex);
+  const base::CacheFolder* from = nvrtc_missing().empty() ? folder() : nullptr;
+  return from != nullptr && from->has(key_of(source, architecture) + ".in");
+}
+
+std::vector<Compiled> compile_sources(const std::vector<std::string>& sources, int architecture) {
+  std::vector<Compiled> compiled(sources.size());
+  std::vector<size_t> missing;
+  std::vector<std::string> keys;
+  std::string text(prelude());
+  if (std::string why = nvrtc_missing(); !why.empty()) {
+    for (Compiled& each : compiled) each.status = base::Status::failure(why);
+    return compiled;
+  }
+  for (size_t k = 0; k < sources.size(); ++k) {
+    const std::string key = key_of(sources[k], architecture);
+    const std::lock_guard lock(folder_mutex);
+    if ((compiled[k].cubin = read_kept(key)) != nullptr) continue;
+    missing.push_back(k);
+    keys.push_back(key);
+    text += sources[k];
+  }
+  if (missing.empty()) return compiled;
+  std::string bytes;
+  const base::Status status = compile_program(text, architecture, &bytes);
+  if (status.ok()) {
+    const auto cubin = std::make_shared<const std::string>(std::move(bytes));
+    const std::lock_guard lock(folder_mutex);
+    keep(keys, cubin);
+    for (size_t k : missing) compiled[k].cubin = cubin;
+  } else if (missing.size() == 1) {
+    compiled[missing[0]].status = status;
+  } else {
+    for (size_t k : missing) compiled[k] = std::move(compile_sources({sources[k]}, architecture)[0]);
+  }
+  return compiled;
 }
 
 }  // namespace dynvm::codegen::cuda

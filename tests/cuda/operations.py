@@ -1,8 +1,9 @@
-"""Every rendered operation on a GPU, in each dtype and layout, against eager: `dynvm --report FILE.json tests/cuda/operations.py [NAME ...]`.
+"""Every rendered operation on a GPU, in each dtype and layout, against eager: `dynvm --report FILE.json tests/cuda/operations.py [--part K/N] [NAME ...]`.
 
 Each case is a loop of its own, in a file of its name; its first iterations run eagerly, the later ones in a compiled trace. Their results must agree: exactly for integers, else
 within what the dtype rounds to. Prints one line for each failure and "N passed, N failed"; exit status 1 when one failed, 77 without a GPU.
 """
+import itertools
 import sys
 
 import torch
@@ -140,8 +141,13 @@ def close(first, last, rounding=None):
 def main(names):
     if not torch.cuda.is_available():
         sys.exit(77)
+    part, parts = 0, 1
+    if names[:1] == ["--part"]:
+        part, parts = map(int, names[1].split("/"))
+        names = names[2:]
+    wanted = (case for case in cases() if not names or any(name in case[0] for name in names))
     # Called from C, so that each case's loop is the outermost one.
-    outcomes = list(map(check, (case for case in cases() if not names or any(part in case[0] for part in names))))
+    outcomes = list(map(check, itertools.islice(wanted, part, None, parts)))
     print(f"{sum(outcomes)} passed, {len(outcomes) - sum(outcomes)} failed")
     sys.exit(not all(outcomes))
 

@@ -408,15 +408,52 @@ TEST(CudaSource, Compiles) {
     kernels.push_back(random_kernel(seed));
     if (seed % 2 == 0) kernels.back().kernel = Symbolic(kernels.back().kernel, seed).kernel;
   }
-  std::string text(codegen::cuda::prelude()), cubin;
+  std::string text;
   int number = 0;
   for (Rendered& each : kernels) {
     ASSERT_TRUE(render_kernel(each.kernel, "k" + std::to_string(number++), {}, &each.source).ok());
     text += each.source.text;
   }
-  const base::Status status = codegen::cuda::compile_source(text, 90, &cubin);
-  EXPECT_TRUE(status.ok()) << status.message().substr(0, 4000);
-  EXPECT_EQ(cubin.substr(1, 3), "ELF");
+  const codegen::cuda::Compiled compiled = codegen::cuda::compile_sources({text}, 90)[0];
+  ASSERT_TRUE(compiled.status.ok()) << compiled.status.message().substr(0, 4000);
+  EXPECT_EQ(compiled.cubin->substr(1, 3), "ELF");
+}
+
+std::string one_function(const std::string& name, const std::string& body) { return "extern \"C\" __global__ void " + name + "(float* x) { " + body + " }\n"; }
+
+// Several sources are one program; one that does not compile fails alone.
+TEST(CudaSource, Units) {
+  if (const std::string missing = codegen::cuda::nvrtc_missing(); !missing.empty()) GTEST_SKIP() << missing;
+  const std::string own = "unit_" + std::to_string(getpid()) + "_";
+  const std::vector<std::string> sources{one_function(own + "a", "x[0] = expf(x[1]);"), one_function(own + "b", "x[0] = y;"), one_function(own + "c", "x[0] = x[1] + 2;")};
+  const auto compiled = codegen::cuda::compile_sources(sources, 90);
+  ASSERT_EQ(compiled.size(), 3u);
+  EXPECT_FALSE(compiled[1].status.ok());
+  EXPECT_NE(compiled[1].status.message().find("x[0] = y;"), std::string::npos);
+  for (int k : {0, 2}) {
+    ASSERT_TRUE(compiled[k].status.ok()) << compiled[k].status.message();
+    EXPECT_NE(compiled[k].cubin->find(own + (k == 0 ? "a" : "c")), std::string::npos);
+  }
+  const auto together = codegen::cuda::compile_sources({one_function(own + "d", "x[0] = 1;"), one_function(own + "e", "x[0] = 2;")}, 90);
+  ASSERT_TRUE(together[0].status.ok() && together[1].status.ok());
+  EXPECT_EQ(together[0].cubin, together[1].cubin);
+  for (const char* name : {"d", "e"}) EXPECT_NE(together[0].cubin->find(own + name), std::string::npos);
+}
+
+// What was compiled is read back, by whatever unit it was in.
+TEST(CudaSource, UnitsAreKept) {
+  if (const std::string missing = codegen::cuda::nvrtc_missing(); !missing.empty()) GTEST_SKIP() << missing;
+  const std::string d = one_function("kept_d", "x[0] = 1;"), e = one_function("kept_e", "x[0] = 2;"), f = one_function("kept_f", "x[0] = 3;");
+  (void)codegen::cuda::compile_sources({d, e}, 90);
+  if (!codegen::cuda::was_compiled(d, 90)) GTEST_SKIP() << "no cache folder";
+  EXPECT_TRUE(codegen::cuda::was_compiled(e, 90));
+  EXPECT_FALSE(codegen::cuda::was_compiled(d, 80));
+  const auto read = codegen::cuda::compile_sources({e, f, d}, 90);
+  for (const codegen::cuda::Compiled& each : read) ASSERT_TRUE(each.status.ok()) << each.status.message();
+  EXPECT_EQ(read[0].cubin, read[2].cubin);
+  EXPECT_NE(read[0].cubin, read[1].cubin);
+  EXPECT_NE(read[0].cubin->find("kept_e"), std::string::npos);
+  EXPECT_NE(read[1].cubin->find("kept_f"), std::string::npos);
 }
 
 // A process ends while kernels are compiled.
@@ -427,8 +464,7 @@ TEST(CudaSource, EndsWhileCompiling) {
         {
           for (int k = 0; k < 6; ++k)
             codegen::cuda::run_in_background([k, milliseconds] {
-              std::string cubin;
-              (void)codegen::cuda::compile_source(fmt::format("{}extern \"C\" __global__ void end_{}_{}_{}(float* x) {{ x[0] = tanhf(x[1]); }}\n", codegen::cuda::prelude(), getpid(), k, milliseconds), 90, &cubin);
+              (void)codegen::cuda::compile_sources({one_function(fmt::format("end_{}_{}_{}", getpid(), k, milliseconds), "x[0] = tanhf(x[1]);")}, 90);
             });
           usleep(static_cast<useconds_t>(milliseconds) * 1000);
           codegen::cuda::stop_background();
