@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <unordered_set>
 
 namespace dynvm::ir {
 namespace {
@@ -52,26 +53,30 @@ int32_t storage_of(const Trace& trace, Ref tensor) {
 
 std::vector<int32_t> wrap_storages(const Trace& trace, Ref wrap, bool value) {
   const Inst& inst = trace.insts[wrap];
+  const Wrap& how = trace.wraps[inst.imm];
   const int32_t own = storage_of(trace, trace.arg(inst, 0));
-  std::vector<int32_t> out, provided;
-  for (Ref ref : trace.wraps[inst.imm].forward) {
+  std::vector<int32_t> out;
+  std::unordered_set<int32_t> provided, added;
+  const auto add = [&](int32_t storage) {
+    if (added.insert(storage).second) out.push_back(storage);
+  };
+  for (Ref ref : how.forward) {
     const Inst& call_inst = trace.insts[ref];
     const AtenCall& call = trace.calls[call_inst.imm];
     for (uint32_t k = 0; k < call_inst.count; ++k) {
       const Inst& operand = trace.insts[trace.arg(call_inst, k)];
       if (operand.type != Type::kTensor || operand.op == Op::k_unbox_tensor) continue;
-      int32_t storage = trace.metas[operand.meta].storage;
-      if (std::find(provided.begin(), provided.end(), storage) == provided.end()) add_once(&out, storage);
+      const int32_t storage = trace.metas[operand.meta].storage;
+      if (provided.count(storage) == 0) add(storage);
     }
     for (int32_t result : call.results) {
       if (result < 0) continue;
-      add_once(&provided, trace.metas[result].storage);
-      if (call.is_random) add_once(&out, trace.metas[result].storage);
+      provided.insert(trace.metas[result].storage);
+      if (call.is_random) add(trace.metas[result].storage);
     }
   }
-  const Wrap& how = trace.wraps[inst.imm];
-  const bool rebuilt = how.requires_grad && !how.is_leaf && !how.freed && std::find(provided.begin(), provided.end(), own) != provided.end();
-  if (value || !rebuilt) add_once(&out, own);
+  const bool rebuilt = how.requires_grad && !how.is_leaf && !how.freed && provided.count(own) != 0;
+  if (value || !rebuilt) add(own);
   return out;
 }
 
