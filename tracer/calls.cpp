@@ -66,8 +66,8 @@ bool Recorder::bind_arguments(V function, const std::vector<V>& args, PyObject* 
   V defaults = kNoValue, kwdefaults = kNoValue;
   auto made = functions_.find(function);
   if (made != functions_.end()) {
-    defaults = made->second.first;
-    kwdefaults = made->second.second;
+    defaults = made->second.defaults;
+    kwdefaults = made->second.keyword_defaults;
   }
   Py_ssize_t ndefaults = f->func_defaults ? PyTuple_GET_SIZE(f->func_defaults) : 0;
   for (int i = 0; i < positional; i++) {
@@ -105,68 +105,6 @@ bool Recorder::bind_arguments(V function, const std::vector<V>& args, PyObject* 
     }
   }
   return !done_;
-}
-
-// Guards that a constant function still has its code.
-void Recorder::guard_code_unchanged(PyObject* function) {
-  if (known('f', function)) return;
-  Ref ref = emit(IrOp::k_load_field, Type::kObject, {const_ref(function)}, offsetof(PyFunctionObject, func_code));
-  guard(IrOp::k_guard_is, {ref, const_ref(reinterpret_cast<PyFunctionObject*>(function)->func_code)}, -1);
-}
-
-// A function made in this trace, or a constant one that still has its code; false: neither.
-bool Recorder::know_function(V function) {
-  if (functions_.count(function) != 0) return true;
-  if (!promote(function)) return false;
-  guard_code_unchanged(concrete(function));
-  return true;
-}
-
-// Pops `pops` values and pushes the function's frame with its shadow. False: the exception is set, entered_error_ says so.
-bool Recorder::push_callee(vm::ThreadView& view, V function, std::vector<V> locals, int pops, vm::Continuation k) {
-  PyObject* o = concrete(function);
-  auto* f = reinterpret_cast<PyFunctionObject*>(o);
-  ShadowFrame frame;
-  frame.code = reinterpret_cast<PyCodeObject*>(f->func_code);
-  frame.function = o;
-  frame.function_value = function;
-  frame.continuation = k;
-  frame.call_unit = current_unit_;
-  frame.nlocals = static_cast<int>(locals.size());
-  pop(view, pops);
-  frame.frame = vm::push_frame(view, f, k);
-  if (frame.frame == nullptr) {
-    give_up(Abort::k_exception, "RecursionError");
-    entered_error_ = true;
-    return false;
-  }
-  PyObject** base = vm::FrameView::locals(frame.frame);
-  for (size_t i = 0; i < locals.size(); i++) base[i] = Py_XNewRef(concrete(locals[i]));
-  frame.slots = std::move(locals);
-  follow(std::move(frame));
-  return true;
-}
-
-// Pops `pops` values and enters the function. False: not followed (a generator, an unknown function, wrong arguments).
-bool Recorder::enter_function(vm::ThreadView& view, V function, std::vector<V> args, PyObject* kwnames, int pops, vm::Continuation k) {
-  PyObject* o = concrete(function);
-  if (!PyFunction_Check(o)) return false;
-  auto* f = reinterpret_cast<PyFunctionObject*>(o);
-  auto* code = reinterpret_cast<PyCodeObject*>(f->func_code);
-  if (code->co_flags & kGeneratorFlags) return false;
-  if (!consumers_.empty() && consumers_.back().kind == Consumer::kScript && PyUnicode_CompareWithASCIIString(code->co_name, "is_scripting") == 0)
-    give_up(Abort::k_script_function, "is_scripting");
-  if (done_) return false;
-  if ((code->co_flags & (CO_OPTIMIZED | CO_NEWLOCALS)) != (CO_OPTIMIZED | CO_NEWLOCALS)) return false;
-  if (!know_function(function)) return false;
-  if (static_cast<int>(frames_.size()) > base::heuristics().max_depth) {
-    give_up(Abort::k_call_depth);
-    return false;
-  }
-  std::vector<V> locals;
-  if (!bind_arguments(function, args, kwnames, &locals) || done_) return false;
-
-  return push_callee(view, function, std::move(locals), pops, k);
 }
 
 // Is this call of a Python function, by a call instruction, followed? Inside of what is one operation to the outside (a hook, a consumer of a generator)

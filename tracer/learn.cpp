@@ -27,9 +27,12 @@ bool takes_turns(vm::ThreadView& view, LoopState& loop, const ir::Trace& ir, con
   if (code != vm::FrameView::code(view.frame)) return false;
   LoopState::Turns& turns = loop.turns[{code, site.index}];
   turns.seen.insert(object);
-  const PyObject* now = vm::FrameView::locals(view.frame)[site.index];
+  PyObject* const now = vm::FrameView::locals(view.frame)[site.index];
   turns.changes = std::exchange(turns.now, now) == now ? 0 : turns.changes + 1;
-  return static_cast<int>(turns.seen.size()) < base::heuristics().max_callees && turns.changes < base::heuristics().max_changes;
+  // Functions made from one code can be followed without being assumed (Recorder::know_by_code).
+  const bool are_alike = now != nullptr && PyFunction_Check(now) && PyFunction_Check(object) && PyFunction_GET_CODE(now) == PyFunction_GET_CODE(object);
+  const int most = are_alike ? base::heuristics().max_closures : base::heuristics().max_callees;
+  return static_cast<int>(turns.seen.size()) < most && turns.changes < base::heuristics().max_changes;
 }
 
 }  // namespace
@@ -59,6 +62,14 @@ Learned learn(vm::ThreadView& view, LoopState& loop, LoopTrace& trace, ir::Ref i
     case Site::kSlot: return learned(loop.lessons.changing_slots.insert({reinterpret_cast<PyCodeObject*>(site.a), site.index}).second);
     case Site::kDictItem: return learned(loop.lessons.changing_items.insert({site.a, site.b}).second);
     case Site::kList: return learned(loop.lessons.changing_lists.insert(site.a).second);
+    case Site::kCode: {
+      auto* code = reinterpret_cast<PyCodeObject*>(site.a);
+      const ir::Inst& wanted = ir.insts[ir.arg(inst, 1)];
+      LoopState::Turns& turns = loop.turns[{code, -2 - site.index}];
+      if (wanted.op == ir::Op::k_const_obj) turns.seen.insert(static_cast<PyObject*>(ir.objects[wanted.imm].pointer));
+      if (static_cast<int>(turns.seen.size()) < base::heuristics().max_callees) return Learned::kNothing;
+      return learned(loop.lessons.changing_codes.insert({code, site.index}).second);
+    }
     case Site::kValue: return learned(loop.lessons.changing_values.insert({reinterpret_cast<PyCodeObject*>(site.a), site.index}).second);
   }
   return Learned::kNothing;

@@ -27,7 +27,7 @@ struct LoopState {
   Lessons lessons;
   TraceGroup roots;
   std::map<Place, SidePoint> sides;
-  // Of a local variable: what traces have assumed there, what it was last, how often it has changed in a row. Objects to compare only.
+  // Of a local variable, or a place that calls (-2 - its unit): what traces have assumed there, what it was last, how often it has changed in a row. Objects to compare only.
   struct Turns {
     std::set<const PyObject*> seen;
     const PyObject* now = nullptr;

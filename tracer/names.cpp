@@ -43,7 +43,7 @@ V Recorder::make_cell(V initial) {
 V Recorder::free_variable(V function, int index) {
   V v = kNoValue;
   if ((at(function).kind == Value::kObject || at(function).kind == Value::kFunction) && !at(function).items.empty()) {
-    v = at(function).items[index];  // a function made in this trace: its cells are known values
+    v = at(function).items[index];  // a function made in this trace, or known by its code: its cells are values
   } else {                          // part of a constant function, as immutable as it
     v = constant(PyTuple_GET_ITEM(reinterpret_cast<PyFunctionObject*>(concrete(function))->func_closure, index));
   }
@@ -209,7 +209,7 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
         if (part != null_) at(function).items.push_back(part);
       at(function).items_known = false;
       at(function).type_known = true;
-      functions_[function] = {defaults, kwdefaults};
+      functions_[function] = {.defaults = defaults, .keyword_defaults = kwdefaults};
       function_parts_[function] = parts;
       pop(view, depth - 1);
       push(view, function);
@@ -231,9 +231,9 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
         field = offsetof(PyFunctionObject, func_annotations);
       } else if (arg == 2) {
         field = offsetof(PyFunctionObject, func_kwdefaults);
-        known.second = value;
+        known.keyword_defaults = value;
       } else {
-        known.first = value;
+        known.defaults = value;
       }
       emit(IrOp::k_store_field, Type::kVoid, {as_object(function), as_object(value)}, static_cast<int64_t>(field));
       effect();

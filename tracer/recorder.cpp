@@ -49,7 +49,10 @@ Recorder::Recorder(const std::vector<LiveFrame>& live, int header_unit, bridge::
       const LiveFrame& caller = live[frames_.size() - 1];
       frame.call_unit = vm::unit_of(frames_.back().code, caller.at);
       frame.function_value = object(trace_.add(IrOp::k_slot, Type::kObject, {}, input++), frame.function, false);
-      at(frame.function_value).stable = true;
+      if (!lessons_.changing_values.count({frame.code, kOwnFunction})) {
+        sites_.push_back({Site::kValue, reinterpret_cast<PyObject*>(frame.code), nullptr, kOwnFunction});
+        became_stable(frame.function_value, static_cast<int32_t>(sites_.size()) - 1);
+      }
     }
     PyObject** base = vm::FrameView::locals(from.frame);
     int count = static_cast<int>(from.sp - base);
@@ -204,26 +207,6 @@ bool Recorder::cut_here() {
   if (!fill_wraps()) return false;
   cut_at_ = trace_.insts.size();
   return true;
-}
-
-// What a side trace finds: in inlined frames the same functions, and in these, as on each stack, objects and nulls in the same places. The
-// slots of inlined frames are needed whole, because the frames are made anew when the trace is left.
-void Recorder::guard_frames() {
-  for (size_t i = 0; i < frames_.size(); i++) {
-    if (i > 0) {
-      promote(frames_[i].function_value);
-      guard_code_unchanged(frames_[i].function);
-    }
-    for (size_t k = i > 0 ? 0 : static_cast<size_t>(frames_[0].nlocals); k < frames_[i].slots.size(); k++) {
-      V v = frames_[i].slots[k];
-      if (concrete(v) != nullptr) {
-        guard(IrOp::k_guard_bound, {at(v).ref});
-      } else {
-        guard(IrOp::k_guard_is, {at(v).ref, const_ref(nullptr)}, -1);
-        frames_[i].slots[k] = null_;
-      }
-    }
-  }
 }
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -64,6 +64,7 @@ struct Lessons {
   std::set<std::pair<PyCodeObject*, int>> changing_slots;   // root slots whose object changes
   std::set<PyObject*> changing_lists;
   std::set<std::pair<PyCodeObject*, int>> changing_values;  // (code, unit): a promotion there failed
+  std::set<std::pair<PyCodeObject*, int>> changing_codes;   // (code, unit): functions of many codes are called there
   std::set<std::pair<PyCodeObject*, int>> written_views;    // (code, unit): a view made there, with a changing offset, looks at memory that is written
   bool sizes_by_slices = false;                             // ends of slices of tensors decide sizes
   bool residual_sizes = false;                              // operations whose data decides sizes stay calls: what follows from the sizes was not found
@@ -75,8 +76,9 @@ struct Lessons {
 };
 
 // Where a promotion came from, so that a failing identity guard can teach.
+constexpr int kOwnFunction = -1;  // in the place of a unit: the function that a frame belongs to
 struct Site {
-  enum Kind : uint8_t { kSlot, kDictItem, kList, kValue } kind;
+  enum Kind : uint8_t { kSlot, kDictItem, kList, kValue, kCode } kind;
   PyObject* a = nullptr;
   PyObject* b = nullptr;
   int index = 0;
@@ -536,6 +538,7 @@ class Recorder {
   static PyObject* interned_instancecheck();
   void guard_code_unchanged(PyObject* function);
   bool know_function(V function);
+  bool know_by_code(V function, std::pair<PyCodeObject*, int> place);
   bool push_callee(vm::ThreadView& view, V function, std::vector<V> locals, int pops, vm::Continuation k);
   bool follows(PyObject* function);
   bool enter_function(vm::ThreadView& view, V function, std::vector<V> args, PyObject* kwnames, int pops, vm::Continuation k);
@@ -673,7 +676,11 @@ class Recorder {
   int root_unit_;
   struct KnownIterator { std::vector<V> items; size_t position = 0; };
   std::map<V, KnownIterator> iterators_;                 // iterators over known items
-  std::map<V, std::pair<V, V>> functions_;               // functions made here: defaults, keyword defaults
+  struct FunctionParts {
+    V defaults = kNoValue, keyword_defaults = kNoValue;
+    bool by_code = false;                                // not made here
+  };
+  std::map<V, FunctionParts> functions_;                 // made here, or known by their code
   std::map<V, std::vector<V>> function_parts_;           // of virtual ones: operands of make_function
   int making_ = 0;                                       // objects in objects
   uint64_t epoch_ = 0;
