@@ -23,6 +23,8 @@ struct LoopTrace {
   int id = 0;
   std::unique_ptr<runtime::CompiledTrace> compiled;
   base::CodeName name;                 // of its code, for tools
+  bool bound = false;                  // it is known:
+  const PyObject* globals = nullptr;   // the namespace of its root frame, where it took things of it for constant
   std::vector<Site> sites;
   std::vector<int32_t> ops_before;     // by instruction: eager operations done before it in an iteration
   std::vector<int32_t> inputs;         // metas of the recording's unbox_tensor instructions, in order

@@ -28,7 +28,9 @@ bool takes_turns(vm::ThreadView& view, LoopState& loop, const ir::Trace& ir, con
   LoopState::Turns& turns = loop.turns[{code, site.index}];
   turns.seen.insert(object);
   PyObject* const now = vm::FrameView::locals(view.frame)[site.index];
-  turns.changes = std::exchange(turns.now, now) == now ? 0 : turns.changes + 1;
+  const bool same_arrival = std::exchange(turns.arrival, loop.iterations) == loop.iterations;  // each trace at the header tells of it
+  if (std::exchange(turns.now, now) != now) turns.changes++;
+  else if (!same_arrival) turns.changes = 0;
   // Functions made from one code can be followed without being assumed (Recorder::know_by_code).
   const bool are_alike = now != nullptr && PyFunction_Check(now) && PyFunction_Check(object) && PyFunction_GET_CODE(now) == PyFunction_GET_CODE(object);
   const int most = are_alike ? base::heuristics().max_closures : base::heuristics().max_callees;

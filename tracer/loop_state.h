@@ -31,6 +31,7 @@ struct LoopState {
   struct Turns {
     std::set<const PyObject*> seen;
     const PyObject* now = nullptr;
+    uint64_t arrival = 0;                // when that was seen, in `iterations`
     int changes = 0;
   };
   std::map<std::pair<PyCodeObject*, int>, Turns> turns;

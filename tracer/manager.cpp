@@ -182,6 +182,16 @@ const Place* place_of(const LoopState& loop, const SidePoint* side) {
   return found == loop.sides.end() ? nullptr : &found->first;
 }
 
+// The group's new traces, for a loop that runs in this frame. Functions of one code may have other global variables: a trace that has looked at such is for its own.
+void bind_namespace(TraceGroup& group, _PyInterpreterFrame* root) {
+  const PyObject* globals = vm::FrameView::globals(root);
+  for (const auto& trace : group.traces()) {
+    if (std::exchange(trace->bound, true)) continue;
+    const std::vector<ir::Object>& objects = trace->compiled->ir().objects;
+    if (std::any_of(objects.begin(), objects.end(), [&](const ir::Object& object) { return object.pointer == globals; })) trace->globals = globals;
+  }
+}
+
 // Adds the traces of an earlier process that fit here. root: the loop's frame.
 void read_traces(LoopState& loop, SidePoint* side, _PyInterpreterFrame* root) {
   if (!TraceCache::on()) return;
@@ -194,6 +204,7 @@ void read_traces(LoopState& loop, SidePoint* side, _PyInterpreterFrame* root) {
     group_of(loop, side).add(std::move(trace));
     loop.settled();
   }
+  bind_namespace(group_of(loop, side), root);
 }
 
 // Compiles what has been recorded; true when the loop has a new trace.
@@ -240,6 +251,7 @@ bool finish_recording() {
     trace->entry->interpreted_ms = loop.fastest_ms;
   }
   group.add(std::move(trace));
+  bind_namespace(group, root);
   loop.settled();
   return true;
 }
@@ -483,7 +495,10 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
   };
   auto make = [&](const RefusedInput& sizes) {
     const TraceGroup::Made made = group.make(sizes, torch_bridge, loop.code, loop.unit, kind_of(loop, side), loop.fastest_ms);
-    if (made == TraceGroup::Made::kYes) loop.settled();
+    if (made == TraceGroup::Made::kYes) {
+      bind_namespace(group, root);
+      loop.settled();
+    }
     return made;
   };
   *by_sizes = false;
@@ -491,6 +506,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
   bool waits = false;
   for (size_t i = 0; i < group.traces().size();) {
     const std::shared_ptr<LoopTrace> trace = group.traces()[i++];
+    if (trace->globals != nullptr && trace->globals != vm::FrameView::globals(root)) continue;
     bool still = false;
     if (!trace->checked && !check_kernels(*trace, &still)) {
       waits = waits || still;

@@ -65,6 +65,17 @@ show("partial", [run(functools.partial(Model.step, Model(k)), 12) for k in range
 # The same code with other global variables.
 source = compile("def outer():\n  def f(i): return (x * scale + i).sum()\n  return f", "made", "exec").co_consts[0].co_consts[1]
 show("globals", [run(types.FunctionType(source, {"x": x, "scale": k % 4}), 12) for k in range(20)])
+show("globals of a function by itself", [float(sum(map(types.FunctionType(source, {"x": x, "scale": k % 4}), range(12)))) for k in range(12)])
+
+
+def scaled_loop(n):
+    out = 0.0
+    for i in range(n):
+        out = out + (x * scale + i).sum()
+    return float(out)
+
+
+show("globals of a loop", [types.FunctionType(scaled_loop.__code__, {"x": x, "scale": k % 4, "range": range, "float": float})(12) for k in range(12)])
 
 
 def replaced(k):
