@@ -25,10 +25,10 @@ int64_t bytes_of(const TensorMeta& meta) {
 
 class Planner {
  public:
-  Planner(const Trace& trace, const std::function<bool(const AtenCall&)>& has_planned_form)
-      : trace_(trace), has_planned_form_(has_planned_form) {}
+  Planner(const Trace& trace, const std::function<bool(const AtenCall&)>& has_planned_form, int64_t lent_from)
+      : trace_(trace), has_planned_form_(has_planned_form), lent_from_(lent_from) {}
 
-  Plan run() {
+  Plan run(const std::vector<bool>& without) {
     plan_.storages.resize(trace_.num_storages);
     for (const TensorMeta& meta : trace_.metas)
       plan_.storages[meta.storage].bytes = std::max(plan_.storages[meta.storage].bytes, bytes_of(meta));
@@ -36,10 +36,12 @@ class Planner {
     std::iota(same_memory_.begin(), same_memory_.end(), 0);
     late_.assign(trace_.num_storages, false);
     if (!trace_.symbols.empty()) find_symbolic();
-    for (Ref ref = 0; ref < trace_.insts.size(); ++ref) visit(ref);
+    for (Ref ref = 0; ref < trace_.insts.size(); ++ref)
+      if (without.empty() || !without[ref]) visit(ref);
     join_lifetimes();
     for (size_t storage = 0; storage < late_.size(); ++storage)
       if (late_[storage] && plan_.storages[storage].kind == StoragePlan::kArena) plan_.storages[storage].kind = StoragePlan::kFresh;
+    lend();
     place();
     return std::move(plan_);
   }
@@ -115,11 +117,16 @@ class Planner {
     for (uint32_t frame : trace_.snapshots[snapshot].frames) {
       auto [entry, added] = frame_storages_.try_emplace(frame);
       if (added) for_each_value(trace_.frames[frame], [&, &shown = entry->second](Ref value) { made_of(value, &shown); });
-      for (int32_t storage : entry->second) touch(storage, ref);
+      for (int32_t storage : entry->second) keep(storage, ref);
     }
     std::set<int32_t> shown;
     for_each_store_value(trace_.snapshots[snapshot], [&](Ref value) { made_of(value, &shown); });
-    for (int32_t storage : shown) touch(storage, ref);
+    for (int32_t storage : shown) keep(storage, ref);
+  }
+
+  // Before something has worked on it there is nothing to keep: what an exit makes of it then is computed anew, or out of memory.
+  void keep(int32_t storage, Ref ref) {
+    if (plan_.storages[storage].first != kNoRef) touch(storage, ref);
   }
 
   // The storages that a sunk object is made of.
@@ -132,6 +139,15 @@ class Planner {
       storages->insert(known->second.begin(), known->second.end());
     }
     for (uint32_t k = 0; k < inst.count; ++k) made_of(trace_.arg(inst, k), storages);
+  }
+
+  void lend() {
+    for (const TensorMeta& meta : trace_.metas) {
+      StoragePlan& plan = plan_.storages[meta.storage];
+      if (plan.kind != StoragePlan::kArena || meta.device_type != 1 || plan.bytes < lent_from_ || plan.first == kNoRef) continue;
+      const Inst& inst = trace_.insts[plan.first];
+      if (!inst.sunk && (inst.op == Op::k_kernel || (inst.op == Op::k_aten && !is_view_call(trace_, inst)))) plan.kind = StoragePlan::kLent;
+    }
   }
 
   void place() {
@@ -175,6 +191,7 @@ class Planner {
 
   const Trace& trace_;
   const std::function<bool(const AtenCall&)>& has_planned_form_;
+  const int64_t lent_from_;
   Plan plan_;
   Ref first_work_ = kNoRef;           // where symbols are: the first instruction that computes
   std::vector<bool> late_;            // by storage: its size has a symbol that is not known there
@@ -185,8 +202,8 @@ class Planner {
 
 }  // namespace
 
-Plan make_plan(const Trace& trace, const std::function<bool(const AtenCall&)>& has_planned_form) {
-  return Planner(trace, has_planned_form).run();
+Plan make_plan(const Trace& trace, const std::function<bool(const AtenCall&)>& has_planned_form, int64_t lent_from, const std::vector<bool>& without) {
+  return Planner(trace, has_planned_form, lent_from).run(without);
 }
 
 }  // namespace dynvm::ir

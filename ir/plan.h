@@ -1,12 +1,15 @@
 // The memory plan of a trace: where each storage lives while the trace runs.
 //
-// Inputs: a trace after all passes; which ATen calls can write into memory given to them. Output: Plan, one entry per storage.
+// Inputs: a trace after all passes; which ATen calls can write into memory given to them; from which size a GPU's allocator lends memory. Output: Plan, one entry per
+// storage.
 //
 //   kInput   memory of a tensor that the trace gets from outside
 //   kResult  allocated by the call that makes it: the call has no form that writes into given memory
 //   kFresh   allocated anew in each iteration, because a Python object that is really made looks at it
 //   kArena   at an offset in the session's arena. Storages whose lifetimes do not touch share addresses. A tensor object that only exits
 //            make (a sunk wrap) keeps its storage alive until the last instruction whose snapshot shows it; the exit copies the memory out.
+//   kLent    a large one on a GPU, where memory is scarce and an allocator costs less than a launch: allocated before its first instruction and given back behind its
+//            last one, as eager has it, so that traces hold no memory while they do not run and never more than what is alive
 //
 // Where sizes are symbols (TensorMeta::symbolic), bytes and offsets here are those of the codes: each run arranges the arena anew from the lifetimes, when inputs
 // have told the symbols' values. What depends on symbols that are known later is kFresh.
@@ -18,6 +21,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "ir/trace.h"
@@ -25,7 +29,7 @@
 namespace dynvm::ir {
 
 struct StoragePlan {
-  enum Kind : uint8_t { kInput, kArena, kFresh, kResult } kind = kArena;
+  enum Kind : uint8_t { kInput, kArena, kFresh, kResult, kLent } kind = kArena;
   int64_t bytes = 0;   // 0 for an arena storage that nothing touches
   int64_t offset = 0;  // kArena
   Ref first = kNoRef, last = kNoRef;  // instructions that touch it
@@ -38,6 +42,8 @@ struct Plan {
   Ref arranged_at = kNoRef;           // the instruction before which a run arranges the arena; kNoRef: it lies as planned
 };
 
-Plan make_plan(const Trace& trace, const std::function<bool(const AtenCall&)>& has_planned_form);
+// lent_from: bytes. without: by Ref, instructions that count as if they were not there.
+Plan make_plan(const Trace& trace, const std::function<bool(const AtenCall&)>& has_planned_form, int64_t lent_from = std::numeric_limits<int64_t>::max(),
+               const std::vector<bool>& without = {});
 
 }  // namespace dynvm::ir

@@ -24,7 +24,6 @@ struct Driver {
   int (*set_kernel)(void*, void*, const KernelNodeParams*) = nullptr;
   int (*is_capturing)(void*, int*) = nullptr;
   int (*capture_info)(void*, int* status, uint64_t* id, void** graph, void* const** dependencies, size_t* count) = nullptr;
-  int (*copy)(uint64_t, uint64_t, size_t, void*) = nullptr;
   std::string missing;
 
   Driver() {
@@ -35,7 +34,6 @@ struct Driver {
     library.find(&set_kernel, "cuGraphExecKernelNodeSetParams_v2");
     library.find(&is_capturing, "cuStreamIsCapturing");
     library.find(&capture_info, "cuStreamGetCaptureInfo_v2");
-    library.find(&copy, "cuMemcpyDtoDAsync_v2");
     missing = library.missing();
   }
 };
@@ -84,10 +82,6 @@ void* last_node(void* stream) {
   size_t count = 0;
   if (driver().capture_info(stream, &status, &id, &graph, &dependencies, &count) != 0 || status != 1 || count != 1) return nullptr;
   return dependencies[0];
-}
-
-int copy(void* to, const void* from, size_t bytes, void* stream) {
-  return driver().copy(reinterpret_cast<uint64_t>(to), reinterpret_cast<uint64_t>(from), bytes, stream);
 }
 
 }  // namespace dynvm::codegen::cuda

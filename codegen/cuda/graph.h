@@ -5,7 +5,6 @@
 // Tests: tests/cuda/test_whole.py (on a machine with a GPU).
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -35,7 +34,5 @@ std::string graphs_missing();
 bool is_capturing(void* stream);
 // The node that was captured last on this stream; null when it is not one.
 void* last_node(void* stream);
-// Between places in the device's memory, on this stream.
-int copy(void* to, const void* from, size_t bytes, void* stream);
 
 }  // namespace dynvm::codegen::cuda

@@ -48,6 +48,7 @@ bool TraceEmitter::emit_tensor() {
   for (int32_t storage : tensors.allocate[ref_]) {
     a_.mov(rdi, r13);
     a_.mov(esi, storage);
+    a_.mov(rcx, rbx);
     call(helpers_.allocate);
     need_memory();
   }

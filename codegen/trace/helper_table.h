@@ -40,7 +40,7 @@ struct HelperTable {
   // The session's functions (bridge.h), null without tensors.
   const void* bind_input = nullptr;
   const void* check_state = nullptr;
-  const void* allocate = nullptr;
+  const void* allocate = nullptr;       // (session, storage, unused, Activation*)
   const void* arrange = nullptr;
   const void* call = nullptr;
   const void* read_scalar = nullptr;

@@ -55,6 +55,7 @@ void pass_hoist(Trace& trace, const PassOptions& options);
 void pass_dce(Trace& trace, const PassOptions& options);
 void pass_sink(Trace& trace, const PassOptions& options);
 void pass_fuse(Trace& trace, const PassOptions& options);
+void pass_early(Trace& trace, const PassOptions& options);
 
 // Shared by cse and hoist: merges equal instructions as cse does; `guards_only` leaves the rest alone.
 void merge_equal(Trace& trace, bool guards_only);

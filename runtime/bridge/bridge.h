@@ -97,6 +97,7 @@ struct StorageSpec {
     kArena,   // at arena_offset in the session's arena (of the storage's device: each device has one)
     kFresh,   // escapes: allocated for this iteration by `allocate`
     kResult,  // allocated by the call that defines it (operations without an out form)
+    kLent,    // an intermediate that `allocate` brings memory for, and drop_storage gives it back
   } kind = kInput;
   int64_t bytes = 0;   // kArena: 0 when nothing touches it, so that it needs no memory
   int64_t arena_offset = 0;
@@ -148,9 +149,9 @@ struct SessionFunctions {
   // meta's alignment class; requires_grad; hooks where there were some): bind its storage. 1: it is not.
   int (*bind_input)(Session*, int32_t tensor, PyObject* object);
   int (*check_state)(Session*, int32_t state);                       // 1: torch's modes differ from states[state]
-  int (*allocate)(Session*, int32_t storage);                        // kFresh; -1: out of memory
+  int (*allocate)(Session*, int32_t storage);                        // kFresh, kLent; -1: out of memory
   int (*call)(Session*, int32_t call, const int64_t* scalars);       // -1: raised. 1: a view with run-time numbers, or what a call that defines sizes gives, has another geometry than recorded (closed sizes, an open one below 2, or not what the symbols say): nothing has happened. Scalars are bit patterns (int64, double, bool 0/1).
-  int (*read_scalar)(Session*, int32_t tensor, int64_t* value);      // value: bits of int64, double or 0/1
+  int (*read_scalar)(Session*, int32_t tensor, int64_t* value);      // value: bits of int64, double or 0/1; -1: raised
   int (*bump_version)(Session*, int32_t tensor, int32_t by);         // on the real tensor behind an input or fresh storage
   int (*set_numbers)(Session*, int32_t call, const int64_t* scalars);  // of a call that a wrap runs again but that did not run by itself; -1: raised
   PyObject* (*wrap)(Session*, int32_t wrap);                         // new reference or null (raised)
@@ -160,9 +161,10 @@ struct SessionFunctions {
   void (*end_run)(Session*);
   int (*arrange)(Session*);                                          // the arena for the symbols' values, which inputs have told; -1: raised
   void (*set_recipe)(Session*, int32_t wrap, int32_t index, PyObject* recipe);  // before wrap: of one among the calls that it runs again which is no operation of torch's (runtime/torch/function_nodes.h)
-  void (*drop_storage)(Session*, int32_t storage);                   // kResult: nothing needs its memory in this iteration any more
+  void (*drop_storage)(Session*, int32_t storage);                   // kResult, kLent: nothing needs its memory in this iteration any more
   void (*show_begin)(Session*, const char* name);                    // to who listens (watched): what follows has this name, which must stay
   void (*show_end)(Session*);
+  int (*scalar_of)(Session*, int32_t tensor, const void* element, int64_t* value);  // as read_scalar, of an element that was brought to the host; 1: its dtype is no real number
 };
 
 // What operations would give for tensors of other sizes, without running them on data. Tensors and storages have the caller's numbers.

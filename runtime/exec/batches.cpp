@@ -14,7 +14,7 @@ using ir::Ref;
 
 class Batches {
  public:
-  Batches(const ir::Trace& trace, const TracePrograms& programs) : trace_(trace), programs_(programs) {}
+  Batches(const ir::Trace& trace, TracePrograms* programs) : trace_(trace), programs_(*programs) {}
 
   std::vector<std::vector<Ref>> run() {
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
@@ -24,12 +24,19 @@ class Batches {
         finish();
         continue;
       }
-      // Memory must be there before the first of them.
-      if (!programs_.plan.allocate[ref].empty() || ref == programs_.plan.arranged_at || conflicts(trace_.kernels[inst.imm])) finish();
+      if (ref == programs_.plan.arranged_at || conflicts(trace_.kernels[inst.imm])) finish();
       together_.push_back(ref);
       note(trace_.kernels[inst.imm]);
     }
     finish();
+    for (const std::vector<Ref>& batch : batches_) {
+      std::vector<int32_t>& first = programs_.plan.allocate[batch[0]];
+      for (size_t k = 1; k < batch.size(); ++k) {
+        std::vector<int32_t>& own = programs_.plan.allocate[batch[k]];
+        first.insert(first.end(), own.begin(), own.end());
+        own.clear();
+      }
+    }
     return std::move(batches_);
   }
 
@@ -109,7 +116,7 @@ class Batches {
   }
 
   const ir::Trace& trace_;
-  const TracePrograms& programs_;
+  TracePrograms& programs_;
   std::vector<Ref> together_;  // kernels between which nothing else is done
   std::set<int32_t> touched_, written_;  // storages, by these
   std::vector<std::vector<Ref>> batches_;
@@ -117,6 +124,6 @@ class Batches {
 
 }  // namespace
 
-std::vector<std::vector<Ref>> kernel_batches(const ir::Trace& trace, const TracePrograms& programs) { return Batches(trace, programs).run(); }
+std::vector<std::vector<Ref>> kernel_batches(const ir::Trace& trace, TracePrograms* programs) { return Batches(trace, programs).run(); }
 
 }  // namespace dynvm::runtime

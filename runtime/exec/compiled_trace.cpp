@@ -11,6 +11,8 @@
 #include <new>
 #include <set>
 
+#include "codegen/cuda/graph.h"
+#include "codegen/cuda/transfer.h"
 #include "ir/text.h"
 #include "runtime/base/check.h"
 #include "runtime/base/log.h"
@@ -52,16 +54,36 @@ void run_symbolic(const SymbolicKernel* kernel, void* const* pointers, const int
   for (size_t k = 0; k < kernel->numbers.size(); ++k) numbers[k] = kernel->numbers[k](activation->symbols);
   kernel->code->run(pointers, scalars, numbers);
 }
+int allocate(bridge::Session* session, int32_t storage, int64_t, Activation* activation) {
+  if (activation->stretches != nullptr) return stretches_of(activation)->allocate(storage);
+  return static_cast<CompiledTrace*>(activation->owner)->functions().allocate(session, storage);
+}
 void drop_storage(bridge::Session* session, int32_t storage, int64_t, Activation* activation) {
   if (activation->stretches != nullptr) stretches_of(activation)->drop(storage);
   else static_cast<CompiledTrace*>(activation->owner)->functions().drop_storage(session, storage);
 }
 int queue_call(bridge::Session*, int32_t call, const int64_t* scalars, Activation* activation) { return stretches_of(activation)->call(call, scalars); }
 
-int read_scalar(bridge::Session* session, int32_t tensor, int64_t* value, Activation* activation) {
-  if (stretches_of(activation)->barrier() != 0) return -1;
-  return static_cast<CompiledTrace*>(activation->owner)->functions().read_scalar(session, tensor, value);
+// The element that a tensor on a GPU consists of, on the host; null where it is fetched in torch's way, which also says what is wrong with it.
+const void* fetch_element(const bridge::Session* session, const ir::TensorMeta& meta) {
+  constexpr double kSpin = 1e-4;  // seconds
+  const bool one = std::all_of(meta.sizes.begin(), meta.sizes.end(), [](int64_t size) { return size == 1; });
+  if (meta.device_type != 1 || !one || meta.open != 0 || !codegen::cuda::transfers_missing().empty()) return nullptr;
+  const auto size = static_cast<size_t>(ir::dtype_size(meta.dtype));
+  void* const stream = codegen::cuda::current_stream_of(std::max<int>(meta.device_index, 0));
+  const char* const data = static_cast<const char*>(session->storage_data[meta.storage]);
+  if (size > codegen::cuda::kLargestNumber || codegen::cuda::is_capturing(stream)) return nullptr;
+  if (codegen::cuda::fetch(data + meta.offset * static_cast<int64_t>(size), size, stream) != 0) return nullptr;
+  if (!codegen::cuda::arrived(stream, kSpin)) {
+    int error;
+    Py_BEGIN_ALLOW_THREADS
+    error = codegen::cuda::wait(stream);
+    Py_END_ALLOW_THREADS
+    if (error != 0) return nullptr;
+  }
+  return codegen::cuda::fetched();
 }
+
 
 PyObject* get_grad(bridge::Bridge* bridge, PyObject* tensor) { return bridge->get_grad(tensor); }
 int set_grad(bridge::Bridge* bridge, PyObject* tensor, PyObject* grad) { return bridge->set_grad(tensor, grad); }
@@ -182,7 +204,7 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
     helpers_.allocate = address(functions.allocate);
     helpers_.arrange = address(functions.arrange);
     helpers_.call = address(functions.call);
-    helpers_.read_scalar = address(functions.read_scalar);
+    helpers_.read_scalar = on_gpu() ? address(&read_scalar) : address(functions.read_scalar);
     helpers_.tensor_size = address(functions.tensor_size);
     helpers_.bump_version = address(functions.bump_version);
     helpers_.end_iteration = address(functions.end_iteration);
@@ -195,7 +217,7 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
   if (options.cuda_graphs && bridge != nullptr && program_ != nullptr) plan_stretches(input.kernels);
   if (stretches_.captures != nullptr) {
     helpers_.call = address(&queue_call);
-    helpers_.read_scalar = address(&read_scalar);
+    helpers_.allocate = address(&allocate);
     helpers_.barrier = address(&barrier);
   }
 
@@ -274,7 +296,7 @@ base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* e
     kernels_.push_back(std::move(compiled));
   }
   if (!for_cuda) return {};
-  const std::vector<std::vector<Ref>> batches = kernel_batches(trace_, programs_);
+  const std::vector<std::vector<Ref>> batches = kernel_batches(trace_, &programs_);
   std::vector<codegen::cuda::KernelJob> jobs;
   for (const std::vector<Ref>& batch : batches) {
     codegen::cuda::KernelJob& job = jobs.emplace_back();
@@ -289,21 +311,32 @@ base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* e
   return {};
 }
 
+bool CompiledTrace::on_gpu() const {
+  return std::any_of(trace_.metas.begin(), trace_.metas.end(), [](const ir::TensorMeta& meta) { return meta.device_type == 1; });
+}
+
 // All that the trace does on GPUs, where graphs of it can be made.
 void CompiledTrace::plan_stretches(const std::vector<codegen::KernelEntry>& entries) {
-  if (std::none_of(trace_.metas.begin(), trace_.metas.end(), [](const ir::TensorMeta& meta) { return meta.device_type == 1; })) return;
+  if (!on_gpu()) return;
   bridge::Captures* captures = bridge_->captures();
   if (captures == nullptr || !trace_.symbols.empty()) return;  // a graph is for tensors of certain sizes
   StretchPlan plan;
   plan.of_call.assign(programs_.spec.calls.size(), -1);
   plan.passive.assign(programs_.spec.calls.size(), false);
+  plan.taken_by.assign(programs_.spec.storages.size(), -1);
+  plan.dropped_by.assign(programs_.spec.storages.size(), -1);
+  Ref latest = ir::kNoRef;  // the last operation's instruction
   for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
     const ir::Inst& inst = trace_.insts[ref];
     const auto number = static_cast<int32_t>(plan.operations.size());
     // What the instructions since the last operation were the last to need.
     if (ref > 0 && number > 0) {
-      const std::vector<int32_t>& drop = programs_.plan.drop[ref - 1];
-      plan.operations.back().drops.insert(plan.operations.back().drops.end(), drop.begin(), drop.end());
+      StretchPlan::Operation& before = plan.operations.back();
+      for (int32_t storage : programs_.plan.drop[ref - 1]) {
+        before.drops.push_back(storage);
+        plan.dropped_by[storage] = number - 1;
+      }
+      if (ref - 1 == latest) before.own_drops = before.drops.size();
     }
     if (inst.op == Op::k_kernel && !inst.sunk) {
       const codegen::KernelEntry& entry = entries[inst.imm];
@@ -311,18 +344,33 @@ void CompiledTrace::plan_stretches(const std::vector<codegen::KernelEntry>& entr
       auto* kernel = static_cast<const codegen::cuda::CudaKernel*>(entry.context);
       if (kernel->idle()) continue;
       if (!plan.of_kernel.emplace(kernel, number).second) return;
-      plan.operations.push_back({kernel, -1, {}, {}});
+      plan.operations.push_back({.kernel = kernel});
     } else if (inst.op == Op::k_aten && programs_.plan.call[ref] >= 0) {
       const int32_t call = programs_.plan.call[ref];
       bridge::CallFacts facts = program_->facts(call);
       plan.passive[call] = facts.passive;
       if (!facts.capturable) continue;
       plan.of_call[call] = number;
-      plan.operations.push_back({nullptr, call, std::move(facts), {}});
+      plan.operations.push_back({.call = call, .facts = std::move(facts)});
+    } else {
+      continue;
+    }
+    latest = ref;
+    for (int32_t storage : programs_.plan.allocate[ref]) {
+      if (programs_.spec.storages[storage].kind != bridge::StorageSpec::kLent) continue;
+      plan.operations.back().takes.push_back(storage);
+      plan.taken_by[storage] = number;
     }
   }
   if (plan.operations.size() < 2) return;
   for (size_t storage = 0; storage < programs_.spec.storages.size(); ++storage) plan.handed_out.push_back(program_->handed_out(static_cast<int32_t>(storage)));
+  plan.gradient.assign(programs_.spec.storages.size(), false);
+  for (const ir::Inst& inst : trace_.insts) {
+    if (inst.op != Op::k_set_grad || inst.sunk) continue;
+    const ir::Inst& grad = trace_.insts[trace_.arg(inst, 1)];
+    if (grad.op != Op::k_wrap || grad.sunk) continue;
+    plan.gradient[trace_.metas[trace_.insts[trace_.arg(grad, 0)].meta].storage] = true;
+  }
   plan.bridge = bridge_;
   plan.captures = captures;
   stretches_ = std::move(plan);
@@ -508,6 +556,14 @@ PyObject* CompiledTrace::wrap(Activation* activation, int32_t inst) {
     if (functions.set_numbers(session_of(activation), fused.call, bits.data()) < 0) return nullptr;
   }
   return functions.wrap(session_of(activation), index);
+}
+
+int CompiledTrace::read_scalar(bridge::Session* session, int32_t tensor, int64_t* value, Activation* activation) {
+  auto* self = static_cast<CompiledTrace*>(activation->owner);
+  if (activation->stretches != nullptr && stretches_of(activation)->barrier() != 0) return -1;
+  const void* element = fetch_element(session, self->programs_.spec.tensors[static_cast<size_t>(tensor)]);
+  if (element != nullptr && self->functions().scalar_of(session, tensor, element, value) == 0) return 0;
+  return self->functions().read_scalar(session, tensor, value);
 }
 
 void CompiledTrace::set_recipe(Activation* activation, int32_t inst, int32_t index, PyObject* recipe) {

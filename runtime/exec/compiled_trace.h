@@ -144,6 +144,7 @@ class CompiledTrace {
   base::Status build(const ir::Plan& plan, bridge::Bridge* bridge, const CompileOptions& options);
   base::Status compile_kernels(std::vector<codegen::KernelEntry>* entries, bool background);
   void plan_stretches(const std::vector<codegen::KernelEntry>& entries);
+  bool on_gpu() const;
   static int barrier(codegen::Activation* activation, int32_t inst);
   bool looks(codegen::Activation* activation, ir::Ref ref);
   codegen::Activation* acquire();
@@ -151,6 +152,7 @@ class CompiledTrace {
   void end(codegen::Activation* activation, ir::Ref inst);
   static int write_back(codegen::Activation* activation);
   static PyObject* wrap(codegen::Activation* activation, int32_t inst);
+  static int read_scalar(bridge::Session* session, int32_t tensor, int64_t* value, codegen::Activation* activation);
   static void set_recipe(codegen::Activation* activation, int32_t inst, int32_t index, PyObject* recipe);
   int64_t number(codegen::Activation* activation, ir::Ref ref) const;  // its 64 bits
 

@@ -19,6 +19,7 @@ bridge::StorageSpec::Kind kind_of(ir::StoragePlan::Kind kind) {
     case ir::StoragePlan::kInput: return bridge::StorageSpec::kInput;
     case ir::StoragePlan::kArena: return bridge::StorageSpec::kArena;
     case ir::StoragePlan::kFresh: return bridge::StorageSpec::kFresh;
+    case ir::StoragePlan::kLent: return bridge::StorageSpec::kLent;
     case ir::StoragePlan::kResult: break;
   }
   return bridge::StorageSpec::kResult;
@@ -37,7 +38,9 @@ class Builder {
     out_.plan.drop.assign(n, {});
     for (size_t storage = 0; storage < plan_.storages.size(); ++storage) {
       const ir::StoragePlan& of = plan_.storages[storage];
-      if (of.kind == ir::StoragePlan::kResult && of.last != ir::kNoRef) out_.plan.drop[of.last].push_back(static_cast<int32_t>(storage));
+      const bool lent = of.kind == ir::StoragePlan::kLent;
+      if (lent) out_.plan.allocate[of.first].push_back(static_cast<int32_t>(storage));
+      if ((lent || of.kind == ir::StoragePlan::kResult) && of.last != ir::kNoRef) out_.plan.drop[of.last].push_back(static_cast<int32_t>(storage));
     }
     for (const ir::StoragePlan& storage : plan_.storages)
       out_.spec.storages.push_back({kind_of(storage.kind), storage.bytes, storage.offset, storage.symbolic, storage.first, storage.last});

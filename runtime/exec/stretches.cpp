@@ -2,8 +2,8 @@
 #include "runtime/exec/stretches.h"
 
 #include <algorithm>
-#include <set>
 
+#include "codegen/cuda/transfer.h"
 #include "runtime/base/check.h"
 #include "runtime/base/heuristics.h"
 #include "runtime/base/log.h"
@@ -79,6 +79,8 @@ void Stretches::plan(Stretch& stretch) {
   int cost = 0;
   for (int32_t k = stretch.begin; k < stretch.end; ++k) {
     const StretchPlan::Operation& operation = plan_.operations[k];
+    for (int32_t storage : operation.takes)
+      if (plan_.dropped_by[storage] >= k && plan_.dropped_by[storage] < stretch.end) given.insert(storage);
     cost += operation.kernel != nullptr ? base::heuristics().graph_kernel_cost : base::heuristics().graph_call_cost;
     if (operation.kernel != nullptr) {
       by_kernels.insert(operation.kernel->storages().begin(), operation.kernel->storages().end());
@@ -137,6 +139,22 @@ int Stretches::launch(const CudaKernel* kernel, const int64_t* scalars) {
   return 0;
 }
 
+int Stretches::allocate(int32_t storage) {
+  const int32_t operation = plan_.taken_by[storage];
+  if (operation >= 0) {
+    const Stretch& stretch = stretches_[of_operation_[operation]];
+    if (stretch.mode == Mode::kQueue && std::binary_search(stretch.given.begin(), stretch.given.end(), storage)) return 0;  // its graph has memory for it, or see take()
+  }
+  return plan_.bridge->functions().allocate(session_, storage);
+}
+
+// Memory that the operation is the first to need, where it is not there yet.
+int Stretches::take(int32_t operation) {
+  for (int32_t storage : plan_.operations[operation].takes)
+    if (session_->storage_data[storage] == nullptr && plan_.bridge->functions().allocate(session_, storage) != 0) return -1;
+  return 0;
+}
+
 int Stretches::arrive(int32_t operation, const int64_t* scalars) {
   if (failed_type_ != nullptr && plan_.operations[operation].kernel == nullptr) return raise_failed();
   if (current_ >= 0 && (operation != next_ || device(operation) != device(stretches_[current_].begin)) && barrier() != 0) return -1;
@@ -148,6 +166,7 @@ int Stretches::arrive(int32_t operation, const int64_t* scalars) {
     thread_ = PyThreadState_Get();
     queued_.clear();
     numbers_.clear();
+    passing_.assign(stretches_[number].storages.size(), nullptr);
   }
   const CudaKernel* kernel = plan_.operations[operation].kernel;
   const size_t place = numbers_.size();
@@ -159,9 +178,10 @@ int Stretches::arrive(int32_t operation, const int64_t* scalars) {
   }
   queued_.push_back(entry);
   if (!queueing_) {
-    if (kernel != nullptr) {
-      kernel->launch(session_->storage_data, numbers_.data() + place);
-    } else if (const int status = run(operation); status != 0) {
+    int status = take(operation);
+    if (status == 0 && kernel != nullptr) kernel->launch(session_->storage_data, numbers_.data() + place);
+    else if (status == 0) status = run(operation);
+    if (status != 0) {
       current_ = -1;
       note_pending(false);
       return status;
@@ -182,8 +202,16 @@ int Stretches::arrive(int32_t operation, const int64_t* scalars) {
 }
 
 void Stretches::drop(int32_t storage) {
-  if (*pending_ != 0 && stretches_[current_].mode != Mode::kNever) dropped_.push_back(storage);
-  else plan_.bridge->functions().drop_storage(session_, storage);
+  if (*pending_ != 0 && queueing_) {
+    dropped_.push_back(storage);
+    return;
+  }
+  if (*pending_ != 0) {
+    const std::vector<int32_t>& storages = stretches_[current_].storages;
+    const auto found = std::lower_bound(storages.begin(), storages.end(), storage);
+    if (found != storages.end() && *found == storage) passing_[static_cast<size_t>(found - storages.begin())] = session_->storage_data[storage];
+  }
+  plan_.bridge->functions().drop_storage(session_, storage);
 }
 
 void Stretches::drop_now() {
@@ -191,10 +219,11 @@ void Stretches::drop_now() {
   dropped_.clear();
 }
 
-// Of the memory that the calls of a stretch bring, what is not needed behind this operation: the next ones can have it.
-void Stretches::drop_given(int32_t operation, const std::vector<int32_t>& given) {
-  for (int32_t storage : plan_.operations[operation].drops)
-    if (std::binary_search(given.begin(), given.end(), storage)) plan_.bridge->functions().drop_storage(session_, storage);
+// Of the memory that the operations of a stretch bring, what is not needed behind this one: the next ones can have it. last: what follows it may still need what it has left.
+void Stretches::drop_given(int32_t operation, const std::vector<int32_t>& given, bool last) {
+  const StretchPlan::Operation& what = plan_.operations[operation];
+  for (size_t k = 0; k < (last ? what.own_drops : what.drops.size()); ++k)
+    if (std::binary_search(given.begin(), given.end(), what.drops[k])) plan_.bridge->functions().drop_storage(session_, what.drops[k]);
 }
 
 int Stretches::run(int32_t operation) {
@@ -208,13 +237,13 @@ int Stretches::run_queued() {
   queued_.clear();
   for (size_t k = 0; k < queued.size(); ++k) {
     const auto& [operation, place] = queued[k];
+    if ((status = take(operation)) != 0) break;
     if (const CudaKernel* kernel = plan_.operations[operation].kernel) {
       kernel->launch(session_->storage_data, numbers_.data() + place);
     } else if ((status = run(operation)) != 0) {
       break;
     }
-    // Behind the last one an exit may need what it was the last to work on.
-    if (k + 1 < queued.size()) drop_given(operation, stretches_[of_operation_[operation]].given);
+    drop_given(operation, stretches_[of_operation_[operation]].given, k + 1 == queued.size());
   }
   numbers_.clear();
   return status;
@@ -264,6 +293,8 @@ void Stretches::give_up(Stretch& stretch, const char* why) {
 void Stretches::watch(size_t number) {
   Stretch& stretch = stretches_[number];
   stretch.seen.push_back(pointers(stretch));
+  for (size_t k = 0; k < passing_.size(); ++k)
+    if (passing_[k] != nullptr) stretch.seen.back()[k] = passing_[k];
   if (stretch.seen.size() < static_cast<size_t>(base::heuristics().graph_watched)) return;
   for (size_t k = 0; k < stretch.storages.size(); ++k) {
     std::set<void*> values;
@@ -303,9 +334,15 @@ int Stretches::complete(size_t number) {
   const std::vector<void*> now = pointers(stretch);
   Variant* variant = find(stretch, now, stream);
   bool done = false;
-  const bool held = variant != nullptr && std::any_of(variant->given.begin(), variant->given.end(), [&](const auto& each) { return plan_.captures->shared(each.second); });
+  bool lasting = false;
+  const bool is_held = variant != nullptr && held(stretch, *variant, &lasting);
+  if (lasting) {  // its memory is somebody's now: the next capture has memory of its own, and copies
+    drop(*variant);
+    stretch.variants.erase(stretch.variants.begin() + (variant - stretch.variants.data()));
+    return run_queued();
+  }
   if (variant == nullptr && stretch.variants.size() < static_cast<size_t>(base::heuristics().graph_variants) && capture(stretch, now, stream)) variant = &stretch.variants.back();
-  if (variant != nullptr && !held) {
+  if (variant != nullptr && !is_held) {
     const int status = replay(stretch, *variant, &done);
     if (status != 0) return status;
   }
@@ -330,6 +367,17 @@ int Stretches::complete(size_t number) {
     give_up(stretch, "graphs fit too seldom");
   }
   return status;
+}
+
+// Does somebody hold results of its last run? lasting: gradients among them, which are copied from now on.
+bool Stretches::held(Stretch& stretch, const Variant& variant, bool* lasting) {
+  bool any = false;
+  for (const auto& [storage, kept] : variant.given) {
+    if (!plan_.captures->shared(kept)) continue;
+    any = true;
+    if (plan_.gradient[storage]) *lasting |= stretch.copied.insert(storage).second;
+  }
+  return any;
 }
 
 Stretches::Variant* Stretches::find(Stretch& stretch, const std::vector<void*>& now, void* stream) {
@@ -374,6 +422,11 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
   variant.capture = captured;
   for (const auto& [operation, place] : queued_) {
     const StretchPlan::Operation& what = plan_.operations[operation];
+    if (take(operation) != 0) {
+      PyErr_Clear();
+      error = "no memory";
+      break;
+    }
     if (what.kernel != nullptr) {
       Node node{nullptr, {}};
       if (!what.kernel->describe(session_->storage_data, numbers_.data() + place, side, &node.launch)) {
@@ -392,7 +445,7 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
       error = "an operation cannot be captured";
       break;
     }
-    if (operation + 1 < stretch.end) drop_given(operation, stretch.given);
+    drop_given(operation, stretch.given, operation + 1 == stretch.end);
   }
   std::string at_end;
   void* graph = plan_.captures->end(captured, &at_end);
@@ -460,7 +513,7 @@ int Stretches::replay(Stretch& stretch, Variant& variant, bool* done) {
   }
   *done = true;
   for (const auto& [storage, kept] : variant.given) {
-    if (!plan_.handed_out[storage]) {
+    if (!plan_.handed_out[storage] || (plan_.gradient[storage] && stretch.copied.count(storage) == 0)) {
       captures.put(session_, storage, kept);
       continue;
     }

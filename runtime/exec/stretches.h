@@ -10,8 +10,11 @@
 // given their pointers and numbers anew, where they differ. An input whose address changes in each iteration, and which only is read, is copied to memory of its own in
 // front of the graph (staged). Other memory that lies elsewhere each time sets the calls on it apart. Where graphs fit too seldom, the stretch goes back to single launches for good.
 //
-// Memory. What calls allocate comes from the graph's pool and is there as long as the graph. The result of a call that has no planned memory lies there too; where a wrap may hand it
-// out, a copy takes its place. A graph whose results somebody still holds is not launched.
+// Memory. What is allocated while capturing comes from a pool that all graphs launched on a stream share, one after the other: results of calls that have no planned memory, and lent
+// storages (ir/plan.h) that live within the stretch. What is alive at the stretch's end stays there as long as the graph; where a wrap may hand it out, a copy takes its
+// place. Gradients are handed out themselves, as they usually are dropped before the graph runs again; those that once were not are copied from then on. A graph whose
+// results somebody still holds is not launched. Lent storages that live on behind the stretch, or have from before it, come from torch's
+// allocator when they are needed first, and go when what was queued has been launched.
 //
 // Where stretches end is found while running: whoever may look (see `barrier`) ends the stretch that is under way, and from then on it is two. An exit does what was queued
 // one by one. The evaluator does too, before any frame that C code enters (runtime/base/pending.h).
@@ -27,6 +30,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "codegen/cuda/graph.h"
@@ -41,13 +45,17 @@ struct StretchPlan {
     const codegen::cuda::CudaKernel* kernel = nullptr;  // or
     int32_t call = -1;
     bridge::CallFacts facts;                            // of a call
-    std::vector<int32_t> drops;                         // storages that nothing behind it, and before the next one, needs
+    std::vector<int32_t> takes;                         // lent storages whose memory it is the first to need
+    std::vector<int32_t> drops;                         // storages that it, or what follows before the next one, is the last to need
+    size_t own_drops = 0;                               // of these the first so many: it is itself
   };
   std::vector<Operation> operations;
+  std::vector<int32_t> taken_by, dropped_by;            // by storage: the operation that takes a lent one, that drops one; -1 none
   std::vector<int32_t> of_call;                         // by call: its operation, -1 none
   std::vector<bool> passive;                            // by call: queues no work
   std::map<const codegen::cuda::CudaKernel*, int32_t> of_kernel;
   std::vector<bool> handed_out;                         // by storage: by a wrap
+  std::vector<bool> gradient;                           // by storage: it becomes one of a tensor
   bridge::Bridge* bridge = nullptr;
   bridge::Captures* captures = nullptr;
 };
@@ -61,6 +69,8 @@ class Stretches {
 
   int call(int32_t number, const int64_t* scalars);
   int launch(const codegen::cuda::CudaKernel* kernel, const int64_t* scalars);
+  // Before the operation that works on the storage first; -1: out of memory.
+  int allocate(int32_t storage);
   // Somebody may look at the device or at memory: all that came before is launched.
   // once: not each time, as far as is known (a finalizer).
   int barrier(bool once = false);
@@ -88,19 +98,21 @@ class Stretches {
     int32_t begin = 0, end = 0;    // operations
     Mode mode = Mode::kWatch;
     std::vector<int32_t> storages; // that calls work on and that were there before
-    std::vector<int32_t> given;    // whose memory its calls bring
+    std::vector<int32_t> given;    // whose memory its operations bring
     std::vector<bool> stageable, staged;  // by place in storages
     std::vector<void*> stages;     // kept memory for staged ones
     std::vector<std::vector<void*>> seen;  // pointers of the latest runs
     int hits = 0, misses = 0;
     std::vector<Variant> variants;
+    std::set<int32_t> copied;      // gradients that were still held when the stretch came again
   };
 
   int device(int32_t operation) const;
   int raise_failed();
   int arrive(int32_t operation, const int64_t* scalars);
   int run(int32_t operation);
-  void drop_given(int32_t operation, const std::vector<int32_t>& given);
+  int take(int32_t operation);
+  void drop_given(int32_t operation, const std::vector<int32_t>& given, bool last);
   void drop_now();
   int run_queued();
   int complete(size_t number);
@@ -113,6 +125,7 @@ class Stretches {
   bool capture(Stretch& stretch, const std::vector<void*>& now, void* stream);
   int replay(Stretch& stretch, Variant& variant, bool* done);
   void drop(Variant& variant);
+  bool held(Stretch& stretch, const Variant& variant, bool* lasting);
   void clear(Stretch& stretch);
   void give_up(Stretch& stretch, const char* why);
   void note_pending(bool is);
@@ -130,6 +143,7 @@ class Stretches {
   std::vector<std::pair<int32_t, size_t>> queued_;  // operation, its numbers' place
   std::vector<int64_t> numbers_;
   std::vector<int32_t> dropped_;        // while work was queued
+  std::vector<void*> passing_;          // by place in the stretch's storages: where one lay that was dropped since the stretch began
   PyThreadState* thread_ = nullptr;     // whose run it is
   PyObject *failed_type_ = nullptr, *failed_value_ = nullptr, *failed_traceback_ = nullptr;  // of work done where nothing could be raised
 };

@@ -75,6 +75,24 @@ PyObject* new_graph() {
   return made;
 }
 
+// The pool of all captures: graphs run one after the other, so what one needs only while it runs the others may use too. What is captured on one stream is never given
+// to another. torch ends a pool with the last graph that has it; then there is to be a new one.
+struct Pool {
+  PyObject* handle = nullptr;  // torch.cuda.graph_pool_handle()
+  int captures = 0;            // that have it
+};
+Pool pool;
+
+// Borrowed; null with an exception set.
+PyObject* shared_pool() {
+  if (pool.handle != nullptr) return pool.handle;
+  if (PyObject* module = PyImport_ImportModule("torch.cuda")) {
+    pool.handle = PyObject_CallMethod(module, "graph_pool_handle", nullptr);
+    Py_DECREF(module);
+  }
+  return pool.handle;
+}
+
 // Products that make libraries get ready for the current stream.
 void warm_up(c10::Device device) {
   for (c10::ScalarType type : {c10::kFloat, c10::kBFloat16}) {
@@ -152,7 +170,8 @@ class CapturesImpl final : public bridge::Captures {
     capture->collecting = PyGC_Disable() != 0;
     PyObject* method = PyObject_GetAttrString(capture->graph, "capture_begin");
     PyObject* none = PyTuple_New(0);
-    PyObject* names = Py_BuildValue("{s:s}", "capture_error_mode", "thread_local");
+    PyObject* handle = shared_pool();
+    PyObject* names = handle != nullptr ? Py_BuildValue("{s:O,s:s}", "pool", handle, "capture_error_mode", "thread_local") : nullptr;
     PyObject* done = method != nullptr && none != nullptr && names != nullptr ? PyObject_Call(method, none, names) : nullptr;
     Py_XDECREF(names);
     Py_XDECREF(none);
@@ -164,6 +183,7 @@ class CapturesImpl final : public bridge::Captures {
       return nullptr;
     }
     Py_DECREF(done);
+    ++pool.captures;
     return capture.release();
   }
 
@@ -185,7 +205,10 @@ class CapturesImpl final : public bridge::Captures {
 
   void drop(void* opaque) override {
     Capture* capture = static_cast<Capture*>(opaque);
-    if (Py_IsInitialized()) Py_XDECREF(capture->graph);
+    if (Py_IsInitialized()) {
+      Py_XDECREF(capture->graph);
+      if (--pool.captures == 0) Py_CLEAR(pool.handle);
+    }
     delete capture;
   }
 
@@ -298,8 +321,10 @@ bridge::CallFacts ProgramImpl::facts(int32_t number) {
   for (const c10::IValue& constant : plan.constants)  // a tensor that Python's values became lies in the CPU's memory
     if (constant.isTensor() && constant.toTensor().defined() && !constant.toTensor().unsafeGetTensorImpl()->is_wrapped_number()) facts.capturable = false;
   // A view that moves looks at memory that is there already, unless an earlier call has yet to bring it.
-  if (plan.how == CallHow::kMovedView && !plan.tensors.empty())
-    facts.passive = storages[static_cast<size_t>(tensors[static_cast<size_t>(plan.tensors[0].tensor)].meta.storage)].spec.kind != Kind::kResult;
+  if (plan.how == CallHow::kMovedView && !plan.tensors.empty()) {
+    const Kind kind = storages[static_cast<size_t>(tensors[static_cast<size_t>(plan.tensors[0].tensor)].meta.storage)].spec.kind;
+    facts.passive = kind != Kind::kResult && kind != Kind::kLent;
+  }
   return facts;
 }
 

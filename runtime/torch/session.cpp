@@ -632,42 +632,44 @@ bool SessionImpl::move_view(const CallPlan& plan, CallState& state) {
   return true;
 }
 
+int SessionImpl::scalar_of(int32_t number, const void* element, int64_t* value) const {
+  double d = 0;
+  bool is_double = true;
+  const c10::ScalarType type = program_.tensors[static_cast<size_t>(number)].type;
+  switch (type) {
+    case c10::ScalarType::Float: d = *static_cast<const float*>(element); break;
+    case c10::ScalarType::Double: d = *static_cast<const double*>(element); break;
+    case c10::ScalarType::Half: d = static_cast<float>(*static_cast<const c10::Half*>(element)); break;
+    case c10::ScalarType::BFloat16: d = static_cast<float>(*static_cast<const c10::BFloat16*>(element)); break;
+    default: is_double = false;
+  }
+  if (is_double) {
+    std::memcpy(value, &d, sizeof d);
+    return 0;
+  }
+  switch (type) {
+    case c10::ScalarType::Long: *value = *static_cast<const int64_t*>(element); return 0;
+    case c10::ScalarType::Int: *value = *static_cast<const int32_t*>(element); return 0;
+    case c10::ScalarType::Short: *value = *static_cast<const int16_t*>(element); return 0;
+    case c10::ScalarType::Char: *value = *static_cast<const int8_t*>(element); return 0;
+    case c10::ScalarType::Byte: *value = *static_cast<const uint8_t*>(element); return 0;
+    case c10::ScalarType::Bool: *value = *static_cast<const uint8_t*>(element) != 0; return 0;
+    default: return 1;
+  }
+}
+
 int SessionImpl::read_scalar(int32_t number, int64_t* value) {
   const at::Tensor& tensor = shadows_[static_cast<size_t>(number)];
-  const auto read = [&](const void* data) {
-    double d = 0;
-    bool is_double = true;
-    switch (tensor.scalar_type()) {
-      case c10::ScalarType::Float: d = *static_cast<const float*>(data); break;
-      case c10::ScalarType::Double: d = *static_cast<const double*>(data); break;
-      case c10::ScalarType::Half: d = static_cast<float>(*static_cast<const c10::Half*>(data)); break;
-      case c10::ScalarType::BFloat16: d = static_cast<float>(*static_cast<const c10::BFloat16*>(data)); break;
-      default: is_double = false;
-    }
-    if (is_double) {
-      std::memcpy(value, &d, sizeof d);
-      return true;
-    }
-    switch (tensor.scalar_type()) {
-      case c10::ScalarType::Long: *value = *static_cast<const int64_t*>(data); return true;
-      case c10::ScalarType::Int: *value = *static_cast<const int32_t*>(data); return true;
-      case c10::ScalarType::Short: *value = *static_cast<const int16_t*>(data); return true;
-      case c10::ScalarType::Char: *value = *static_cast<const int8_t*>(data); return true;
-      case c10::ScalarType::Byte: *value = *static_cast<const uint8_t*>(data); return true;
-      case c10::ScalarType::Bool: *value = *static_cast<const uint8_t*>(data) != 0; return true;
-      default: return false;
-    }
-  };
   const ir::TensorMeta& meta = program_.tensors[static_cast<size_t>(number)].meta;
   if (tensor.numel() == 1 && meta.device_type == 0) {
     const char* base = static_cast<const char*>(storage_data_[static_cast<size_t>(meta.storage)]);
-    if (read(base + tensor.storage_offset() * ir::dtype_size(meta.dtype))) return 0;
+    if (scalar_of(number, base + tensor.storage_offset() * ir::dtype_size(meta.dtype), value) == 0) return 0;
   }
   return guarded_call([&] {
     const c10::impl::ExcludeDispatchKeyGuard below(keys_above_calls());
     TORCH_CHECK(tensor.numel() == 1, "a Tensor with ", tensor.numel(), " elements cannot be converted to Scalar");
     const at::Tensor host = tensor.cpu();
-    TORCH_CHECK(read(host.const_data_ptr()), "a ", tensor.scalar_type(), " tensor cannot be read as a real number");
+    TORCH_CHECK(scalar_of(number, host.const_data_ptr(), value) == 0, "a ", tensor.scalar_type(), " tensor cannot be read as a real number");
     return 0;
   });
 }
@@ -736,7 +738,8 @@ void SessionImpl::end_iteration() {
 
 void SessionImpl::drop_storage(int32_t number) {
   const size_t s = static_cast<size_t>(number);
-  if (!storages_[s].real || program_.storages[s].spec.kind != Kind::kResult) return;
+  const Kind kind = program_.storages[s].spec.kind;
+  if (!storages_[s].real || (kind != Kind::kResult && kind != Kind::kLent)) return;
   storages_[s].real = c10::Storage();
   point(s, nullptr);
 }
@@ -769,6 +772,7 @@ const bridge::SessionFunctions& session_functions() {
       [](bridge::Session* s, int32_t storage) { of(s)->drop_storage(storage); },
       [](bridge::Session* s, const char* name) { of(s)->show_begin(name); },
       [](bridge::Session* s) { of(s)->show_end(); },
+      [](bridge::Session* s, int32_t tensor, const void* element, int64_t* value) { return of(s)->scalar_of(tensor, element, value); },
   };
   return functions;
 }

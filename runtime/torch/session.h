@@ -66,6 +66,7 @@ class SessionImpl {
   int call(int32_t number, const int64_t* scalars);
   int set_numbers(int32_t number, const int64_t* scalars);
   int read_scalar(int32_t tensor, int64_t* value);
+  int scalar_of(int32_t tensor, const void* element, int64_t* value) const;
   int bump_version(int32_t tensor, int32_t by);
   int64_t tensor_size(int32_t tensor, int32_t dim) const;
   PyObject* wrap(int32_t number);

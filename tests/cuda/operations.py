@@ -162,6 +162,8 @@ def check(case):
     if wrong:
         a, b = results[0].double(), wrong[0].double()
         print(f"FAILED {name}: largest difference {(a - b).abs().max().item():.3g} of {a.abs().max().item():.3g}")
+    else:
+        print(f"passed {name}")
     return not wrong
 
 

@@ -9,7 +9,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DYNVM = os.environ.get("DYNVM", os.path.join(HERE, "..", "..", ".venv", "bin", "dynvm"))
-NOT_COMPILED = 0.03  # the share of cases that may have no kernel: views and copies, and a process's first ones, which have too few iterations
+NOT_COMPILED = 15  # cases of a process that may have no kernel: while the function around their loops is recorded, which is given up ever more seldom, the loops are not
 
 
 class Operations(unittest.TestCase):
@@ -18,7 +18,7 @@ class Operations(unittest.TestCase):
             report = os.path.join(folder, "report{}.json")
             processes = [subprocess.Popen([DYNVM, "--hot", "2", "--cache", "off", "--cuda-background", "off", "--report", report.format(k), *options, os.path.join(HERE, "operations.py"), "--part", f"{k}/{parts}", *names],
                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for k in range(parts)]
-            passed, compiled, notes = 0, set(), {}
+            passed, compiled, notes = set(), set(), {}
             for k, process in enumerate(processes):
                 stdout, stderr = process.communicate()
                 if process.returncode == 77:
@@ -26,20 +26,19 @@ class Operations(unittest.TestCase):
                 self.assertEqual(process.returncode, 0, stdout[-3000:] + stderr[-3000:])
                 with open(report.format(k), encoding="utf-8") as file:
                     facts = json.load(file)
-                passed += int(stdout.split()[-4])
+                passed |= {line.removeprefix("passed ") for line in stdout.splitlines() if line.startswith("passed ")}
                 compiled |= {trace["file"] for trace in facts["traces"] if trace["kernels"] > 0 and " " in trace["file"]}
                 notes |= facts["notes"]
         if all(process.returncode == 77 for process in processes):
             self.skipTest("no CUDA device")
-        self.assertGreaterEqual(len(compiled), passed * (1 - not_compiled), notes)
-        print(f"{passed} passed, 0 failed, 0 skipped", file=sys.stderr)
+        self.assertLessEqual(len(passed - compiled), not_compiled * parts, (sorted(passed - compiled), notes))
+        print(f"{len(passed)} passed, 0 failed, 0 skipped", file=sys.stderr)
 
     def test_operations(self):
         self.check(parts=max(1, min(8, (os.cpu_count() or 1) // 2)))  # beside each other: compiling is what takes the time
 
     def test_exits(self):
-        # Where each guard fails once, a dozen iterations are not always enough.
-        self.check("--stress", "exit", names=("chain", "softmax", "sum 0", "split", "add"), not_compiled=0.1)
+        self.check("--stress", "exit", names=("chain", "softmax", "sum 0", "split", "add"), not_compiled=21)  # where each guard fails once, so many iterations are not always enough
 
 
 if __name__ == "__main__":

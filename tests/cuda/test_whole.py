@@ -55,6 +55,42 @@ class Whole(unittest.TestCase):
         self.assertGreater(facts["sizes"]["open"], 3, facts["sizes"])
         self.assertEqual(facts["notes"], {})
 
+    def test_memory(self):
+        """At full speed no loop takes more memory than in eager (memory.py)."""
+        peaks = []
+        with tempfile.TemporaryDirectory() as folder:
+            report = os.path.join(folder, "report.json")
+            for program in ([PYTHON], [DYNVM, "--hot", "3", "--cache", "off", "--cuda-background", "off", "--report", report]):
+                done = subprocess.run([*program, os.path.join(HERE, "memory.py")], capture_output=True, text=True, timeout=200)
+                if done.returncode == 77:
+                    self.skipTest("no CUDA device")
+                self.assertEqual(done.returncode, 0, done.stderr[-3000:])
+                peaks.append(json.loads(done.stdout))
+            with open(report, encoding="utf-8") as file:
+                facts = json.load(file)
+        self.assertGreater(facts["tensor_ops_compiled"], 0.8 * facts["tensor_ops_total"], facts["aborts"])
+        self.assertGreater(facts["cuda_graphs"]["launches"], 50, facts["notes"])
+        for name, eager in peaks[0].items():
+            self.assertLessEqual(peaks[1][name], eager, name)
+        print(f"{len(peaks[0])} passed, 0 failed, 0 skipped", file=sys.stderr)
+
+    def test_profile_has_the_times_of_events(self):
+        """A kernel's time in a profile and by CUDA events (clocks.py) are the same within 5 %."""
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([DYNVM, "profile", "-o", folder, "--cache", "off", os.path.join(HERE, "clocks.py")], capture_output=True, text=True, timeout=200)
+            if done.returncode == 77:
+                self.skipTest("no CUDA device")
+            self.assertEqual(done.returncode, 0, done.stderr[-3000:])
+            expected = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
+            with open(os.path.join(folder, "profile.json"), encoding="utf-8") as file:
+                works = json.load(file)["gpu"]["works"]
+        for name, microseconds in expected.items():
+            # The kernel that ran most often of those that have this in their names (libraries call a product by other names too: any of another maker then).
+            named = [work for work in works if name in work["name"]] or [work for work in works if not work["name"].startswith("dynvm_")]
+            work = max(named, key=lambda each: each["ms"])
+            self.assertLess(abs(work["ms"] / work["runs"] * 1e3 / microseconds - 1), 0.05, (name, microseconds, work["name"], work["ms"] / work["runs"] * 1e3))
+        print(f"{len(expected)} passed, 0 failed, 0 skipped", file=sys.stderr)
+
     def test_kernels_lie_in_their_ranges(self):
         """Tools that show NVTX ranges show a trace's kernels in the range of their lines (ranges.py)."""
         done = subprocess.run([DYNVM, "--hot", "3", "--cache", "off", "--cuda-background", "off", os.path.join(HERE, "ranges.py")], capture_output=True, text=True, timeout=200)

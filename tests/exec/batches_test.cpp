@@ -32,9 +32,9 @@ std::string step(int parameter) {
 struct Made {
   ir::Trace trace;
   TracePrograms programs;
-  std::vector<size_t> batches() const {
+  std::vector<size_t> batches() {
     std::vector<size_t> sizes;
-    for (const std::vector<ir::Ref>& batch : kernel_batches(trace, programs)) sizes.push_back(batch.size());
+    for (const std::vector<ir::Ref>& batch : kernel_batches(trace, &programs)) sizes.push_back(batch.size());
     return sizes;
   }
 };
@@ -71,8 +71,12 @@ TEST(Batches, NothingMayComeBetween) {
 
 TEST(Batches, MemoryIsThereBeforeTheFirst) {
   Made made = make(step(0) + step(1) + step(2));
-  made.programs.plan.allocate[kernel(made.trace, 1)] = {7};
-  EXPECT_EQ(made.batches(), std::vector<size_t>({1, 2}));
+  const ir::Ref first = kernel(made.trace, 0), second = kernel(made.trace, 1);
+  made.programs.plan.allocate[first] = {6};
+  made.programs.plan.allocate[second] = {7};
+  EXPECT_EQ(made.batches(), std::vector<size_t>({3}));
+  EXPECT_EQ(made.programs.plan.allocate[first], std::vector<int32_t>({6, 7}));
+  EXPECT_TRUE(made.programs.plan.allocate[second].empty());
 }
 
 TEST(Batches, NoneTouchesWhatAnotherWrites) {

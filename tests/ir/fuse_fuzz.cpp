@@ -95,7 +95,7 @@ void check(uint64_t seed, const PassOptions& options, int* kernels, int* fused) 
 
 TEST(FuseFuzz, MeansTheSame) {
   PassOptions options;
-  options.only = {"fuse", "clean"};
+  options.only = {"fuse", "clean", "early"};
   options.verify = true;
   int kernels = 0, fused = 0;
   for (uint64_t seed = 1; seed <= 3000 && !HasFatalFailure(); ++seed) check(seed, options, &kernels, &fused);
@@ -104,7 +104,7 @@ TEST(FuseFuzz, MeansTheSame) {
 
 TEST(FuseFuzz, MeansTheSameWithTightLimits) {
   PassOptions options;
-  options.only = {"fuse", "clean"};
+  options.only = {"fuse", "clean", "early"};
   options.verify = true;
   options.max_kernel_operands = 4;
   options.max_kernel_nodes = 12;
@@ -116,7 +116,7 @@ TEST(FuseFuzz, MeansTheSameWithTightLimits) {
 // Library calls that write in place, read views and take run-time numbers stand between the kernels.
 TEST(FuseFuzz, MeansTheSameAroundLibraryCalls) {
   PassOptions options;
-  options.only = {"fuse", "clean"};
+  options.only = {"fuse", "clean", "early"};
   options.verify = true;
   options.keep_aten = {"aten::add_", "aten::copy_", "aten::tanh_", "aten::sum", "aten::zero_", "aten::_foreach_lerp_"};
   int kernels = 0, fused = 0;

@@ -64,6 +64,25 @@ TEST(Plan, SharesMemoryOfDeadStorages) {
   EXPECT_EQ(plan.arena_bytes, 2 * 448);
 }
 
+// On a GPU what is large is lent, beside an arena for the rest; what escapes or a call brings stays what it is.
+TEST(Plan, LendsWhatIsLarge) {
+  std::string text = kChain;
+  for (size_t at = 0; (at = text.find("f32[100]{1} s", at)) != std::string::npos;) {
+    at = text.find_first_of(" )\n", at + 12);
+    text.insert(at, " device 1 0");
+  }
+  Trace trace = parsed(text.c_str());
+  const auto planned = [](const AtenCall& call) { return call.name != "aten::odd"; };
+  Plan plan = make_plan(trace, planned, 400);
+  for (int storage : {1, 2, 3}) EXPECT_EQ(plan.storages[storage].kind, StoragePlan::kLent);
+  EXPECT_EQ(plan.storages[0].kind, StoragePlan::kInput);
+  EXPECT_EQ(plan.storages[4].kind, StoragePlan::kResult);
+  EXPECT_EQ(plan.storages[5].kind, StoragePlan::kFresh);
+  EXPECT_EQ(plan.arena_bytes, 0);
+  EXPECT_EQ(make_plan(trace, planned, 401).arena_bytes, 3 * 448);
+  EXPECT_EQ(make_plan(parsed(kChain), planned, 400).arena_bytes, 3 * 448);  // the CPU's
+}
+
 // What a run decides the sizes of is made by its call, whatever form that has; views of it are on the same storage.
 TEST(Plan, LeavesOpenResultsToTheirCalls) {
   Trace trace = parsed(R"ir(

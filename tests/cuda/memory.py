@@ -1,0 +1,72 @@
+"""Peaks of torch's allocator in loops on a GPU, in bytes: one JSON object, {name: peak while iterations at full speed ran}. Exit status 77 without a GPU."""
+
+import json
+import sys
+
+import torch
+import torch.nn as nn
+
+STEPS, STEADY = 60, 40
+
+
+def peak(step):
+    result = None
+    for i in range(STEPS):
+        if i == STEADY:
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+        result = step()  # noqa: F841: kept, as a script would
+    return torch.cuda.max_memory_allocated()
+
+
+def training():
+    """Activations that live until the gradient of their layer."""
+    model = nn.Sequential(*[m for _ in range(8) for m in (nn.Linear(1024, 1024), nn.GELU(), nn.LayerNorm(1024))]).cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    x = torch.randn(8192, 1024, device="cuda")
+
+    def step():
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+    return step
+
+
+def convolutions():
+    """Results that only the library can allocate."""
+    model = nn.Sequential(*[m for _ in range(6) for m in (nn.Conv2d(32, 32, 3, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU())], nn.Conv2d(32, 4, 1)).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
+    x = torch.randn(32, 32, 64, 64, device="cuda")
+
+    def step():
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+    return step
+
+
+def inference():
+    """Few tensors at a time, and a large result."""
+    model = nn.Sequential(*[m for _ in range(6) for m in (nn.Linear(512, 2048), nn.GELU(), nn.Linear(2048, 512))], nn.Linear(512, 8192)).cuda()
+    x = torch.randn(4096, 512, device="cuda")
+
+    def step():
+        with torch.no_grad():
+            return model(x)
+    return step
+
+
+def main():
+    if not torch.cuda.is_available():
+        sys.exit(77)
+    torch.manual_seed(0)
+    # Called from C, so that each loop is the outermost one.
+    print(json.dumps(dict(zip(("training", "convolutions", "inference"), map(lambda make: peak(make()), (training, convolutions, inference))))))
+
+
+if __name__ == "__main__":
+    main()
