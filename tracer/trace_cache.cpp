@@ -260,10 +260,15 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
   std::vector<Entry> entries = read_entries(*to, name);
   trace.kept_as = base::stable_hash(archive.bytes);
   const std::string text = place_text(place);
-  const auto useless = [&](const Entry& entry) {
+  // Those of the same place that did not fit this time are another script's, or of what has changed since: only the newest few stay.
+  const auto did_not_fit = [&](const Entry& entry) {
     return entry.place == text && std::any_of(kept.entries.begin(), kept.entries.end(), [&](const Entry& tried) { return tried.bytes == entry.bytes; });
   };
-  entries.erase(std::remove_if(entries.begin(), entries.end(), useless), entries.end());
+  int others = 0;
+  std::vector<Entry> staying;  // the newest first
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry)
+    if (entry->bytes != archive.bytes && (!did_not_fit(*entry) || others++ < base::heuristics().cache_others)) staying.push_back(std::move(*entry));
+  entries.assign(std::make_move_iterator(staying.rbegin()), std::make_move_iterator(staying.rend()));
   entries.push_back({text, std::move(archive.bytes)});
   while (entries.size() > static_cast<size_t>(base::heuristics().cache_entries)) entries.erase(entries.begin());
   write_entries(*to, name, entries);

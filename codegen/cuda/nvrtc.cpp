@@ -85,7 +85,7 @@ std::shared_ptr<const std::string> read_kept(const std::string& key) {
   if (from == nullptr || !from->has(key + ".in") || !from->read(key + ".in", &unit).ok()) return nullptr;
   std::weak_ptr<const std::string>& known = units()[unit];
   std::shared_ptr<const std::string> cubin = known.lock();
-  if (cubin == nullptr && from->has(unit) && from->read(unit, &bytes).ok()) known = cubin = std::make_shared<const std::string>(std::move(bytes));
+  if (cubin == nullptr && from->has(unit) && from->read(unit, &bytes).ok() && !bytes.empty()) known = cubin = std::make_shared<const std::string>(std::move(bytes));
   return cubin;
 }
 

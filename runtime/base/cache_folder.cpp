@@ -77,7 +77,8 @@ Status CacheFolder::open(const std::string& path) {
 Status CacheFolder::read(const std::string& name, std::string* bytes) const {
   const std::string path = path_ + "/" + name;
   const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  if (file < 0) return failed("cannot open", path);
+  bytes->clear();
+  if (file < 0) return errno == ENOENT ? Status() : failed("cannot open", path);
   struct stat status{};
   std::string content;
   Status result = fstat(file, &status) == 0 ? trusted(status, path) : failed("cannot look at", path);

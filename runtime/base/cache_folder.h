@@ -31,6 +31,7 @@ class CacheFolder {
   [[nodiscard]] const std::string& path() const { return path_; }
   // Was the file there when the folder was opened, or written since?
   [[nodiscard]] bool has(const std::string& name) const { return names_.count(name) != 0; }
+  // Nothing where another process has removed it since.
   Status read(const std::string& name, std::string* bytes) const;
   Status write(const std::string& name, const std::string& bytes);
   Status remove(const std::string& name);

@@ -76,10 +76,11 @@ PyObject* new_graph() {
 }
 
 // The pool of all captures: graphs run one after the other, so what one needs only while it runs the others may use too. What is captured on one stream is never given
-// to another. torch ends a pool with the last graph that has it; then there is to be a new one.
+// to another. torch ends a pool with the last graph that has it, so the last one stays until there is another.
 struct Pool {
   PyObject* handle = nullptr;  // torch.cuda.graph_pool_handle()
   int captures = 0;            // that have it
+  PyObject* last = nullptr;    // the graph of one that was dropped, where there are none
 };
 Pool pool;
 
@@ -200,14 +201,15 @@ class CapturesImpl final : public bridge::Captures {
     }
     if (graph == nullptr) *error = take_python_error();
     restore(capture);
+    Py_CLEAR(pool.last);
     return graph;
   }
 
   void drop(void* opaque) override {
     Capture* capture = static_cast<Capture*>(opaque);
     if (Py_IsInitialized()) {
+      if (--pool.captures == 0) std::swap(pool.last, capture->graph);
       Py_XDECREF(capture->graph);
-      if (--pool.captures == 0) Py_CLEAR(pool.handle);
     }
     delete capture;
   }

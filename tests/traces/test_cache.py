@@ -179,6 +179,15 @@ class Cache(CompareCase):
                 self.assertEqual(self.run_cached(change)[0], expected[change])
         self.assertEqual(self.run_cached()[0], before)
 
+    def test_what_did_not_fit_stays(self):
+        """Scripts that share a loop keep traces for it beside each other."""
+        expected = self.fill()[0]
+        for _ in range(3):
+            report = self.run_cached("layers")[1]
+        self.assertGreater(report["cache"]["refused"], 0)
+        output, report = self.run_cached()
+        self.assertEqual((output, report["recordings"]), (expected, 0))
+
     def test_a_changed_source_is_read_again(self):
         self.fill()
         with open(self.path, "w", encoding="utf-8") as file:
