@@ -19,12 +19,7 @@ def peak(step):
     return torch.cuda.max_memory_allocated()
 
 
-def training():
-    """Activations that live until the gradient of their layer."""
-    model = nn.Sequential(*[m for _ in range(8) for m in (nn.Linear(1024, 1024), nn.GELU(), nn.LayerNorm(1024))]).cuda()
-    optimizer = torch.optim.AdamW(model.parameters())
-    x = torch.randn(8192, 1024, device="cuda")
-
+def training_step(model, optimizer, x):
     def step():
         optimizer.zero_grad()
         loss = model(x).square().mean()
@@ -32,21 +27,18 @@ def training():
         optimizer.step()
         return loss
     return step
+
+
+def training():
+    """Activations that live until the gradient of their layer."""
+    model = nn.Sequential(*[m for _ in range(8) for m in (nn.Linear(1024, 1024), nn.GELU(), nn.LayerNorm(1024))]).cuda()
+    return training_step(model, torch.optim.AdamW(model.parameters()), torch.randn(8192, 1024, device="cuda"))
 
 
 def convolutions():
     """Results that only the library can allocate."""
     model = nn.Sequential(*[m for _ in range(6) for m in (nn.Conv2d(32, 32, 3, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU())], nn.Conv2d(32, 4, 1)).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
-    x = torch.randn(32, 32, 64, 64, device="cuda")
-
-    def step():
-        optimizer.zero_grad()
-        loss = model(x).square().mean()
-        loss.backward()
-        optimizer.step()
-        return loss
-    return step
+    return training_step(model, torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9), torch.randn(32, 32, 64, 64, device="cuda"))
 
 
 def inference():
