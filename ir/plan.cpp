@@ -28,7 +28,20 @@ class Planner {
   Planner(const Trace& trace, const std::function<bool(const AtenCall&)>& has_planned_form, int64_t lent_from)
       : trace_(trace), has_planned_form_(has_planned_form), lent_from_(lent_from) {}
 
-  Plan run(const std::vector<bool>& without) {
+  Plan run() {
+    live({});
+    lend();
+    place();
+    return std::move(plan_);
+  }
+
+  std::vector<StoragePlan> run_lifetimes(const std::vector<bool>& without) {
+    live(without);
+    return std::move(plan_.storages);
+  }
+
+ private:
+  void live(const std::vector<bool>& without) {
     plan_.storages.resize(trace_.num_storages);
     for (const TensorMeta& meta : trace_.metas)
       plan_.storages[meta.storage].bytes = std::max(plan_.storages[meta.storage].bytes, bytes_of(meta));
@@ -41,12 +54,8 @@ class Planner {
     join_lifetimes();
     for (size_t storage = 0; storage < late_.size(); ++storage)
       if (late_[storage] && plan_.storages[storage].kind == StoragePlan::kArena) plan_.storages[storage].kind = StoragePlan::kFresh;
-    lend();
-    place();
-    return std::move(plan_);
   }
 
- private:
   void touch(int32_t storage, Ref ref) {
     StoragePlan& plan = plan_.storages[storage];
     if (plan.first == kNoRef) plan.first = ref;
@@ -202,8 +211,13 @@ class Planner {
 
 }  // namespace
 
-Plan make_plan(const Trace& trace, const std::function<bool(const AtenCall&)>& has_planned_form, int64_t lent_from, const std::vector<bool>& without) {
-  return Planner(trace, has_planned_form, lent_from).run(without);
+Plan make_plan(const Trace& trace, const std::function<bool(const AtenCall&)>& has_planned_form, int64_t lent_from) {
+  return Planner(trace, has_planned_form, lent_from).run();
+}
+
+std::vector<StoragePlan> storage_lifetimes(const Trace& trace, const std::vector<bool>& without) {
+  const std::function<bool(const AtenCall&)> each = [](const AtenCall&) { return true; };
+  return Planner(trace, each, std::numeric_limits<int64_t>::max()).run_lifetimes(without);
 }
 
 }  // namespace dynvm::ir

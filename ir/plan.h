@@ -42,8 +42,10 @@ struct Plan {
   Ref arranged_at = kNoRef;           // the instruction before which a run arranges the arena; kNoRef: it lies as planned
 };
 
-// lent_from: bytes. without: by Ref, instructions that count as if they were not there.
-Plan make_plan(const Trace& trace, const std::function<bool(const AtenCall&)>& has_planned_form, int64_t lent_from = std::numeric_limits<int64_t>::max(),
-               const std::vector<bool>& without = {});
+// lent_from: bytes.
+Plan make_plan(const Trace& trace, const std::function<bool(const AtenCall&)>& has_planned_form, int64_t lent_from = std::numeric_limits<int64_t>::max());
+// By storage, before anything has a place: sizes, lifetimes, and kinds as if each call could write into memory given to it. without: by Ref, instructions that count as if
+// they were not there.
+std::vector<StoragePlan> storage_lifetimes(const Trace& trace, const std::vector<bool>& without = {});
 
 }  // namespace dynvm::ir

@@ -32,7 +32,7 @@ struct TensorPlan {
   std::vector<int32_t> tensor;              // by Ref: tensor index, -1 for other values
   std::vector<int32_t> call;                // by Ref of an aten: call index, -1 when nothing runs (views, sunk calls)
   std::vector<int32_t> wrap;                // by Ref of a wrap: wrap index
-  std::vector<std::vector<int32_t>> allocate;  // by Ref: fresh storages to allocate before it
+  std::vector<std::vector<int32_t>> allocate;  // by Ref: fresh and lent storages to allocate before it
   ir::Ref arranged_at = ir::kNoRef;         // before which the session arranges its arena
   std::vector<std::vector<int32_t>> drop;      // by Ref: storages whose memory came from a call and is not needed behind it
 };

@@ -20,23 +20,21 @@
 namespace dynvm::ir {
 namespace {
 
-constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
-
 class Early {
  public:
   explicit Early(Trace& trace) : trace_(trace), movable_(trace.insts.size(), false) {}
 
   void run() {
-    plan_ = make_plan(trace_, is_planned, kNoLimit);
+    all_ = storage_lifetimes(trace_);
     bool any = false;
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
       if (trace_.insts[ref].op != Op::k_kernel || trace_.insts[ref].sunk) continue;
       const std::vector<int32_t> writes = tensor_effects(trace_, ref).writes;
-      movable_[ref] = std::all_of(writes.begin(), writes.end(), [&](int32_t storage) { return plan_.storages[storage].kind != StoragePlan::kInput && plan_.storages[storage].first == ref; });
+      movable_[ref] = std::all_of(writes.begin(), writes.end(), [&](int32_t storage) { return all_[storage].kind != StoragePlan::kInput && all_[storage].first == ref; });
       any = any || movable_[ref];
     }
     if (!any) return;
-    others_ = make_plan(trace_, is_planned, kNoLimit, movable_);
+    others_ = storage_lifetimes(trace_, movable_);
     std::vector<Ref> place(trace_.insts.size());                   // where an instruction is now: behind this one, if it is another one
     std::vector<Ref> last_write(trace_.num_storages, 0);
     std::map<Ref, std::vector<Ref>> behind;
@@ -67,23 +65,21 @@ class Early {
   }
 
  private:
-  static bool is_planned(const AtenCall&) { return true; }
-
   bool frees(Ref ref, const TensorEffects& effects) const {
     int64_t gain = 0;
     for (int32_t storage : effects.reads) {
-      const StoragePlan::Kind kind = plan_.storages[storage].kind;
-      const Ref last = others_.storages[storage].last;
+      const StoragePlan::Kind kind = all_[storage].kind;
+      const Ref last = others_[storage].last;
       const bool ours = kind == StoragePlan::kArena || kind == StoragePlan::kResult;  // neither an input nor handed out
-      if (ours && (last == kNoRef || last < ref)) gain += plan_.storages[storage].bytes;
+      if (ours && (last == kNoRef || last < ref)) gain += all_[storage].bytes;
     }
-    for (int32_t storage : effects.writes) gain -= plan_.storages[storage].bytes;
+    for (int32_t storage : effects.writes) gain -= all_[storage].bytes;
     return gain > 0;
   }
 
   Trace& trace_;
   std::vector<bool> movable_;
-  Plan plan_, others_;  // lifetimes; the same without the kernels that may go up
+  std::vector<StoragePlan> all_, others_;  // lifetimes; the same without the kernels that may go up
 };
 
 }  // namespace

@@ -85,7 +85,7 @@ class Whole(unittest.TestCase):
             with open(os.path.join(folder, "profile.json"), encoding="utf-8") as file:
                 works = json.load(file)["gpu"]["works"]
         for name, microseconds in expected.items():
-            # The kernel that ran most often of those that have this in their names (libraries call a product by other names too: any of another maker then).
+            # The kernel that took most of those that have this in their names (libraries call a product by other names too: any of another maker then).
             named = [work for work in works if name in work["name"]] or [work for work in works if not work["name"].startswith("dynvm_")]
             work = max(named, key=lambda each: each["ms"])
             self.assertLess(abs(work["ms"] / work["runs"] * 1e3 / microseconds - 1), 0.05, (name, microseconds, work["name"], work["ms"] / work["runs"] * 1e3))
