@@ -64,8 +64,11 @@ template <class A>
 void fields(A& a, Kernel& x) { a(x.name, x.sizes, x.reduce_dims, x.operands, x.nodes, x.stores, x.scalar_types, x.symbols, x.num_pointers); }
 
 template <class A>
+void fields(A& a, SymbolSum& x) { a(x.symbol, x.terms); }
+
+template <class A>
 void fields(A& a, Trace& x) {
-  a(x.id, x.name, x.insts, x.operands, x.snapshots, x.frames, x.objects, x.metas, x.calls, x.wraps, x.torch_states, x.kernels, x.kernel_op_counts, x.num_storages, x.symbols);
+  a(x.id, x.name, x.insts, x.operands, x.snapshots, x.frames, x.objects, x.metas, x.calls, x.wraps, x.torch_states, x.kernels, x.kernel_op_counts, x.num_storages, x.symbols, x.sums);
 }
 
 template <class A>

@@ -28,6 +28,12 @@ class Parser {
     trace_.id = static_cast<int32_t>(id);
     trace_.num_storages = static_cast<int32_t>(storages);
     if (accept_word("symbols") && !integers("[", "]", &trace_.symbols)) return false;
+    while (accept_word("sum")) {
+      int64_t symbol = 0;
+      SymbolSum& sum = trace_.sums.emplace_back();
+      if (!numbered("s", &symbol) || !integers("[", "]", &sum.terms)) return false;
+      sum.symbol = static_cast<int32_t>(symbol);
+    }
     while (!failed()) {
       blank_lines();
       if (token().kind == Token::kEnd) break;

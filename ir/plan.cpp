@@ -175,6 +175,13 @@ class Planner {
 
   // --- symbols
 
+  // Is all that it is a sum of?
+  bool is_known(const SymbolSum& sum, const std::vector<bool>& known) const {
+    for (size_t k = 0; k < known.size(); ++k)
+      if (!known[k] && has_symbol(sum.terms, trace_.symbols[k])) return false;
+    return true;
+  }
+
   // Symbols whose values inputs tell before anything is computed, and what is of others: these storages are allocated when they are first needed.
   void find_symbolic() {
     std::vector<bool> known(trace_.symbols.size(), false);
@@ -185,6 +192,8 @@ class Planner {
     for (Ref ref = 0; ref < trace_.insts.size() && first_work_ == kNoRef; ++ref) {
       const Inst& inst = trace_.insts[ref];
       if (inst.op == Op::k_unbox_tensor && trace_.metas[inst.meta].symbolic) for_each_symbol(trace_.metas[inst.meta], [&](size_t k) { known[k] = true; });
+      for (const SymbolSum& sum : trace_.sums)
+        if (is_known(sum, known)) known[static_cast<size_t>(sum.symbol)] = true;
       const bool works = inst.op == Op::k_kernel || inst.op == Op::k_wrap || (inst.op == Op::k_aten && !is_view_call(trace_, inst));
       if (works && !inst.sunk) first_work_ = ref;
     }

@@ -30,7 +30,13 @@ class Printer {
     text::append_string(&out_, trace_.name);
     out_ += " storages " + std::to_string(trace_.num_storages);
     for (size_t k = 0; k < trace_.symbols.size(); ++k) out_ += (k ? ", " : " symbols [") + std::to_string(trace_.symbols[k]);
-    out_ += trace_.symbols.empty() ? "\n" : "]\n";
+    if (!trace_.symbols.empty()) out_ += "]";
+    for (const SymbolSum& sum : trace_.sums) {
+      out_ += " sum s" + std::to_string(sum.symbol) + " [";
+      for (size_t k = 0; k < sum.terms.size(); ++k) out_ += (k ? ", " : "") + std::to_string(sum.terms[k]);
+      out_ += "]";
+    }
+    out_ += "\n";
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
       inst(ref);
       out_ += "\n";

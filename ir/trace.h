@@ -221,6 +221,13 @@ struct Snapshot {
   std::vector<SnapshotStore> stores;  // in the order in which they are due
 };
 
+// A symbol whose value is a sum of others, as the length of two tensors that are put one behind the other.
+struct SymbolSum {
+  int32_t symbol = -1;           // index into Trace::symbols
+  std::vector<int64_t> terms;    // made of the codes of other symbols, or constant
+  friend bool operator==(const SymbolSum&, const SymbolSum&) = default;
+};
+
 struct Trace {
   int32_t id = 0;
   std::string name;                   // "train_digits.py:41 train"
@@ -237,6 +244,7 @@ struct Trace {
   std::vector<int32_t> kernel_op_counts;  // eager operations each kernel stands for (for the report)
   int32_t num_storages = 0;
   std::vector<int64_t> symbols;       // codes of the sizes that symbolic metas are made of
+  std::vector<SymbolSum> sums;        // of these, those that others tell: at most one for each, none made of itself
   std::vector<Origin> origins;        // empty unless somebody wants to know; not in the text, nor in archives
   std::vector<std::vector<int32_t>> kernel_origins;  // of the operations that each kernel was made of
   int32_t origin = -1;                // of the instructions that are added now

@@ -72,6 +72,7 @@ class Verifier {
 
   base::Status run() {
     if (trace_.insts.empty()) return base::Status::failure("the trace is empty");
+    sums();
     checked_snapshots_.assign(trace_.snapshots.size(), false);
     for (Ref ref = 0; ref < trace_.insts.size() && error_.empty(); ++ref) {
       ref_ = ref;
@@ -256,6 +257,18 @@ class Verifier {
 
   void sunk(const Inst& inst, const OpInfo& info) {
     if (!(info.effects & kNew) && inst.op != Op::k_box_bool && inst.op != Op::k_aten) fail("cannot be sunk");
+  }
+
+  void sums() {
+    std::vector<bool> met(trace_.symbols.size(), false);
+    for (const SymbolSum& sum : trace_.sums) {
+      if (!in(sum.symbol, trace_.symbols.size()) || met[static_cast<size_t>(sum.symbol)]) return fail("a sum is of no symbol, or not the first of it");
+      met[static_cast<size_t>(sum.symbol)] = true;
+      for (int64_t term : sum.terms) {
+        Product product;
+        if (term <= 0 || !Product::of(term, trace_.symbols, &product) || term % trace_.symbols[static_cast<size_t>(sum.symbol)] == 0) return fail("a sum's term is no product of other symbols");
+      }
+    }
   }
 
   bool meta_is_sound(const TensorMeta& meta) const {

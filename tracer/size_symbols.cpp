@@ -2,6 +2,7 @@
 #include "tracer/size_symbols.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -72,6 +73,7 @@ class Giver {
         if (ir::has_symbol(meta.sizes, trace_.symbols[s])) add(&of_operands, s);
     }
     if (unknown && std::any_of(call.result_alias.begin(), call.result_alias.end(), [](int32_t alias) { return alias >= 0; })) return;
+    if (!unknown && joined(inst, &call, of_operands)) return;
     Settled settled;
     const bool in_place = !call.mutates.empty() && std::all_of(call.result_alias.begin(), call.result_alias.end(), [](int32_t alias) { return alias >= 0; });
     call.follows = !unknown && ir::sizes_follow(trace_, inst) && results(call, of_operands, false, &settled);
@@ -80,6 +82,57 @@ class Giver {
       if (in_place ? !results(call, of_operands, false, &settled) : facts.after_effect || !results(call, of_operands, true, &settled)) return;
     }
     for (auto& [m, meta] : settled) trace_.metas[m] = std::move(meta);
+  }
+
+  // Operands one behind the other: the result's size there is their sum, which is a symbol of its own where it is no product.
+  bool joined(const Inst& inst, ir::AtenCall* call, const Symbols& of_operands) {
+    size_t dim;
+    std::vector<int64_t> terms;
+    if (!ir::adds_sizes(trace_, inst, &dim, &terms)) return false;
+    const auto m = static_cast<size_t>(call->results[0]);
+    if (before_[m].open == 0 || trace_.metas[m].symbolic) return false;
+    const TensorMeta& first = trace_.metas[static_cast<size_t>(trace_.insts[trace_.arg(inst, static_cast<uint32_t>(call->args[0].operands[0]))].meta)];
+    TensorMeta meta = before_[m];
+    for (size_t d = 0; d < meta.sizes.size(); ++d) {
+      const Pair pair{before_[m].sizes[d], other_[m].sizes[d]};
+      const std::optional<int64_t> size = d == dim ? sum(terms, pair) : number(pair, of_operands);
+      if (!size || (d != dim && *size != first.sizes[d])) return false;
+      meta.sizes[d] = *size;
+    }
+    Symbols mine;
+    for (size_t k = 0; k < trace_.symbols.size(); ++k)
+      if (ir::has_symbol(meta.sizes, trace_.symbols[k])) add(&mine, k);
+    if (!lay_out(m, {mine}, &meta)) return false;
+    trace_.metas[m] = std::move(meta);
+    return call->follows = true;
+  }
+
+  // What the terms come to, `pair` in the walks.
+  std::optional<int64_t> sum(const std::vector<int64_t>& terms, Pair pair) {
+    std::map<int64_t, int64_t> factors;  // by product of codes: like terms are one
+    for (int64_t term : terms) {
+      ir::Product product;
+      if (!ir::Product::of(term, trace_.symbols, &product)) return std::nullopt;
+      factors[term / product.factor] += product.factor;
+    }
+    ir::SymbolSum sum;
+    for (const auto& [codes, factor] : factors) sum.terms.push_back(factor * codes);
+    if (sum.terms.size() == 1) return sum.terms[0];
+    const std::optional<size_t> symbol = symbol_of(pair);
+    if (!symbol) return std::nullopt;
+    sum.symbol = static_cast<int32_t>(*symbol);
+    const auto known = std::find_if(trace_.sums.begin(), trace_.sums.end(), [&](const ir::SymbolSum& other) { return other.symbol == sum.symbol; });
+    if (known != trace_.sums.end() ? known->terms != sum.terms : is_made_of(sum.terms, *symbol)) return std::nullopt;
+    if (known == trace_.sums.end()) trace_.sums.push_back(std::move(sum));
+    return trace_.symbols[*symbol];
+  }
+
+  // Is the symbol among what they are made of, also by sums?
+  bool is_made_of(const std::vector<int64_t>& terms, size_t symbol) const {
+    if (ir::has_symbol(terms, trace_.symbols[symbol])) return true;
+    return std::any_of(trace_.sums.begin(), trace_.sums.end(), [&](const ir::SymbolSum& sum) {
+      return ir::has_symbol(terms, trace_.symbols[static_cast<size_t>(sum.symbol)]) && is_made_of(sum.terms, symbol);
+    });
   }
 
   // The results' geometries. more: also of symbols that its operands do not have, and of new ones.

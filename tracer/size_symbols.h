@@ -6,7 +6,8 @@
 //
 // Two walks prove nothing of an operation that one knows nothing of: it is run, and what it gives is compared with the formula, before anything relies on it; where
 // no exit may be (after_effect), it is not symbolic. Of operations whose sizes follow from their operands' (ir::sizes_follow) the formula is right if it is made of these
-// operands' symbols; they need not be run to know what they give (AtenCall::follows). Sizes that are computed by steps may agree by chance, and stay open.
+// operands' symbols; they need not be run to know what they give (AtenCall::follows). What a `cat` gives is as long as its operands together: where that is no product, it is a
+// symbol whose value others tell (ir::SymbolSum). Sizes that are computed by steps may agree by chance, and stay open.
 // Tests: tests/traces/cases/sizes_*.py.
 #pragma once
 

@@ -311,7 +311,7 @@ bool lower_with_codes(const Trace& trace, Ref aten, const std::vector<Ref>& resu
     if (!known(trace.metas[operand.meta])) return give_up("sizes that a run decides");
     if (trace.metas[operand.meta].sizes.size() > static_cast<size_t>(kMaxKernelDims)) return give_up("rank");
   }
-  if (*symbolic && (temporary != kNoRef || !sizes_come_from_operands(trace, inst, call))) return give_up("sizes that a run decides");
+  if (*symbolic && (temporary != kNoRef || (!call.follows && !sizes_come_from_operands(trace, inst, call)))) return give_up("sizes that a run decides");
   if (is_uninitialised(name)) return true;
 
   bool in_place = name.size() > 1 && name.back() == '_' && name.substr(name.size() - 2) != "__";
@@ -400,6 +400,28 @@ bool sizes_follow(const Trace& trace, const Inst& aten) {
   const auto rank = static_cast<int64_t>(operand.sizes.size());
   const int64_t dim = call.args[argument].i + (call.args[argument].i < 0 ? rank : 0);
   return dim >= 0 && dim < rank && (operand.open >> dim & 1) == 0;
+}
+
+bool adds_sizes(const Trace& trace, const Inst& aten, size_t* dim, std::vector<int64_t>* terms) {
+  const AtenCall& call = trace.calls[static_cast<size_t>(aten.imm)];
+  if (call.name != "aten::cat" || call.results.size() != 1 || call.results[0] < 0 || call.args.size() < 2 || call.args[0].kind != AtenArg::kTensorList || call.args[1].kind != AtenArg::kInt)
+    return false;
+  const TensorMeta* first = nullptr;
+  terms->clear();
+  for (int32_t operand : call.args[0].operands) {
+    if (operand < 0) return false;
+    const TensorMeta& part = trace.metas[trace.insts[trace.arg(aten, static_cast<uint32_t>(operand))].meta];
+    const size_t rank = part.sizes.size();
+    if (first == nullptr) {
+      first = &part;
+      *dim = static_cast<size_t>(call.args[1].i + (call.args[1].i < 0 ? static_cast<int64_t>(rank) : 0));
+    }
+    if (*dim >= rank || rank != first->sizes.size() || part.sizes[*dim] <= 0) return false;
+    for (size_t d = 0; d < rank; ++d)
+      if (d != *dim && part.sizes[d] != first->sizes[d]) return false;
+    terms->push_back(part.sizes[*dim]);
+  }
+  return first != nullptr;
 }
 
 Trace recoded_for_lowering(const Trace& trace) {

@@ -39,6 +39,9 @@ bool lower_call(const Trace& trace, Ref aten, const std::vector<Ref>& results, s
 // Do the sizes of its results follow from those of its operands alone, whatever these are? Of an elementwise operation, or one of follows.def.
 bool sizes_follow(const Trace& trace, const Inst& aten);
 
+// Does the call put its operands one behind the other (cat), alike in all other dimensions? Along which, and how long each is there, in their order.
+bool adds_sizes(const Trace& trace, const Inst& aten, size_t* dim, std::vector<int64_t>* terms);
+
 // What lowering reads of a trace, with other codes for its symbols.
 Trace recoded_for_lowering(const Trace& trace);
 

@@ -132,6 +132,7 @@ struct ProgramSpec {
   std::vector<WrapSpec> wraps;
   std::vector<ir::TorchState> states;
   std::vector<int64_t> symbols;         // codes that symbolic tensors are made of. What is bound or made by calls tells their values in each iteration
+  std::vector<ir::SymbolSum> sums;      // of these, those that others tell, as soon as they are told
   bool arranges = false;                // where arena storages lie is decided by arrange()
 };
 

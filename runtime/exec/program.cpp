@@ -46,6 +46,7 @@ class Builder {
       out_.spec.storages.push_back({kind_of(storage.kind), storage.bytes, storage.offset, storage.symbolic, storage.first, storage.last});
     out_.spec.arena_bytes = plan_.arena_bytes;
     out_.spec.symbols = trace_.symbols;
+    out_.spec.sums = trace_.sums;
     out_.spec.arranges = plan_.arranged_at != ir::kNoRef;
     out_.plan.arranged_at = plan_.arranged_at;
     out_.spec.states = trace_.torch_states;

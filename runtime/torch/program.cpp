@@ -243,6 +243,11 @@ void ProgramImpl::plan_storages(const bridge::ProgramSpec& spec) {
 
 void ProgramImpl::plan_tensors(const bridge::ProgramSpec& spec) {
   tensors_of_symbol.resize(spec.symbols.size());
+  for (const ir::SymbolSum& sum : spec.sums) {
+    SumPlan& plan = sums.emplace_back(SumPlan{static_cast<size_t>(sum.symbol), {}});
+    for (int64_t term : sum.terms)
+      if (!ir::Product::of(term, spec.symbols, &plan.terms.emplace_back())) fail("a product of too many symbols");
+  }
   for (const ir::TensorMeta& meta : spec.tensors) {
     TensorPlan plan;
     plan.meta = meta;

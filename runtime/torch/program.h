@@ -83,6 +83,12 @@ struct TensorPlan {
   ir::Product offset;
 };
 
+// A symbol that is the sum of others.
+struct SumPlan {
+  size_t symbol;
+  std::vector<ir::Product> terms;
+};
+
 struct WrapPlan {
   bridge::WrapSpec spec;
   std::vector<bool> writes_storage;       // per storage: `forward` writes it, so an input there is cloned first
@@ -111,6 +117,7 @@ class ProgramImpl final : public bridge::Program {
   std::vector<Arena> arenas;              // one for each device that arena storages lie on
   bool arranges = false;                  // each session arranges them for the symbols' values; bytes here are 0
   std::vector<std::vector<int32_t>> tensors_of_symbol;
+  std::vector<SumPlan> sums;              // in the order in which they may be computed
 
  private:
   ProgramImpl();

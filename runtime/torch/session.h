@@ -103,6 +103,7 @@ class SessionImpl {
   bool adopt_symbolic(int32_t tensor, const at::Tensor& result, const CallPlan& plan, bool view);
   bool is_of_argument(const c10::Storage& storage, const CallPlan& plan) const;
   bool learn_symbols(const TensorPlan& plan, c10::IntArrayRef sizes);
+  bool tell(size_t symbol, int64_t value);
   bool lies_as_planned(const TensorPlan& plan, c10::IntArrayRef strides) const;
   int64_t bytes_now(size_t storage) const;
   bool move_view(const CallPlan& plan, CallState& state);
@@ -134,6 +135,7 @@ class SessionImpl {
   std::vector<uint64_t> symbol_told_;    // the iteration in which it was last
   std::vector<uint64_t> laid_out_;       // by tensor: the change of symbols that its shadow was last laid out for
   uint64_t changes_ = 0;                 // of symbols
+  std::vector<size_t> changed_symbols_;  // by the tensor that told them last, while it does
   bool arranged_ = true;                 // for the symbols' values as they are
   std::vector<int64_t> arena_offsets_;   // by storage
   std::vector<int64_t> arena_bytes_;     // by arena

@@ -120,5 +120,23 @@ snap0: root unit 0 [=]
   EXPECT_TRUE(opens(trace, trace.calls[0]) && may_leave(trace, trace.calls[0]));  // it is run, and compared
 }
 
+TEST(Text, KeepsSums) {
+  const auto with_sum = [](const char* sum) {
+    return std::string("trace 1 \"t\" storages 1 symbols [1009, 1013, 1019]") + sum + "\nleave !snap0\nsnap0: root unit 0 [=]\n";
+  };
+  Trace trace;
+  ASSERT_TRUE(parse_trace(with_sum(" sum s1 [1, 1009] sum s2 [2018, 1013]"), &trace).ok());
+  EXPECT_EQ(trace.sums, (std::vector<SymbolSum>{{1, {1, 1009}}, {2, {2018, 1013}}}));
+  EXPECT_TRUE(verify_trace(trace).ok()) << verify_trace(trace).message();
+  Trace again;
+  ASSERT_TRUE(parse_trace(print_trace(trace), &again).ok());
+  EXPECT_EQ(again.sums, trace.sums);
+  for (const char* wrong : {" sum s3 [1, 1009]", " sum s1 [1, 1013]", " sum s1 [1, 1009] sum s1 [2, 1009]", " sum s1 [0, 1009]"}) {
+    Trace bad;
+    ASSERT_TRUE(parse_trace(with_sum(wrong), &bad).ok()) << wrong;
+    EXPECT_FALSE(verify_trace(bad).ok()) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace dynvm::ir
