@@ -128,22 +128,31 @@ bool CudaKernel::reaches_far(const int64_t* symbols) const {
   return false;
 }
 
+constexpr size_t kMostParameters = 512;
+
+// All but the workspace; how many. None of them tells whether memory is aligned.
+size_t CudaKernel::parameters(void* const* pointers, const int64_t* scalars, const int64_t* symbols, int64_t* out) const {
+  size_t count = 0;
+  DYNVM_CHECK(source_.pointers.size() + static_cast<size_t>(source_.num_scalars) + source_.tail.size() + numbers_.size() + 1 <= kMostParameters, "{} has too many parameters", source_.name);
+  for (int32_t pointer : source_.pointers) out[count++] = reinterpret_cast<int64_t>(pointers[pointer]);
+  for (int k = 0; k < source_.num_scalars; ++k) out[count++] = scalars[k];
+  for (const ir::Product& number : numbers_) out[count++] = number(symbols);
+  for (int64_t number : source_.tail) out[count++] = number;
+  return count;
+}
+
+uint32_t CudaKernel::blocks(const int64_t* symbols) const {
+  return source_.points == 0 ? source_.grid_x : static_cast<uint32_t>((points_(symbols) + source_.per_block - 1) / source_.per_block);
+}
+
 void CudaKernel::launch(void* const* pointers, const int64_t* scalars, const int64_t* symbols) const {
   if (source_.grid_x == 0) return;
   if (source_.narrow && reaches_far(symbols)) return variant(&wide_, 16, true).launch(pointers, scalars, symbols);
-  int64_t parameter[512];
-  size_t count = 0;
-  DYNVM_CHECK(source_.pointers.size() + static_cast<size_t>(source_.num_scalars) + source_.tail.size() + numbers_.size() + 1 <= 512, "{} has too many parameters", source_.name);
-  for (int32_t pointer : source_.pointers) {
-    parameter[count] = reinterpret_cast<int64_t>(pointers[pointer]);
-    if (parameter[count++] % source_.alignment == 0) continue;
-    return variant(&unaligned_, 1, !source_.narrow && !numbers_.empty()).launch(pointers, scalars, symbols);
-  }
-  for (int k = 0; k < source_.num_scalars; ++k) parameter[count++] = scalars[k];
-  for (const ir::Product& number : numbers_) parameter[count++] = number(symbols);
-  for (int64_t number : source_.tail) parameter[count++] = number;
-  const int64_t points = points_(symbols);
-  const uint32_t grid_x = source_.points == 0 ? source_.grid_x : static_cast<uint32_t>((points + source_.per_block - 1) / source_.per_block);
+  int64_t parameter[kMostParameters];
+  size_t count = parameters(pointers, scalars, symbols, parameter);
+  for (size_t k = 0; k < source_.pointers.size(); ++k)
+    if (parameter[k] % source_.alignment != 0) return variant(&unaligned_, 1, !source_.narrow && !numbers_.empty()).launch(pointers, scalars, symbols);
+  const uint32_t grid_x = blocks(symbols);
   if (grid_x == 0) return;
   void* const stream = current_stream(device_);
   if (source_.workspace_bytes > 0) parameter[count++] = reinterpret_cast<int64_t>(workspace(stream));
@@ -151,22 +160,22 @@ void CudaKernel::launch(void* const* pointers, const int64_t* scalars, const int
   DYNVM_CHECK(error == 0 || is_sticky(error), "{}: {}", source_.name, error_text(error));
 }
 
-bool CudaKernel::describe(void* const* pointers, const int64_t* scalars, void* stream, Launch* out) const {
-  if (source_.grid_x == 0 || !numbers_.empty() || source_.points != 0) return false;
+bool CudaKernel::describe(void* const* pointers, const int64_t* scalars, const int64_t* symbols, void* stream, Launch* out) const {
+  if (source_.grid_x == 0 || (source_.narrow && reaches_far(symbols))) return false;
   out->function = code_->function();
-  out->grid_x = source_.grid_x;
+  out->grid_x = blocks(symbols);
   out->grid_y = source_.grid_y;
   out->block = source_.block;
   out->shared_bytes = source_.shared_bytes;
-  out->parameter.clear();
-  for (int32_t pointer : source_.pointers) {
-    out->parameter.push_back(reinterpret_cast<int64_t>(pointers[pointer]));
-    if (out->parameter.back() % source_.alignment != 0) return false;
-  }
-  out->parameter.insert(out->parameter.end(), scalars, scalars + source_.num_scalars);
-  out->parameter.insert(out->parameter.end(), source_.tail.begin(), source_.tail.end());
-  if (source_.workspace_bytes > 0) out->parameter.push_back(reinterpret_cast<int64_t>(workspace(stream)));
-  return true;
+  int64_t parameter[kMostParameters];
+  size_t count = parameters(pointers, scalars, symbols, parameter);
+  if (source_.workspace_bytes > 0) parameter[count++] = reinterpret_cast<int64_t>(workspace(stream));
+  out->parameter.assign(parameter, parameter + count);
+  return out->grid_x != 0;
+}
+
+bool CudaKernel::fits(const Launch& launch) const {
+  return std::all_of(launch.parameter.begin(), launch.parameter.begin() + static_cast<ptrdiff_t>(source_.pointers.size()), [&](int64_t address) { return address % source_.alignment == 0; });
 }
 
 void* current_stream_of(int device) { return current_stream(device); }

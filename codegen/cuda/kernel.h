@@ -36,6 +36,7 @@ struct Launch {
   void* function = nullptr;
   uint32_t grid_x = 0, grid_y = 0, block = 0, shared_bytes = 0;
   std::vector<int64_t> parameter;
+  friend bool operator==(const Launch&, const Launch&) = default;
 };
 void* current_stream_of(int device);
 
@@ -56,11 +57,13 @@ class CudaKernel {
   base::Status status() const;
   // pointers: as the kernel's; scalars: 8 bytes each; symbols: values of the kernel's.
   void launch(void* const* pointers, const int64_t* scalars, const int64_t* symbols = nullptr) const;
-  // The same launch as data, of a kernel without symbols; false where there is none to be made in one piece (no work, or memory that needs another variant).
-  bool describe(void* const* pointers, const int64_t* scalars, void* stream, Launch* out) const;
+  // The same launch as data, for this stream; false where there is none to be made in one piece (no work, or more of it than this variant counts).
+  bool describe(void* const* pointers, const int64_t* scalars, const int64_t* symbols, void* stream, Launch* out) const;
+  // May it be launched so, where its memory lies?
+  bool fits(const Launch& launch) const;
   int device() const { return device_; }
   bool idle() const { return source_.grid_x == 0; }  // nothing is to be done
-  bool aligned(int64_t address) const { return address % source_.alignment == 0; }
+  bool symbolic() const { return source_.points != 0 || !numbers_.empty(); }  // sizes are known when it is launched
   const std::string& source() const { return source_.text; }    // also before it is ready
   const std::string& function() const { return source_.name; }  // what profilers show
   int num_scalars() const { return source_.num_scalars; }
@@ -73,6 +76,8 @@ class CudaKernel {
   base::Status render(int vector_bytes, bool wide);
   const CudaKernel& variant(std::unique_ptr<CudaKernel>* made, int vector_bytes, bool wide) const;
   bool reaches_far(const int64_t* symbols) const;
+  size_t parameters(void* const* pointers, const int64_t* scalars, const int64_t* symbols, int64_t* out) const;
+  uint32_t blocks(const int64_t* symbols) const;
 
   int device_ = 0;
   Source source_;

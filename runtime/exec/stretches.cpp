@@ -2,6 +2,7 @@
 #include "runtime/exec/stretches.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "codegen/cuda/transfer.h"
 #include "runtime/base/check.h"
@@ -21,6 +22,9 @@ std::vector<Stretches*>& waiting() {     // with queued work
   return *all;
 }
 
+// Operations that traces have given to devices since one of them last waited for a number. The GIL is held.
+int64_t given_since_read = std::numeric_limits<int32_t>::max();
+
 }  // namespace
 
 Stretches::Stretches(const StretchPlan& plan, bridge::Session* session, int32_t* pending) : plan_(plan), session_(session), pending_(pending) {
@@ -29,6 +33,7 @@ Stretches::Stretches(const StretchPlan& plan, bridge::Session* session, int32_t*
   all.end = static_cast<int32_t>(plan.operations.size());
   of_operation_.assign(plan.operations.size(), 0);
   interruptions_.assign(plan.operations.size(), 0);
+  whole_.assign(plan.operations.size(), false);
   stretches_.push_back(std::move(all));
   this->plan(stretches_[0]);
 }
@@ -155,19 +160,51 @@ int Stretches::take(int32_t operation) {
   return 0;
 }
 
+// A device that has been waited for has nothing to do while work is queued, so what it gets first is little, and what follows takes no longer to queue than it has work for.
+bool Stretches::long_enough() const {
+  return static_cast<int64_t>(queued_.size()) >= std::max<int64_t>(base::heuristics().graph_first, ahead_ / 2);
+}
+
+// May the stretch become two in front of this operation? Not where a library call would look at memory that the first one's graph has brought: it lies elsewhere each time.
+bool Stretches::may_cut(int32_t at) {
+  if (whole_[static_cast<size_t>(at)]) return false;
+  const Stretch& stretch = stretches_[static_cast<size_t>(current_)];
+  std::set<int32_t> brought;
+  for (int32_t k = stretch.begin; k < stretch.end; ++k) {
+    const StretchPlan::Operation& operation = plan_.operations[static_cast<size_t>(k)];
+    if (k < at) {
+      brought.insert(operation.takes.begin(), operation.takes.end());
+      brought.insert(operation.facts.gives.begin(), operation.facts.gives.end());
+    } else if (operation.kernel == nullptr) {
+      for (int32_t storage : operation.facts.touches)
+        if (brought.count(storage) != 0) whole_[static_cast<size_t>(at)] = true;
+    }
+  }
+  return !whole_[static_cast<size_t>(at)];
+}
+
+int Stretches::read() {
+  const int status = barrier();
+  given_since_read = 0;
+  return status;
+}
+
 int Stretches::arrive(int32_t operation, const int64_t* scalars) {
   if (failed_type_ != nullptr && plan_.operations[operation].kernel == nullptr) return raise_failed();
   if (current_ >= 0 && (operation != next_ || device(operation) != device(stretches_[current_].begin)) && barrier() != 0) return -1;
+  if (current_ >= 0 && queueing_ && long_enough() && may_cut(operation) && barrier() != 0) return -1;
   const int32_t number = of_operation_[operation];
   if (current_ < 0 && operation == stretches_[number].begin) {
     current_ = number;
     next_ = operation;
     queueing_ = stretches_[number].mode == Mode::kQueue;
     thread_ = PyThreadState_Get();
+    ahead_ = given_since_read;
     queued_.clear();
     numbers_.clear();
     passing_.assign(stretches_[number].storages.size(), nullptr);
   }
+  ++given_since_read;
   const CudaKernel* kernel = plan_.operations[operation].kernel;
   const size_t place = numbers_.size();
   if (kernel != nullptr && kernel->num_scalars() > 0) numbers_.insert(numbers_.end(), scalars, scalars + kernel->num_scalars());
@@ -179,7 +216,7 @@ int Stretches::arrive(int32_t operation, const int64_t* scalars) {
   queued_.push_back(entry);
   if (!queueing_) {
     int status = take(operation);
-    if (status == 0 && kernel != nullptr) kernel->launch(session_->storage_data, numbers_.data() + place);
+    if (status == 0 && kernel != nullptr) kernel->launch(session_->storage_data, numbers_.data() + place, session_->symbols);
     else if (status == 0) status = run(operation);
     if (status != 0) {
       current_ = -1;
@@ -239,7 +276,7 @@ int Stretches::run_queued() {
     const auto& [operation, place] = queued[k];
     if ((status = take(operation)) != 0) break;
     if (const CudaKernel* kernel = plan_.operations[operation].kernel) {
-      kernel->launch(session_->storage_data, numbers_.data() + place);
+      kernel->launch(session_->storage_data, numbers_.data() + place, session_->symbols);
     } else if ((status = run(operation)) != 0) {
       break;
     }
@@ -409,8 +446,9 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
   for (const auto& [operation, place] : queued_) {  // what a kernel needs for that stream cannot be made while capturing
     codegen::cuda::Launch launch;
     const CudaKernel* kernel = plan_.operations[operation].kernel;
-    if (kernel != nullptr && !kernel->describe(session_->storage_data, numbers_.data() + place, side, &launch) && !stretch.given.size())
-      return refuse("a kernel for memory that is not aligned");
+    if (kernel == nullptr) continue;
+    const bool described = kernel->describe(session_->storage_data, numbers_.data() + place, session_->symbols, side, &launch) && kernel->fits(launch);
+    if (!described && stretch.given.empty()) return refuse("a kernel that is no launch of its own, or for memory that is not aligned");
   }
   void* captured = plan_.captures->begin(device, stream, &error);
   if (captured == nullptr) return refuse(error);
@@ -418,6 +456,7 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
     if (stretch.staged[k]) plan_.captures->point(session_, stretch.storages[k], plan_.captures->data(stretch.stages[k]));
   Variant variant;
   variant.stream = stream;
+  variant.side = side;
   variant.pointers = now;
   variant.capture = captured;
   for (const auto& [operation, place] : queued_) {
@@ -429,11 +468,11 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
     }
     if (what.kernel != nullptr) {
       Node node{nullptr, {}};
-      if (!what.kernel->describe(session_->storage_data, numbers_.data() + place, side, &node.launch)) {
-        error = "a kernel for memory that is not aligned";
+      if (!what.kernel->describe(session_->storage_data, numbers_.data() + place, session_->symbols, side, &node.launch) || !what.kernel->fits(node.launch)) {
+        error = "a kernel that is no launch of its own, or for memory that is not aligned";
         break;
       }
-      what.kernel->launch(session_->storage_data, numbers_.data() + place);
+      what.kernel->launch(session_->storage_data, numbers_.data() + place, session_->symbols);
       for (int32_t storage : what.kernel->storages()) node.fixed.push_back(std::binary_search(stretch.given.begin(), stretch.given.end(), storage));
       if ((node.node = codegen::cuda::last_node(side)) == nullptr) {
         error = "a kernel was not captured";
@@ -468,30 +507,42 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
   return true;
 }
 
+// Is the launch another one now than the graph has? *changed: that one, without a function where there is none.
+bool Stretches::differs(const CudaKernel& kernel, const Node& known, const int64_t* numbers, void* side, codegen::cuda::Launch* changed) const {
+  const std::vector<int32_t>& storages = kernel.storages();
+  const auto address = [&](size_t k) { return reinterpret_cast<int64_t>(session_->storage_data[storages[k]]); };
+  if (!kernel.symbolic()) {
+    bool same = true;
+    for (size_t k = 0; k < storages.size(); ++k) same = same && (known.fixed[k] || known.launch.parameter[k] == address(k));
+    for (size_t k = 0; k < static_cast<size_t>(kernel.num_scalars()); ++k) same = same && known.launch.parameter[storages.size() + k] == numbers[k];
+    if (same) return false;
+    *changed = known.launch;
+    for (size_t k = 0; k < storages.size(); ++k)
+      if (!known.fixed[k]) changed->parameter[k] = address(k);
+    std::copy_n(numbers, kernel.num_scalars(), changed->parameter.begin() + static_cast<ptrdiff_t>(storages.size()));
+    return true;
+  }
+  if (!kernel.describe(session_->storage_data, numbers, session_->symbols, side, changed)) {
+    changed->function = nullptr;
+    return true;
+  }
+  for (size_t k = 0; k < storages.size(); ++k)
+    if (known.fixed[k]) changed->parameter[k] = known.launch.parameter[k];
+  return !(*changed == known.launch);
+}
+
 // done: false where the graph may not be launched now, and nothing was.
 int Stretches::replay(Stretch& stretch, Variant& variant, bool* done) {
   bridge::Captures& captures = *plan_.captures;
   for (const auto& [storage, kept] : variant.given) captures.point(session_, storage, captures.data(kept));
   size_t node = 0;
-  codegen::cuda::Launch launch;
   for (const auto& [operation, place] : queued_) {
     const CudaKernel* kernel = plan_.operations[operation].kernel;
     if (kernel == nullptr) continue;
     Node& known = variant.nodes[node++];
-    launch.parameter.clear();
-    const int64_t* const numbers = numbers_.data() + place;
-    const std::vector<int32_t>& storages = kernel->storages();
-    bool same = true;
-    for (size_t k = 0; k < storages.size(); ++k) same = same && (known.fixed[k] || known.launch.parameter[k] == reinterpret_cast<int64_t>(session_->storage_data[storages[k]]));
-    for (int k = 0; k < kernel->num_scalars(); ++k) same = same && known.launch.parameter[storages.size() + static_cast<size_t>(k)] == numbers[k];
-    if (same) continue;
-    codegen::cuda::Launch changed = known.launch;
-    for (size_t k = 0; k < storages.size(); ++k) {
-      if (known.fixed[k]) continue;
-      changed.parameter[k] = reinterpret_cast<int64_t>(session_->storage_data[storages[k]]);
-      if (!kernel->aligned(changed.parameter[k])) return 0;
-    }
-    for (int k = 0; k < kernel->num_scalars(); ++k) changed.parameter[storages.size() + static_cast<size_t>(k)] = numbers[k];
+    codegen::cuda::Launch changed;
+    if (!differs(*kernel, known, numbers_.data() + place, variant.side, &changed)) continue;
+    if (changed.function == nullptr || !kernel->fits(changed)) return 0;
     if (variant.graph->set_kernel(known.node, changed) != 0) {
       give_up(stretch, "a kernel's parameters cannot be changed");
       return 0;

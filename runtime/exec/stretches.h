@@ -7,7 +7,7 @@
 //     watch ──pointers are few, or of inputs that can be copied──► queue ──► graph for these pointers? launch it : capture one : launch one by one
 //
 // Pointers. A library's launches cannot be changed once they are captured, so a graph (a Variant) is for certain addresses of the memory that calls work on. Our own kernels are
-// given their pointers and numbers anew, where they differ. An input whose address changes in each iteration, and which only is read, is copied to memory of its own in
+// given their pointers and numbers anew, where they differ: scalars, and sizes that are symbols. An input whose address changes in each iteration, and which only is read, is copied to memory of its own in
 // front of the graph (staged). Other memory that lies elsewhere each time sets the calls on it apart. Where graphs fit too seldom, the stretch goes back to single launches for good.
 //
 // Memory. What is allocated while capturing comes from a pool that all graphs launched on a stream share, one after the other: results of calls that have no planned memory, and lent
@@ -16,7 +16,10 @@
 // results somebody still holds is not launched. Lent storages that live on behind the stretch, or have from before it, come from torch's
 // allocator when they are needed first, and go when what was queued has been launched.
 //
-// Where stretches end is found while running: whoever may look (see `barrier`) ends the stretch that is under way, and from then on it is two. An exit does what was queued
+// What has a size of symbols is no memory of a graph's: it is allocated before what is queued needs it, and library calls that see such sizes are in no stretch.
+//
+// Where stretches end is found while running: whoever may look (see `barrier`) ends the stretch that is under way, and from then on it is two. So does a number that was read not
+// long before: the device has nothing to do then, and what is queued would keep it waiting (long_enough). An exit does what was queued
 // one by one. The evaluator does too, before any frame that C code enters (runtime/base/pending.h).
 //
 // Inputs: a trace's program, its calls and kernels. Outputs: work on torch's current stream, in the order of the trace.
@@ -74,6 +77,8 @@ class Stretches {
   // Somebody may look at the device or at memory: all that came before is launched.
   // once: not each time, as far as is known (a finalizer).
   int barrier(bool once = false);
+  // As barrier(): a number is about to be read, so the host waits until the device has done all that it was given.
+  int read();
   // Nothing behind the work that was queued so far needs the storage's memory.
   void drop(int32_t storage);
   // The run is over, by an exit or not.
@@ -87,7 +92,7 @@ class Stretches {
     std::vector<bool> fixed;       // by pointer: the graph's own memory
   };
   struct Variant {
-    void* stream = nullptr;
+    void* stream = nullptr, *side = nullptr;  // what it is launched on, and what it was captured on
     std::vector<void*> pointers;   // of Stretch::storages, null for staged ones
     std::vector<Node> nodes;       // of kernels, in order
     std::vector<std::pair<int32_t, void*>> given;  // storage, kept memory
@@ -109,6 +114,8 @@ class Stretches {
 
   int device(int32_t operation) const;
   int raise_failed();
+  bool long_enough() const;
+  bool may_cut(int32_t at);
   int arrive(int32_t operation, const int64_t* scalars);
   int run(int32_t operation);
   int take(int32_t operation);
@@ -124,6 +131,7 @@ class Stretches {
   Variant* find(Stretch& stretch, const std::vector<void*>& now, void* stream);
   bool capture(Stretch& stretch, const std::vector<void*>& now, void* stream);
   int replay(Stretch& stretch, Variant& variant, bool* done);
+  bool differs(const codegen::cuda::CudaKernel& kernel, const Node& known, const int64_t* numbers, void* side, codegen::cuda::Launch* changed) const;
   void drop(Variant& variant);
   bool held(Stretch& stretch, const Variant& variant, bool* lasting);
   void clear(Stretch& stretch);
@@ -138,8 +146,10 @@ class Stretches {
   std::vector<Stretch> stretches_;
   std::vector<int32_t> of_operation_;   // its stretch
   std::vector<uint8_t> interruptions_;  // by operation: barriers in front of it that may not come again
+  std::vector<bool> whole_;             // by operation: a stretch is not cut in front of it
   int32_t current_ = -1, next_ = 0;     // the stretch that is under way, and its next operation
   bool queueing_ = false;
+  int64_t ahead_ = 0;                   // operations that the device had been given when the stretch began, since it was last waited for
   std::vector<std::pair<int32_t, size_t>> queued_;  // operation, its numbers' place
   std::vector<int64_t> numbers_;
   std::vector<int32_t> dropped_;        // while work was queued
