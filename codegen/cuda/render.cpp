@@ -25,6 +25,7 @@ using ir::KOp;
 using std::string;
 
 constexpr int kWorkspaceSlot = 16;           // bytes of one reduction's part
+constexpr int kColumnBytes = 128;            // that a thread loads of several rows at a time
 
 bool is_arg(KOp op) { return op == KOp::k_reduce_argmax || op == KOp::k_reduce_argmin; }
 
@@ -700,7 +701,9 @@ bool Renderer::columns_are_inner() const {
     const KernelNode& node = kernel_.nodes[n];
     if (!space_.needed[n] || node.op != KOp::k_load || !space_.full[n]) continue;
     const int64_t kept = std::abs(stride(space_.kept.back(), static_cast<size_t>(node.operand))), reduced = std::abs(stride(space_.reduced.back(), static_cast<size_t>(node.operand)));
-    const int64_t weight = ir::dtype_size(node.dtype);
+    int64_t weight = ir::dtype_size(node.dtype);  // as much as there is of it: a vector is nothing beside a matrix
+    for (size_t d = 0; d < kernel_.sizes.size(); ++d)
+      if (kernel_.operands[static_cast<size_t>(node.operand)].strides[d] != 0) weight *= kernel_.sizes[d];
     if (kept != 0 && (reduced == 0 || kept < reduced)) votes += weight;
     else if (reduced != 0) votes -= weight;
   }
@@ -749,18 +752,34 @@ void Renderer::columns() {
     const std::vector<bool> wanted = full_nodes(pass);
     const std::vector<size_t> found = reductions(pass);
     declare_accumulators(found, v);
-    open("_Pragma(\"unroll 4\") for (int it = 0; it < {}; ++it) {{", rounds);
-    line("const {} i = {}it * {} + lane;", index_type_, parts > 1 ? fmt::format("({})blockIdx.y * {} + ", index_type_, of_part) : "", down);
-    open("if (i < {}{}{}) {{", number(space_.reduced_points), parts > 1 ? fmt::format(" && it * {} + lane < {}", down, of_part) : "",
-         pass == last_pass_ && has_full_store_ ? " && live" : "");
-    decompose(space_.reduced, "i", "r", 1);
+    // Several rows at a time, all of which are loaded before the first is used: a thread that waits for each would wait most of the time.
+    const std::vector<size_t> operands = loads(wanted);
     std::vector<string> loaded(kernel_.operands.size());
-    for (size_t o : loads(wanted)) {
-      line("{} c{};", raw(o, v), o);
-      loaded[o] = fmt::format("c{}", o);
-      load(loaded[o], o, inner, v);
+    int bytes = 1;
+    for (size_t o : operands) bytes += v * ir::dtype_size(kernel_.operands[o].dtype);
+    const int batch = std::clamp(kColumnBytes / bytes, 1, 8);
+    open("for (int it = 0; it < {}; it += {}) {{", rounds, batch);
+    for (size_t o : operands) {
+      line("{} c{}[{}];", raw(o, v), o, batch);
+      loaded[o] = fmt::format("c{}[u]", o);
     }
+    const string first = parts > 1 ? fmt::format("({})blockIdx.y * {} + ", index_type_, of_part) : "", end = number(space_.reduced_points);
+    const auto each = [&](const char* index) {
+      open("_Pragma(\"unroll\") for (int u = 0; u < {}; ++u) {{", batch);
+      line("const {} {} = {}(it + u) * {} + lane;", index_type_, index, first, down);
+    };
+    if (!operands.empty()) {
+      each("at_most");
+      line("const {0} i = at_most < {1} ? at_most : {1} - 1;", index_type_, end);
+      decompose(space_.reduced, "i", "r", 1);
+      for (size_t o : operands) load(loaded[o], o, inner, v);
+      close();
+    }
+    each("i");
+    open("if (i < {}{}{}) {{", end, parts > 1 ? fmt::format(" && (it + u) * {} + lane < {}", down, of_part) : "", pass == last_pass_ && has_full_store_ ? " && live" : "");
+    decompose(space_.reduced, "i", "r", 1);
     elements(wanted, inner, v, loaded, pass);
+    close();
     close();
     close();
     // The threads that share the columns combine what they have.
