@@ -11,7 +11,9 @@
 //   - its operands (pure operands move along on demand),
 //   - the last barrier, or write that may change what it reads (effects.h),
 //   - the guards that vouch for what it reads, see below.
-// Loads that can raise do not move: the exception would come from another instruction.
+// Loads that can raise do not move: the exception would come from another instruction. A number that is read of a tensor in the host's memory cannot: it moves too, up to
+// the last instruction that may write that memory, and what is computed from it follows. So the step counters of an optimizer are read before it updates anything, and no guard
+// on what comes of them stands between the updates.
 //
 // Memory safety: a load may only touch objects that an earlier guard has shown to be what they are taken for. Guards and loads moved to one
 // place keep their order there. A guard left behind may be what protects a later instruction, so a guard never moves above one on the same
@@ -44,9 +46,11 @@ class Hoist {
     for (Ref ref = 0; ref < count_; ++ref) {
       const Inst& inst = trace_.insts[ref];
       if (has_effect(inst, kWrite | kBarrier)) writes_.push_back(ref);
-      if (inst.sunk || !has_effect(inst, kGuard | kLoad)) continue;
+      const bool reads = reads_host(inst);
+      if (!reads) note_tensor_writes(ref);
+      if (inst.sunk || !(reads || has_effect(inst, kGuard | kLoad))) continue;
       bool own_exit = inst.snapshot != kNoSnapshot && trace_.snapshots[inst.snapshot].elsewhere;
-      if (!has_effect(inst, kRaises) && !own_exit) move(ref);
+      if ((reads || !has_effect(inst, kRaises)) && !own_exit) move(ref);
       if (has_effect(inst, kGuard)) note_guard(ref);
     }
     emit();
@@ -70,6 +74,13 @@ class Hoist {
     }
     next_place_.assign(count_ + 1, count_);
     for (Ref ref = count_; ref-- > 0;) next_place_[ref] = place_snapshot_[ref] != kNoSnapshot ? ref : next_place_[ref + 1];
+  }
+
+  bool reads_host(const Inst& inst) const { return inst.op == Op::k_read_scalar && trace_.metas[trace_.insts[trace_.arg(inst, 0)].meta].device_type == 0; }
+
+  void note_tensor_writes(Ref ref) {
+    if (!has_effect(trace_.insts[ref], kTensorMemory)) return;
+    for (int32_t storage : tensor_effects(trace_, ref).writes) behind_writes_of_[storage] = ref + 1;
   }
 
   void note_guard(Ref ref) {
@@ -98,12 +109,17 @@ class Hoist {
     const Inst& inst = trace_.insts[ref];
     Ref bound = 0;
     for (uint32_t k = 0; k < inst.count; ++k) bound = std::max(bound, available(trace_.arg(inst, k)));
-    if (has_effect(inst, kGuard | kLoad)) {
+    const bool reads = reads_host(inst);
+    if (reads) {
+      const auto written = behind_writes_of_.find(storage_of(trace_, trace_.arg(inst, 0)));
+      if (written != behind_writes_of_.end()) bound = std::max(bound, written->second);
+    }
+    if (reads || has_effect(inst, kGuard | kLoad)) {
       size_t seen = 0;
       for (size_t k = writes_.size(); k-- > 0;) {
         if (writes_[k] > ref) continue;
         if (writes_[k] < bound) break;
-        if (is_barrier(trace_.insts[writes_[k]]) || ++seen > static_cast<size_t>(base::heuristics().search_writes) || may_change(trace_, writes_[k], ref)) {
+        if (is_barrier(trace_.insts[writes_[k]]) || (reads && trace_.insts[writes_[k]].op == Op::k_call_known) || ++seen > static_cast<size_t>(base::heuristics().search_writes) || may_change(trace_, writes_[k], ref)) {
           bound = std::max(bound, writes_[k] + 1);
           break;
         }
@@ -134,7 +150,7 @@ class Hoist {
     Ref place = first == 0 ? 0 : next_place_[first];
     if (place > ref) return;
     // At its own place it leads the ones that move there: they may rely on it.
-    if (place < ref && has_effect(trace_.insts[ref], kGuard)) trace_.insts[ref].snapshot = place == 0 ? 0 : place_snapshot_[place];
+    if (place < ref && (has_effect(trace_.insts[ref], kGuard) || reads_host(trace_.insts[ref]))) trace_.insts[ref].snapshot = place == 0 ? 0 : place_snapshot_[place];
     for (uint32_t k = 0; k < trace_.insts[ref].count; ++k) bring(trace_.arg(ref, k), place);
     put(ref, place);
   }
@@ -170,6 +186,7 @@ class Hoist {
   std::vector<Ref> next_place_;
   std::vector<Ref> writes_;
   std::unordered_map<Ref, Ref> behind_guards_of_;  // by operand: the first position behind its guards so far
+  std::unordered_map<int32_t, Ref> behind_writes_of_;  // by storage: the first position behind what has written it so far
   Ref behind_object_guards_ = 0, behind_conditions_ = 0;
 };
 
