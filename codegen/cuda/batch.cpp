@@ -39,8 +39,7 @@ bool batch_form(const ir::Kernel& kernel, BatchForm* out) {
 }
 
 size_t batch_limit(const BatchForm& form) {
-  const size_t fixed = 8 * form.kernel.scalar_types.size();
-  return fixed >= kParameterBytes ? 0 : (kParameterBytes - fixed) / (8 * (form.pointers.size() + 2));
+  return kParameterBytes / (8 * (form.pointers.size() + form.kernel.scalar_types.size() + 2));
 }
 
 base::Status render_batch(const std::vector<BatchForm>& forms, const std::string& name, RenderOptions options, Source* out) {
@@ -51,6 +50,7 @@ base::Status render_batch(const std::vector<BatchForm>& forms, const std::string
   out->numbers.clear();
   out->pointers.clear();
   out->narrow = false;
+  out->num_scalars *= static_cast<int>(forms.size());
   std::vector<int64_t> first;
   int64_t blocks = 0;
   for (const BatchForm& form : forms) {

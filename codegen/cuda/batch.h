@@ -1,7 +1,7 @@
-// Kernels that differ in nothing but their memory and how many points they have, as one launch: the steps of an optimizer, one kernel for each parameter.
+// Kernels that differ in nothing but their memory, their numbers and how many points they have, as one launch: the steps of an optimizer, one kernel for each parameter.
 //
 // Inputs: elementwise kernels whose operands are each walked through from one end to the other, or are one element. Output: the source of one function whose parameter has
-// the memory and the number of points of each; a block finds which of them it works on. They must not depend on each other: nobody says which comes first.
+// the memory, the numbers and the number of points of each; a block finds which of them it works on. They must not depend on each other: nobody says which comes first.
 // Tests: tests/cuda.
 #pragma once
 

@@ -40,14 +40,14 @@ std::string Parameter::function(const std::string& body) const {
   const Source& s = source_;
   const auto field = [](const char* type, const char* name, size_t count) { return count == 0 ? "" : fmt::format("  {} {}[{}];\n", type, name, count); };
   const size_t each = static_cast<size_t>(std::max(instances_, 1));
-  std::string text = "struct P_" + s.name + " {\n" + field("void*", "pointer", s.pointers.size() * each) + field("i64", "scalar", static_cast<size_t>(s.num_scalars)) +
+  std::string text = "struct P_" + s.name + " {\n" + field("void*", "pointer", s.pointers.size() * each) + field("i64", "scalar", static_cast<size_t>(s.num_scalars) * each) +
                      field("i64", "number", s.numbers.size() * each) + field("i64", "first", static_cast<size_t>(instances_)) + (s.workspace_bytes == 0 ? "" : "  void* workspace;\n") +
                      fmt::format("}};\nextern \"C\" __global__ void __launch_bounds__({}) {}(const {}P_{} {}) {{\n", s.block, s.name, instances_ == 0 ? "" : "DYNVM_GRID_CONSTANT ", s.name,
                                  instances_ == 0 ? "p" : "all");
   if (instances_ > 0) {
     text += fmt::format("  int low = 0, high = {};\n  while (low < high) {{\n    const int middle = (low + high + 1) / 2;\n    if (all.first[middle] <= blockIdx.x) low = middle;\n    else high = middle - 1;\n  }}\n", instances_ - 1);
     text += fmt::format("  const struct {{ void* const* pointer; const i64 *scalar, *number; }} p = {{all.pointer + low * {}, {}, {}}};\n  const int block = blockIdx.x - (int)all.first[low];\n",
-                        s.pointers.size(), s.num_scalars == 0 ? "0" : "all.scalar", s.numbers.empty() ? "0" : fmt::format("all.number + low * {}", s.numbers.size()));
+                        s.pointers.size(), s.num_scalars == 0 ? "0" : fmt::format("all.scalar + low * {}", s.num_scalars), s.numbers.empty() ? "0" : fmt::format("all.number + low * {}", s.numbers.size()));
   }
   for (size_t k = 0; k < s.numbers.size(); ++k) text += fmt::format("  const {0} N{1} = ({0})p.number[{1}];\n", index_type_, k);
   return text + body + "}\n";

@@ -42,6 +42,7 @@ struct TensorPlan {
 struct KernelEntry {
   const void* entry = nullptr;
   const void* context = nullptr;
+  std::vector<ir::Ref> more;  // numbers that it is given behind its instruction's own
 };
 
 // What a residual operation did in all runs. ticks: of the processor's time stamp counter, from before its operands are gathered to after it.

@@ -50,12 +50,16 @@ void TraceEmitter::gather() {
   a_.mov(esi, inst_->count);
 }
 
-// Only the numbers among the operands; how many.
-int32_t TraceEmitter::gather_numbers() {
+// Only the numbers among the operands, and more; how many.
+int32_t TraceEmitter::gather_numbers(const std::vector<ir::Ref>& more) {
   int32_t numbers = 0;
   for (uint32_t k = 0; k < inst_->count; ++k) {
     if (def(arg(k)).type == ir::Type::kTensor) continue;
     load(rax, arg(k));
+    a_.mov(scratch(numbers++), rax);
+  }
+  for (ir::Ref number : more) {
+    load(rax, number);
     a_.mov(scratch(numbers++), rax);
   }
   return numbers;

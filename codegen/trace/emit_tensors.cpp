@@ -76,7 +76,7 @@ bool TraceEmitter::emit_tensor() {
       if (kernel.entry == nullptr) return true;  // an earlier one does its work too
       const bool shown = kernel.context == nullptr && helpers_.show_begin != nullptr;  // a GPU's kernels are seen where they run
       if (shown) show(code_->names_.emplace_back("dynvm::" + input_.trace->kernels[inst.imm].name).c_str());
-      int32_t scalars = gather_numbers();
+      int32_t scalars = gather_numbers(kernel.more);
       int next = 0;
       if (kernel.context != nullptr) a_.mov(integer_arg(next++), imm(kernel.context));
       a_.mov(integer_arg(next++), ptr(rbx, offsetof(Activation, storage_data)));

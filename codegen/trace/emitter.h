@@ -82,7 +82,7 @@ class TraceEmitter {
   void guard_list_items();
   void unbox_number();
   void gather();                                    // operands to the scratch area; rdi, esi: where, how many
-  int32_t gather_numbers();
+  int32_t gather_numbers(const std::vector<ir::Ref>& more = {});
   void check_result(HelperShape shape);
   void int_binary();
   void divide(bool quotient);

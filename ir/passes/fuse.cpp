@@ -17,7 +17,7 @@
 // on which it depends. Dependence is by storage: an operation depends on the open groups that write what it reads, or that read or write
 // what it writes. It joins the latest of them that allows it (no other group between, no conflict); if it depends on several independent
 // ones over one space, these are joined too. An operation that depends on none joins a group over the same space that reads the same
-// memory, or any such group when the space is small: one launch less.
+// memory, or any such group when the space is small: one launch less (but not what a _foreach_ operation does to many tensors on a GPU, is_one_of_many).
 //
 // A tensor that one operation filled with a constant is that constant to later readers (ones_like at the head of every backward).
 //
@@ -416,7 +416,7 @@ class Fuse {
       if (candidates.size() > 1) depends_on = gather(candidates);
       for (auto g = depends_on.rbegin(); g != depends_on.rend() && home < 0; ++g)
         if (wanted_together(*g, part, true, true) && joins(*g, part, depends_on)) home = *g;
-      if (home < 0) home = beside(part, depends_on);
+      if (home < 0) home = beside(part, depends_on, !is_one_of_many(ref, part));
     }
     if (home < 0) {
       home = static_cast<int>(open_.size());
@@ -499,14 +499,17 @@ class Fuse {
     return true;
   }
 
+  // One launch on a GPU does many kernels that are alike (codegen/cuda/batch.h): what a _foreach_ operation does to one tensor joins what else is done to that one, not its neighbours.
+  bool is_one_of_many(Ref ref, const Lowered& part) const { return device_of(part) >= 0 && trace_.calls[trace_.insts[ref].imm].name.substr(0, 15) == "aten::_foreach_"; }
+
   // A group over the same space that the part does not depend on.
-  int beside(const Lowered& part, const std::set<int>& depends_on) {
+  int beside(const Lowered& part, const std::set<int>& depends_on, bool may_share_launch) {
     auto found = recent_.find(part.kernel.sizes);
     if (found == recent_.end()) return -1;
     std::vector<int>& groups = found->second;
     groups.erase(std::remove_if(groups.begin(), groups.end(), [&](int g) { return !is_open(g); }), groups.end());
     size_t tries = 0;
-    bool small = part.kernel.num_points() <= options_.small_space;
+    bool small = may_share_launch && part.kernel.num_points() <= options_.small_space;
     for (size_t k = groups.size(); k-- > 0 && tries < static_cast<size_t>(base::heuristics().fuse_tries);) {
       int g = groups[k];
       if (depends_on.count(g)) continue;

@@ -43,7 +43,6 @@ class Batches {
  private:
   struct Open {
     codegen::cuda::BatchForm form;
-    std::vector<Ref> scalars;
     int device;
     size_t batch;
   };
@@ -92,16 +91,14 @@ class Batches {
   void finish() {
     std::vector<Open> open;
     for (Ref ref : together_) {
-      const ir::Inst& inst = trace_.insts[ref];
-      const ir::Kernel& kernel = trace_.kernels[inst.imm];
-      Open mine{{}, {}, meta(ref).device_index, batches_.size()};
+      const ir::Kernel& kernel = trace_.kernels[trace_.insts[ref].imm];
+      Open mine{{}, meta(ref).device_index, batches_.size()};
       if (together_.size() < 2 || !trace_.symbols.empty() || !codegen::cuda::batch_form(kernel, &mine.form)) {
         batches_.push_back({ref});
         continue;
       }
-      for (auto k = static_cast<uint32_t>(kernel.operands.size()); k < inst.count; ++k) mine.scalars.push_back(trace_.arg(inst, k));
       const auto known = std::find_if(open.begin(), open.end(), [&](const Open& each) {
-        return each.device == mine.device && each.scalars == mine.scalars && each.form.kernel == mine.form.kernel && batches_[each.batch].size() < codegen::cuda::batch_limit(mine.form);
+        return each.device == mine.device && each.form.kernel == mine.form.kernel && batches_[each.batch].size() < codegen::cuda::batch_limit(mine.form);
       });
       if (known != open.end()) {
         batches_[known->batch].push_back(ref);

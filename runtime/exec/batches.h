@@ -3,7 +3,7 @@
 // Inputs: a trace, its program. Outputs: all its kernels on GPUs, in groups by their instructions; the first of a group launches it. What they need allocated is allocated before
 // that one (TracePrograms::plan).
 // Invariants: between a group's first and last instruction nothing is done but kernels, none of which touches what another one of them writes, storage or arena's
-// memory; a group's kernels are on one device, of one form (codegen/cuda/batch.h), with the same run-time scalars.
+// memory; a group's kernels are on one device, of one form (codegen/cuda/batch.h).
 // Tests: tests/exec/batches_test.cpp; tests/cuda (on a machine with a GPU).
 #pragma once
 

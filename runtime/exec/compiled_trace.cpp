@@ -284,7 +284,7 @@ base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* e
       symbolic->code = compiled.get();
       for (int64_t number : compiled->numbers())
         if (!ir::Product::of(number, kernel.symbols, &symbolic->numbers.emplace_back())) return base::Status::failure("kernel " + kernel.name + ": a product of too many symbols");
-      entry = {address(&run_symbolic), symbolic.get()};
+      entry = {address(&run_symbolic), symbolic.get(), {}};
       symbolic_kernels_.push_back(std::move(symbolic));
     } else if (compiled->parallel()) {
       entry.entry = address(&run_kernel);
@@ -305,7 +305,13 @@ base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* e
   }
   if (base::Status status = codegen::cuda::compile_kernels(jobs, background, &cuda_kernels_); !status.ok()) return status;
   for (size_t k = 0; k < batches.size(); ++k) {
-    (*entries)[trace_.insts[batches[k][0]].imm] = {address(&launch_kernel), cuda_kernels_[k].get()};
+    codegen::KernelEntry& entry = (*entries)[trace_.insts[batches[k][0]].imm];
+    entry = {address(&launch_kernel), cuda_kernels_[k].get(), {}};
+    for (size_t other = 1; other < batches[k].size(); ++other) {
+      const ir::Inst& inst = trace_.insts[batches[k][other]];
+      for (uint32_t operand = 0; operand < inst.count; ++operand)
+        if (trace_.insts[trace_.arg(inst, operand)].type != ir::Type::kTensor) entry.more.push_back(trace_.arg(inst, operand));
+    }
     for (Ref ref : batches[k]) cuda_of_kernel_[trace_.insts[ref].imm] = cuda_kernels_[k].get();
   }
   return {};
@@ -319,7 +325,7 @@ bool CompiledTrace::on_gpu() const {
 void CompiledTrace::plan_stretches(const std::vector<codegen::KernelEntry>& entries) {
   if (!on_gpu()) return;
   bridge::Captures* captures = bridge_->captures();
-  if (captures == nullptr || !trace_.symbols.empty()) return;  // a graph is for tensors of certain sizes
+  if (captures == nullptr) return;
   StretchPlan plan;
   plan.of_call.assign(programs_.spec.calls.size(), -1);
   plan.passive.assign(programs_.spec.calls.size(), false);
@@ -357,7 +363,7 @@ void CompiledTrace::plan_stretches(const std::vector<codegen::KernelEntry>& entr
     }
     latest = ref;
     for (int32_t storage : programs_.plan.allocate[ref]) {
-      if (programs_.spec.storages[storage].kind != bridge::StorageSpec::kLent) continue;
+      if (programs_.spec.storages[storage].kind != bridge::StorageSpec::kLent || programs_.spec.storages[storage].symbolic) continue;
       plan.operations.back().takes.push_back(storage);
       plan.taken_by[storage] = number;
     }
@@ -560,7 +566,7 @@ PyObject* CompiledTrace::wrap(Activation* activation, int32_t inst) {
 
 int CompiledTrace::read_scalar(bridge::Session* session, int32_t tensor, int64_t* value, Activation* activation) {
   auto* self = static_cast<CompiledTrace*>(activation->owner);
-  if (activation->stretches != nullptr && stretches_of(activation)->barrier() != 0) return -1;
+  if (activation->stretches != nullptr && stretches_of(activation)->read() != 0) return -1;
   const void* element = fetch_element(session, self->programs_.spec.tensors[static_cast<size_t>(tensor)]);
   if (element != nullptr && self->functions().scalar_of(session, tensor, element, value) == 0) return 0;
   return self->functions().read_scalar(session, tensor, value);

@@ -306,13 +306,13 @@ TEST(CudaSource, KernelsWithSymbolsAgreeWithTheEvaluator) {
   check(std::move(with[1]), 132, 8, true);
 }
 
-// p += g * scalar, m = m * 0.5 + g, with another number that all of them share: of parameters of several shapes, one launch.
+// p += g * scalar, m = m * 0.5 + g, with a number of each one's own and one from memory that all of them share: of parameters of several shapes, one launch.
 TEST(CudaSource, Batch) {
   for (const int64_t unit : {8, 1}) {
     Rendered made;
     std::vector<Kernel> kernels;
     dense(&made, DType::kF32, {}, 1);
-    made.scalars = {std::bit_cast<int64_t>(0.25)};
+    for (const double each : {0.25, -3.0, 0.5, 7.0, 1.5}) made.scalars.push_back(std::bit_cast<int64_t>(each));
     for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{2 * unit}, {3 * unit, 41}, {5 * unit}, {7, 11, unit}, {1999 * unit}}) {
       Kernel k;
       k.sizes = sizes;
@@ -344,7 +344,7 @@ TEST(CudaSource, Batch) {
       std::vector<Buffer> expected = made.buffers, found = made.buffers;
       std::vector<void*> expected_pointers, found_pointers;
       for (size_t k = 0; k < expected.size(); ++k) expected_pointers.push_back(expected[k].bytes.data()), found_pointers.push_back(found[k].bytes.data());
-      for (const Kernel& kernel : kernels) ir::eval_kernel(kernel, expected_pointers.data(), made.scalars.data());
+      for (size_t k = 0; k < kernels.size(); ++k) ir::eval_kernel(kernels[k], expected_pointers.data(), &made.scalars[k]);
       library.run(made, found_pointers.data());
       for (size_t k = 0; k < expected.size(); ++k) {
         const auto wrong = std::mismatch(found[k].bytes.begin(), found[k].bytes.end(), expected[k].bytes.begin()).first - found[k].bytes.begin();

@@ -65,6 +65,15 @@ TEST(Batches, KernelsOfOneForm) {
   EXPECT_EQ(make(step(0) + step(1) + step(2) + step(3)).batches(), std::vector<size_t>({4}));
 }
 
+TEST(Batches, EachHasItsOwnNumbers) {
+  const auto scaled = [](int parameter) {
+    const std::string k = std::to_string(parameter);
+    return "%c" + k + " = aten \"aten::mul_.Tensor\" (%p" + k + ", $%n" + k + ") -> (" + std::string(kGeometry[parameter]) + " s" + k + " device 1 0 alias 0) mutates [0] !snap0\n";
+  };
+  const std::string numbers = "%n0:f = unbox_float %o0 !snap0\n%n1:f = unbox_float %o1 !snap0\n";
+  EXPECT_EQ(make(numbers + scaled(0) + scaled(1)).batches(), std::vector<size_t>({2}));
+}
+
 TEST(Batches, NothingMayComeBetween) {
   EXPECT_EQ(make(step(0) + step(1) + "guard_bound %o0 !snap0\n" + step(2)).batches().size(), 2u);
 }
