@@ -74,6 +74,8 @@ class Stretches {
   // Somebody may look at the device or at memory: all that came before is launched.
   // once: not each time, as far as is known (a finalizer).
   int barrier(bool once = false);
+  // Copies of results have been queued behind the latest operation.
+  bool copies_follow() const { return copies_follow_; }
   // Nothing behind the work that was queued so far needs the storage's memory.
   void drop(int32_t storage);
   // The run is over, by an exit or not.
@@ -139,7 +141,7 @@ class Stretches {
   std::vector<int32_t> of_operation_;   // its stretch
   std::vector<uint8_t> interruptions_;  // by operation: barriers in front of it that may not come again
   int32_t current_ = -1, next_ = 0;     // the stretch that is under way, and its next operation
-  bool queueing_ = false;
+  bool queueing_ = false, copies_follow_ = false;
   std::vector<std::pair<int32_t, size_t>> queued_;  // operation, its numbers' place
   std::vector<int64_t> numbers_;
   std::vector<int32_t> dropped_;        // while work was queued
