@@ -50,6 +50,25 @@ class Whole(unittest.TestCase):
     def test_exits(self):
         self.check("--stress", "exit", names=("adam", "convolutions", "branches", "written_inputs", "exits", "sizes", "sizes_training", "sizes_grow"))
 
+    def test_numbers(self):
+        """What a kernel has just computed is read where that stores it for the host, the rest by copies."""
+        facts = self.check(names=("numbers", "numbers_of_one_kernel", "branches"))
+        self.assertGreater(facts["cuda_reads"]["mirrored"], 700, facts["cuda_reads"])
+        self.assertLess(facts["cuda_reads"]["copied"], 70, facts["cuda_reads"])
+        facts = self.check(names=("numbers_of_the_library",))
+        self.assertEqual(facts["cuda_reads"]["mirrored"], 0)
+        self.assertGreater(facts["cuda_reads"]["copied"], 20)
+
+    def test_numbers_where_guards_fail(self):
+        names = ("numbers", "numbers_of_one_kernel", "numbers_of_the_library", "numbers_in_threads")
+        self.assertGreater(self.check("--stress", "exit", names=names)["cuda_reads"]["mirrored"], 500)
+
+    def test_numbers_in_threads(self):
+        self.assertGreater(self.check(names=("numbers_in_threads",))["cuda_reads"]["mirrored"], 100)
+
+    def test_numbers_without_graphs(self):
+        self.assertGreater(self.check("--cuda-graphs", "off", names=("numbers", "branches"))["cuda_reads"]["mirrored"], 700)
+
     def test_sizes_are_open(self):
         facts = self.check("--cuda-symbols", "on", names=("sizes", "sizes_training", "sizes_large", "sizes_grow"))
         self.assertGreater(facts["sizes"]["open"], 3, facts["sizes"])

@@ -3,44 +3,87 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/passes/pass.h"
 #include "ir/text.h"
-#include "runtime/exec/program.h"
 
 namespace dynvm::runtime {
 namespace {
 
-// A trace on a GPU: x and its largest element m, or what body makes of them; the reads' mirrors, by their storages.
+// A trace over x, f32[4, 64], and n, f32[1], on a GPU, after fusing: what its reads are given.
 struct Made {
   ir::Trace trace;
   TracePrograms programs;
   MirrorPlan plan;
-  std::vector<int32_t> reads() const {
-    std::vector<int32_t> found;
-    for (ir::Ref ref = 0; ref < trace.insts.size(); ++ref)
-      if (trace.insts[ref].op == ir::Op::k_read_scalar) found.push_back(plan.of_read[ref]);
+  // By read, the number of its mirror in the order of the program's storages; -1: it copies.
+  std::vector<int> reads() const {
+    std::vector<int> found;
+    for (ir::Ref ref = 0; ref < trace.insts.size(); ++ref) {
+      if (trace.insts[ref].op != ir::Op::k_read_scalar) continue;
+      const int32_t storage = plan.of_read[ref];
+      found.push_back(storage < 0 ? -1 : storage - trace.num_storages);
+      if (storage >= 0) EXPECT_EQ(programs.spec.storages.at(static_cast<size_t>(storage)).kind, bridge::StorageSpec::kMirror);
+    }
     return found;
   }
 };
 
-constexpr const char* kLargest = R"(kernel0: kernel "largest" sizes [64] reduce [0] {
-  o0 = f32 strides [1] ptr 0
-  o1 = f32 strides [0] ptr 1
-  n0 = load.f32 o0
-  n1 = reduce_max.f32 n0
-  store o1 n1
-}
-)";
-
-Made make(const std::string& body, const std::string& kernels) {
+Made make(const std::string& body, int devices = 1) {
   Made made;
-  const std::string text = "trace 1 \"t\" storages 4\n%o:o = slot #0\n%x:t = unbox_tensor %o !snap0 -> f32[64]{1} s0 device 1 0\n" + body + "leave !snap0\nsnap0: root unit 0 [=]\n" + kernels;
+  std::string text = "trace 1 \"t\" storages 8\n%o0:o = slot #0\n%o1:o = slot #1\n%x:t = unbox_tensor %o0 !snap0 -> f32[4,64]{64,1} s0 GPU\n%n:t = unbox_tensor %o1 !snap0 -> f32[1]{1} s1 GPU\n" +
+                     body + "leave !snap0\nsnap0: root unit 0 [=, =]\n";
+  for (size_t at; (at = text.find("GPU")) != std::string::npos;) text.replace(at, 3, devices == 0 ? "" : "device 1 0");
   base::Status status = ir::parse_trace(text, &made.trace);
-  EXPECT_TRUE(status.ok()) << status.message() << text;
+  EXPECT_TRUE(status.ok()) << status.message();
+  ir::PassOptions options;
+  options.fuse_cuda = true;
+  options.small_space = 0;
+  options.only = {"fuse", "clean"};
+  status = ir::run_passes(made.trace, options);
+  EXPECT_TRUE(status.ok()) << status.message();
   const ir::Plan plan = ir::make_plan(made.trace, [](const ir::AtenCall&) { return true; });
   status = build_program(made.trace, plan, &made.programs);
   EXPECT_TRUE(status.ok()) << status.message();
   made.plan = plan_mirrors(made.trace, &made.programs);
   return made;
+}
+
+using Reads = std::vector<int>;
+
+const std::string kLargest = "%c0 = aten \"aten::amax\" (%x, ints[0, 1], false) -> (f32[]{} s2 GPU) !snap0\n%m:t = result %c0 #0 -> f32[]{} s2 GPU\n";
+const std::string kSmallest = "%c1 = aten \"aten::amin\" (%x, ints[0, 1], false) -> (f32[]{} s3 GPU) !snap0\n%l:t = result %c1 #0 -> f32[]{} s3 GPU\n";
+const std::string kLibrary = "%c2 = aten \"aten::mm\" (%x, %x) -> (f32[4,4]{4,1} s4 GPU) !snap0\n%p:t = result %c2 #0 -> f32[4,4]{4,1} s4 GPU\n";
+const std::string kRead = "%v:f = read_scalar %m !snap0\n";
+
+TEST(Mirrors, OfTheKernelBefore) {
+  const Made made = make(kLargest + "guard_bound %o0 !snap0\n" + kRead);
+  EXPECT_EQ(made.reads(), Reads({0}));
+  ASSERT_EQ(made.plan.of_kernel.size(), 1u);
+  EXPECT_EQ(made.plan.of_kernel.begin()->second.size(), 1u);
+  EXPECT_EQ(made.plan.storages, std::vector<int32_t>({made.trace.num_storages}));
+}
+
+TEST(Mirrors, SeveralNumbersOfOneKernel) {
+  const Made made = make(kLargest + kSmallest + kRead + "%w:f = read_scalar %l !snap0\n%again:f = read_scalar %m !snap0\n");
+  EXPECT_EQ(made.reads(), Reads({0, 1, 0}));
+  EXPECT_EQ(made.plan.of_kernel.size(), 1u);
+}
+
+TEST(Mirrors, WorkBeforeTheKernelIsNoMatter) { EXPECT_EQ(make(kLibrary + kLargest + kRead).reads(), Reads({0})); }
+
+// A read says that all that was queued before it is done.
+TEST(Mirrors, NoWorkMayComeBetween) {
+  EXPECT_EQ(make(kLargest + "%w:f = read_scalar %m !snap0\n" + kLibrary + kRead).reads(), Reads({0, -1}));
+  EXPECT_EQ(make(kLargest + kRead + "%called:o = call %o0 !snap0\n%w:f = read_scalar %m !snap0\n").reads(), Reads({0, -1}));
+  EXPECT_EQ(make(kLargest + kRead + "%clock:o = call_apart %o0 !snap0\n%w:f = read_scalar %m !snap0\n").reads(), Reads({0, -1}));
+}
+
+TEST(Mirrors, OnlyOfWhatAKernelStoresOnce) {
+  EXPECT_EQ(make("%v:f = read_scalar %n !snap0\n").reads(), Reads({-1}));  // an input
+  EXPECT_EQ(make("%c0 = aten \"aten::median\" (%x) -> (f32[]{} s2 GPU) !snap0\n%m:t = result %c0 #0 -> f32[]{} s2 GPU\n" + kRead).reads(), Reads({-1}));  // the library's
+  const std::string rows = "%c0 = aten \"aten::amax\" (%x, ints[1], false) -> (f32[4]{1} s2 GPU) !snap0\n%r:t = result %c0 #0 -> f32[4]{1} s2 GPU\n";
+  for (const std::string at : {"0", "1"})  // one of four that the kernel stores
+    EXPECT_EQ(make(rows + "%c1 = aten \"aten::select.int\" (%r, 0, " + at + ") -> (f32[]{} s2 offset " + at + " GPU alias 0) !snap0\n%m:t = result %c1 #0 -> f32[]{} s2 offset " + at + " GPU\n" + kRead).reads(), Reads({-1}));
+  EXPECT_EQ(make(kLargest + kRead, 0).reads(), Reads({-1}));  // on the CPU
 }
 
 }  // namespace
