@@ -76,6 +76,7 @@ base::Status CudaKernel::render(int vector_bytes, bool wide) {
   options.wide = wide;
   options.mirrors = mirrors_;
   if (kernels_.size() > 1) {
+    DYNVM_CHECK(mirrors_.empty(), "{} has mirrors, and is a batch", kernel.name);
     std::vector<BatchForm> forms(kernels_.size());
     for (size_t k = 0; k < forms.size(); ++k) DYNVM_CHECK(batch_form(kernels_[k], &forms[k]), "{} is for no batch", kernels_[k].name);
     base::Status status = render_batch(forms, identifier(kernel.name), options, &source_);

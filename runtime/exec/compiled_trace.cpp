@@ -19,7 +19,7 @@
 #include "runtime/exec/helpers.h"
 #include "runtime/exec/layout.h"
 #include "runtime/exec/materialise.h"
-#include "runtime/exec/mirrors.h"
+#include "runtime/exec/reads.h"
 
 namespace dynvm::runtime {
 
@@ -387,7 +387,7 @@ CompiledTrace::~CompiledTrace() {
   DYNVM_CHECK(free_.size() == all_.size(), "trace {} is dropped while it runs", trace_.id);
   for (Activation* activation : all_) {
     delete stretches_of(activation);
-    if (activation->session != nullptr) give_back_mirrors(mirrors_, session_of(activation));
+    if (activation->session != nullptr) give_back_mirrors(mirrors_.storages, session_of(activation));
     if (activation->session != nullptr) program_->release(session_of(activation));
     std::free(activation);
   }
