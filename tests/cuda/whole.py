@@ -245,28 +245,36 @@ def numbers_of_one_kernel(out):
         out.append(low + high if k % 2 else total / 64)
 
 
+def numbers_behind_long_work(out):
+    """Longer than is spun for."""
+    x = torch.eye(4096, device=D)
+    for k in range(STEPS):
+        out.append(((x @ x) * k).amax().item())
+
+
 def numbers_of_the_library(out):
     x = torch.arange(60, device=D) / 4
     for k in range(STEPS):
-        out.append((x + k).median().item())
+        out.append((x + k).cumsum(0)[-1].item())
 
 
 def numbers_in_threads(out):
-    """Both run the traces of one loop."""
+    """Both run the traces of one loop, in turns."""
     def work(kept, x):
-        for k in range(STEPS):
+        for k in range(10 * STEPS):
             largest = (x * (k % 9)).amax().item()
-            kept.append(largest if (x - k).sum() > 0 else -largest)
-            kept.append(((x + k).amin() > 6).item())
+            kept.append(largest if (x - k % 30).sum() > 0 else -largest)
+            kept.append(((x + k % 7).amin() > 6).item())
 
-    for _ in range(3):
-        parts = [[], []]
-        threads = [threading.Thread(target=work, args=(kept, torch.arange(30 << which, device=D).reshape(-1, 30)[-1] / 2)) for which, kept in enumerate(parts)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        out.extend(parts[0] + parts[1])
+    for _ in range(3):  # which of its objects change is known before
+        work([], torch.arange(30, device=D) / 2)
+    parts = [[], []]
+    threads = [threading.Thread(target=work, args=(kept, torch.arange(60, device=D)[30 * which : 30 * which + 30] / 2)) for which, kept in enumerate(parts)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    out.extend(parts[0] + parts[1])
 
 
 def sizes(out):
@@ -312,7 +320,7 @@ def sizes_grow(out):
 
 CASES = {f.__name__: f for f in (adam, batches_of_a_pool, losses_as_lists, convolutions, convolutions_eval, attention, attention_bf16, attention_dropout_bf16,
                                  attention_eval, recurrent, branches, dropout, streams, written_inputs, freed_between, exits,
-                                 numbers, numbers_of_one_kernel, numbers_of_the_library, numbers_in_threads,
+                                 numbers, numbers_of_one_kernel, numbers_behind_long_work, numbers_of_the_library, numbers_in_threads,
                                  sizes, sizes_training, sizes_large, sizes_grow)}
 
 
