@@ -74,7 +74,9 @@ base::Status CudaKernel::render(int vector_bytes, bool wide) {
   options.multiprocessors = device_facts(device_).multiprocessors;
   options.vector_bytes = vector_bytes;
   options.wide = wide;
+  options.mirrors = mirrors_;
   if (kernels_.size() > 1) {
+    DYNVM_CHECK(mirrors_.empty(), "{} has mirrors, and is a batch", kernel.name);
     std::vector<BatchForm> forms(kernels_.size());
     for (size_t k = 0; k < forms.size(); ++k) DYNVM_CHECK(batch_form(kernels_[k], &forms[k]), "{} is for no batch", kernels_[k].name);
     base::Status status = render_batch(forms, identifier(kernel.name), options, &source_);
@@ -107,6 +109,7 @@ const CudaKernel& CudaKernel::variant(std::unique_ptr<CudaKernel>* made, int vec
   std::vector<std::shared_ptr<FunctionCode>> functions;
   other->device_ = device_;
   other->kernels_ = kernels_;
+  other->mirrors_ = mirrors_;
   base::Status status = other->render(vector_bytes, wide);
   if (status.ok()) status = wait_for(functions = begin_functions({&other->source_}, {device_}));
   DYNVM_CHECK(status.ok(), "{}", status.message());
@@ -178,6 +181,11 @@ bool CudaKernel::fits(const Launch& launch) const {
   return std::all_of(launch.parameter.begin(), launch.parameter.begin() + static_cast<ptrdiff_t>(source_.pointers.size()), [&](int64_t address) { return address % source_.alignment == 0; });
 }
 
+size_t CudaKernel::mirrored_bytes(const MirroredStore& each) const {
+  const ir::Kernel& kernel = kernels_[0];
+  return static_cast<size_t>(ir::dtype_size(kernel.operands[static_cast<size_t>(kernel.stores[static_cast<size_t>(each.store)].operand)].dtype));
+}
+
 void* current_stream_of(int device) { return current_stream(device); }
 
 base::Status compile_kernels(const std::vector<KernelJob>& jobs, bool background, std::vector<std::unique_ptr<CudaKernel>>* out) {
@@ -187,6 +195,7 @@ base::Status compile_kernels(const std::vector<KernelJob>& jobs, bool background
   for (const KernelJob& job : jobs) {
     CudaKernel& kernel = *made.emplace_back(new CudaKernel);
     kernel.device_ = job.device;
+    kernel.mirrors_ = job.mirrors;
     for (const ir::Kernel* each : job.kernels) kernel.kernels_.push_back(*each);
     if (base::Status status = kernel.render(16, false); !status.ok()) return status;
     sources.push_back(&kernel.source_);

@@ -43,6 +43,7 @@ void* current_stream_of(int device);
 // What one launch does: a kernel, or several that are a batch (batch.h).
 struct KernelJob {
   std::vector<const ir::Kernel*> kernels;
+  std::vector<MirroredStore> mirrors;  // of one by itself
   int device = 0;
 };
 
@@ -68,6 +69,9 @@ class CudaKernel {
   const std::string& function() const { return source_.name; }  // what profilers show
   int num_scalars() const { return source_.num_scalars; }
   const std::vector<int32_t>& storages() const { return source_.pointers; }
+  // Its numbers that go to mirrors: the caller has expected them (mirror.h), or has null for their pointers.
+  const std::vector<MirroredStore>& mirrors() const { return mirrors_; }
+  size_t mirrored_bytes(const MirroredStore& each) const;
 
  private:
   friend base::Status compile_kernels(const std::vector<KernelJob>&, bool, std::vector<std::unique_ptr<CudaKernel>>*);
@@ -83,6 +87,7 @@ class CudaKernel {
   Source source_;
   std::shared_ptr<FunctionCode> code_;
   std::vector<ir::Kernel> kernels_;                     // several: a batch
+  std::vector<MirroredStore> mirrors_;
   mutable std::mutex mutex_;
   mutable std::vector<std::pair<void*, void*>> workspaces_;  // by stream
   mutable std::unique_ptr<CudaKernel> unaligned_;       // without vectors, made when memory asks for it

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "codegen/cuda/expressions.h"
 #include "codegen/cuda/space.h"
 #include "ir/kernel/symbols.h"
 
@@ -16,6 +17,7 @@ Parameter::Parameter(const ir::Kernel& kernel, const RenderOptions& options, Sou
   index_type_ = options.wide || (!symbolic && is_wide(kernel)) ? "i64" : "int";
   source->narrow = symbolic && !options.wide;
   source->num_scalars = kernel.num_scalars();
+  for (const MirroredStore& each : options.mirrors) use_pointer(each.pointer);
 }
 
 void Parameter::use_pointer(int32_t pointer) {
@@ -24,6 +26,11 @@ void Parameter::use_pointer(int32_t pointer) {
 
 std::string Parameter::pointer(int32_t pointer) const {
   return fmt::format("p.pointer[{}]", std::find(source_.pointers.begin(), source_.pointers.end(), pointer) - source_.pointers.begin());
+}
+
+std::string Parameter::mirror(const MirroredStore& each, const std::string& number) const {
+  const ir::KernelOperand& operand = kernel_.operands[static_cast<size_t>(kernel_.stores[static_cast<size_t>(each.store)].operand)];
+  return fmt::format("mirror<{}>({}, {});", memory_type(operand.dtype), pointer(each.pointer), number);
 }
 
 bool Parameter::symbolic(int64_t n) const { return ir::is_symbolic(n, kernel_.symbols); }

@@ -12,13 +12,15 @@ namespace dynvm::codegen::cuda {
 
 class Parameter {
  public:
-  // The source begins anew, with the kernel's scalars and whether its positions are narrow.
+  // The source begins anew, with the kernel's mirrors, its scalars and whether its positions are narrow.
   Parameter(const ir::Kernel& kernel, const RenderOptions& options, Source* source);
 
   // What the function is given, in the order of first use.
   void use_pointer(int32_t pointer);
   // "p.pointer[2]", of a pointer in use.
   std::string pointer(int32_t pointer) const;
+  // Stores a number, which is as memory has it, into the store's mirror: the text stands behind all that the thread stores.
+  std::string mirror(const MirroredStore& each, const std::string& number) const;
   bool symbolic(int64_t n) const;
   // A constant, or the name of a number that the launch gives.
   std::string number(int64_t n) const;

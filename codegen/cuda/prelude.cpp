@@ -57,6 +57,17 @@ template <int N> float bf16_at(const Vec<unsigned short, N>& x, int e) { return 
 DYNVM_TO_16(to_f16_all, to_f16) DYNVM_TO_16(to_bf16_all, to_bf16)
 #endif
 
+// A number to where the host sees it (mirror.h), behind what this thread has stored.
+template <class T> __device__ __forceinline__ void mirror(void* at, T x) {
+  union { T number; u64 bits; } whole;
+  whole.bits = 0;
+  whole.number = x;
+  if (at == 0) return;
+  __threadfence();
+  ((volatile u64*)at)[0] = (whole.bits & 0xffffffffull) | 1ull << 32;
+  if (sizeof(T) == 8) ((volatile u64*)at)[1] = whole.bits >> 32 | 1ull << 32;
+}
+
 // 2^(x log2 e): the product in two parts, the small one by the derivative.
 __device__ __forceinline__ float k_exp(float x) {
   const float t = x * 1.44269502f, rest = fmaf(x, 1.92596303e-8f, fmaf(x, 1.44269502f, -t)), y = ex2(t);

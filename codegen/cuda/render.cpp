@@ -385,6 +385,8 @@ class Renderer {
       if (packed(s)) line("const {} v{} = {};", raw(o, v), s, vector_to_memory(kernel_.operands[o].dtype, fmt::format("s{}", s)));
       store(fmt::format("{}{}", packed(s) ? "v" : "s", s), o, inner, v);
     }
+    if (form_ == kPoints)
+      for (const MirroredStore& each : options_.mirrors) line("{}", parameter_.mirror(each, fmt::format("s{}.v[0]", each.store)));
   }
 
   // The operands that the wanted nodes load, each once.
@@ -526,15 +528,18 @@ void Renderer::kept_nodes(int after_passes) {
 
 void Renderer::kept_stores(const string& condition) {
   const Dim* inner = form_ == kColumns && !space_.kept.empty() ? &space_.kept.back() : nullptr;
-  bool any = false;
-  for (const KernelStore& each : kernel_.stores) any = any || !is_full_store(each);
-  if (!any) return;
+  if (std::all_of(kernel_.stores.begin(), kernel_.stores.end(), [&](const KernelStore& each) { return is_full_store(each); })) return;
+  if (has_full_store_ && !options_.mirrors.empty()) line("__syncthreads();");  // what the block's other threads store is there too
   open("if ({}) {{", condition);
   for (const KernelStore& each : kernel_.stores) {
     if (is_full_store(each)) continue;
     const size_t o = static_cast<size_t>(each.operand);
     const int64_t step = inner == nullptr ? 0 : stride(*inner, o);
     line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) ({})[e * ({}){}] = {};", vector_, place(o), index_type_, number(step), to_memory(kernel_.operands[o].dtype, value(each.node)));
+  }
+  for (const MirroredStore& each : options_.mirrors) {
+    const KernelStore& stored = kernel_.stores[static_cast<size_t>(each.store)];
+    line("{}", parameter_.mirror(each, to_memory(kernel_.operands[static_cast<size_t>(stored.operand)].dtype, value(stored.node))));
   }
   close();
 }

@@ -27,11 +27,17 @@
 
 namespace dynvm::codegen::cuda {
 
+// A store of a kernel with one kept point, which goes to a mirror (mirror.h) too: its address is the pointer of that index, or null.
+struct MirroredStore {
+  int32_t store, pointer;
+};
+
 struct RenderOptions {
   int multiprocessors = 132;
   bool wide = false;      // positions have 64 bits also where no size is known to need them
   int vector_bytes = 16;  // of one load or store: a power of 2
   int instances = 0;      // 0: the kernel by itself; else one of these many in a launch (batch.h)
+  std::vector<MirroredStore> mirrors;  // of the kernel by itself
 };
 
 struct Source {

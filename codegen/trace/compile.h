@@ -38,7 +38,7 @@ struct TensorPlan {
 };
 
 // A compiled kernel: entry(storage_data, scalars), or entry(context, storage_data, scalars, activation) when there is a context. The session's call and read_scalar get
-// the activation as a fourth argument too.
+// the activation as a fourth argument too, read_scalar its instruction as a fifth.
 struct KernelEntry {
   const void* entry = nullptr;
   const void* context = nullptr;

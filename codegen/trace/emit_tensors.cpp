@@ -95,6 +95,7 @@ bool TraceEmitter::emit_tensor() {
       a_.mov(esi, tensors.tensor[arg(0)]);
       a_.lea(rdx, slot(ref_));
       a_.mov(rcx, rbx);
+      a_.mov(r8d, ref_);
       call(helpers_.read_scalar);
       a_.test(eax, eax);
       a_.jnz(error_exit());

@@ -43,7 +43,7 @@ struct HelperTable {
   const void* allocate = nullptr;       // (session, storage, unused, Activation*)
   const void* arrange = nullptr;
   const void* call = nullptr;
-  const void* read_scalar = nullptr;
+  const void* read_scalar = nullptr;    // (session, tensor, value, Activation*, inst)
   const void* tensor_size = nullptr;
   const void* bump_version = nullptr;
   const void* end_iteration = nullptr;

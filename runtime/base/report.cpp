@@ -167,6 +167,7 @@ std::string Report::json() const {
   }
   all["handovers"] = handovers;
   all["cuda_graphs"] = {{"captured", graphs.captured}, {"launches", graphs.launches}};
+  all["cuda_reads"] = {{"mirrored", reads.mirrored}, {"copied", reads.copied}};
   all["native"] = {{"codes", native.codes}, {"runs", native.runs}, {"bytes", native.bytes}, {"given_up", native.given_up}};
   all["cache"] = {{"loaded", cache.loaded}, {"kept", cache.kept}, {"read_ms", cache.read_ms}, {"write_ms", cache.write_ms}, {"refused", cache.refused},
                   {"not_kept", cache.not_kept}};

@@ -73,6 +73,9 @@ struct Report {
   struct {
     uint64_t captured = 0, launches = 0;
   } graphs;                                        // CUDA graphs
+  struct {
+    uint64_t mirrored = 0, copied = 0;             // by the kernel that computed it; by a copy of its own
+  } reads;                                         // of numbers of tensors on a GPU
   uint64_t handovers = 0;                          // frames given to CPython's evaluator
   struct {
     uint64_t generic = 0, made = 0;                // recordings whose sizes may change; traces made from them without recording

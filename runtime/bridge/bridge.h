@@ -29,7 +29,7 @@
 
 namespace dynvm::bridge {
 
-inline constexpr int kBridgeVersion = 8;
+inline constexpr int kBridgeVersion = 9;
 
 // Conventions of AtenCall here and in CallSpec, beyond those of ir/trace.h:
 //  - results of a list type stand one by one; a result that is no tensor stands as -1.
@@ -98,6 +98,7 @@ struct StorageSpec {
     kFresh,   // escapes: allocated for this iteration by `allocate`
     kResult,  // allocated by the call that defines it (operations without an out form)
     kLent,    // an intermediate that `allocate` brings memory for, and drop_storage gives it back
+    kMirror,  // not the session's: whoever runs it points to where a kernel stores a number for the host too
   } kind = kInput;
   int64_t bytes = 0;   // kArena: 0 when nothing touches it, so that it needs no memory
   int64_t arena_offset = 0;

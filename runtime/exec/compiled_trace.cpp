@@ -11,8 +11,6 @@
 #include <new>
 #include <set>
 
-#include "codegen/cuda/graph.h"
-#include "codegen/cuda/transfer.h"
 #include "ir/text.h"
 #include "runtime/base/check.h"
 #include "runtime/base/log.h"
@@ -21,6 +19,7 @@
 #include "runtime/exec/helpers.h"
 #include "runtime/exec/layout.h"
 #include "runtime/exec/materialise.h"
+#include "runtime/exec/reads.h"
 
 namespace dynvm::runtime {
 
@@ -32,6 +31,7 @@ using ir::Ref;
 namespace {
 
 Stretches* stretches_of(Activation* activation) { return static_cast<Stretches*>(activation->stretches); }
+bridge::Session* session_of(Activation* activation) { return static_cast<bridge::Session*>(activation->session); }
 
 // --- called from generated code
 
@@ -42,6 +42,7 @@ Stretches* stretches_of(Activation* activation) { return static_cast<Stretches*>
 }
 
 void launch_kernel(const codegen::cuda::CudaKernel* kernel, void* const* pointers, const int64_t* scalars, Activation* activation) {
+  if (!kernel->mirrors().empty()) expect_numbers(*kernel, session_of(activation));
   if (activation->stretches != nullptr) {
     stretches_of(activation)->launch(kernel, scalars);
   } else {
@@ -64,27 +65,6 @@ void drop_storage(bridge::Session* session, int32_t storage, int64_t, Activation
 }
 int queue_call(bridge::Session*, int32_t call, const int64_t* scalars, Activation* activation) { return stretches_of(activation)->call(call, scalars); }
 
-// The element that a tensor on a GPU consists of, on the host; null where it is fetched in torch's way, which also says what is wrong with it.
-const void* fetch_element(const bridge::Session* session, const ir::TensorMeta& meta) {
-  constexpr double kSpin = 1e-4;  // seconds
-  const bool one = std::all_of(meta.sizes.begin(), meta.sizes.end(), [](int64_t size) { return size == 1; });
-  if (meta.device_type != 1 || !one || meta.open != 0 || !codegen::cuda::transfers_missing().empty()) return nullptr;
-  const auto size = static_cast<size_t>(ir::dtype_size(meta.dtype));
-  void* const stream = codegen::cuda::current_stream_of(std::max<int>(meta.device_index, 0));
-  const char* const data = static_cast<const char*>(session->storage_data[meta.storage]);
-  if (size > codegen::cuda::kLargestNumber || codegen::cuda::is_capturing(stream)) return nullptr;
-  if (codegen::cuda::fetch(data + meta.offset * static_cast<int64_t>(size), size, stream) != 0) return nullptr;
-  if (!codegen::cuda::arrived(stream, kSpin)) {
-    int error;
-    Py_BEGIN_ALLOW_THREADS
-    error = codegen::cuda::wait(stream);
-    Py_END_ALLOW_THREADS
-    if (error != 0) return nullptr;
-  }
-  return codegen::cuda::fetched();
-}
-
-
 PyObject* get_grad(bridge::Bridge* bridge, PyObject* tensor) { return bridge->get_grad(tensor); }
 int set_grad(bridge::Bridge* bridge, PyObject* tensor, PyObject* grad) { return bridge->set_grad(tensor, grad); }
 
@@ -93,7 +73,6 @@ const void* address(Function* function) {
   return reinterpret_cast<const void*>(function);
 }
 
-bridge::Session* session_of(Activation* activation) { return static_cast<bridge::Session*>(activation->session); }
 bool has_arenas(Activation* activation) { return activation->session != nullptr && session_of(activation)->has_arenas; }
 
 // What an object is called by in the trace: a constant's name, or "?.name" for an attribute of something that is known only when it runs.
@@ -194,6 +173,7 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
     helpers_.set_grad = address(&set_grad);
     helpers_.grad_context = bridge;
   }
+  if (on_gpu()) mirrors_ = plan_mirrors(trace_, &programs_);
   if (programs_.has_tensors) {
     std::string error;
     program_ = bridge->build(programs_.spec, &error);
@@ -301,6 +281,7 @@ base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* e
   for (const std::vector<Ref>& batch : batches) {
     codegen::cuda::KernelJob& job = jobs.emplace_back();
     for (Ref ref : batch) job.kernels.push_back(&trace_.kernels[trace_.insts[ref].imm]);
+    if (const auto mirrors = mirrors_.of_kernel.find(batch[0]); mirrors != mirrors_.of_kernel.end()) job.mirrors = mirrors->second;  // of one point, so it is no batch
     job.device = std::max<int>(trace_.metas[trace_.insts[trace_.arg(trace_.insts[batch[0]], 0)].meta].device_index, 0);
   }
   if (base::Status status = codegen::cuda::compile_kernels(jobs, background, &cuda_kernels_); !status.ok()) return status;
@@ -412,6 +393,7 @@ CompiledTrace::~CompiledTrace() {
   DYNVM_CHECK(free_.size() == all_.size(), "trace {} is dropped while it runs", trace_.id);
   for (Activation* activation : all_) {
     delete stretches_of(activation);
+    if (activation->session != nullptr) give_back_mirrors(mirrors_.storages, session_of(activation));
     if (activation->session != nullptr) program_->release(session_of(activation));
     std::free(activation);
   }
@@ -564,10 +546,14 @@ PyObject* CompiledTrace::wrap(Activation* activation, int32_t inst) {
   return functions.wrap(session_of(activation), index);
 }
 
-int CompiledTrace::read_scalar(bridge::Session* session, int32_t tensor, int64_t* value, Activation* activation) {
+int CompiledTrace::read_scalar(bridge::Session* session, int32_t tensor, int64_t* value, Activation* activation, int32_t inst) {
   auto* self = static_cast<CompiledTrace*>(activation->owner);
-  if (activation->stretches != nullptr && stretches_of(activation)->read() != 0) return -1;
-  const void* element = fetch_element(session, self->programs_.spec.tensors[static_cast<size_t>(tensor)]);
+  int32_t mirror = self->mirrors_.of_read[static_cast<size_t>(inst)];
+  if (Stretches* const stretches = stretches_of(activation)) {
+    if (stretches->read() != 0) return -1;
+    if (stretches->copies_follow()) mirror = -1;
+  }
+  const void* element = read_element(session, self->programs_.spec.tensors[static_cast<size_t>(tensor)], mirror);
   if (element != nullptr && self->functions().scalar_of(session, tensor, element, value) == 0) return 0;
   return self->functions().read_scalar(session, tensor, value);
 }

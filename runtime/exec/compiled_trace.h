@@ -27,6 +27,7 @@
 #include "runtime/base/report.h"
 #include "runtime/base/status.h"
 #include "runtime/bridge/bridge.h"
+#include "runtime/exec/mirrors.h"
 #include "runtime/exec/program.h"
 #include "runtime/exec/stretches.h"
 
@@ -152,7 +153,7 @@ class CompiledTrace {
   void end(codegen::Activation* activation, ir::Ref inst);
   static int write_back(codegen::Activation* activation);
   static PyObject* wrap(codegen::Activation* activation, int32_t inst);
-  static int read_scalar(bridge::Session* session, int32_t tensor, int64_t* value, codegen::Activation* activation);
+  static int read_scalar(bridge::Session* session, int32_t tensor, int64_t* value, codegen::Activation* activation, int32_t inst);
   static void set_recipe(codegen::Activation* activation, int32_t inst, int32_t index, PyObject* recipe);
   int64_t number(codegen::Activation* activation, ir::Ref ref) const;  // its 64 bits
 
@@ -168,6 +169,7 @@ class CompiledTrace {
   bridge::Bridge* bridge_ = nullptr;
   std::unique_ptr<bridge::Program> program_;
   std::unique_ptr<codegen::TraceCode> code_;
+  MirrorPlan mirrors_;
   StretchPlan stretches_;
   std::vector<codegen::Activation*> all_, free_;
   std::vector<std::pair<int32_t, ir::Ref>> written_;  // root slots that the loop changes

@@ -190,6 +190,7 @@ int Stretches::read() {
 }
 
 int Stretches::arrive(int32_t operation, const int64_t* scalars) {
+  copies_follow_ = false;
   if (failed_type_ != nullptr && plan_.operations[operation].kernel == nullptr) return raise_failed();
   if (current_ >= 0 && (operation != next_ || device(operation) != device(stretches_[current_].begin)) && barrier() != 0) return -1;
   if (current_ >= 0 && queueing_ && long_enough() && may_cut(operation) && barrier() != 0) return -1;
@@ -578,6 +579,7 @@ int Stretches::replay(Stretch& stretch, Variant& variant, bool* done) {
     captures.put(session_, storage, own);
     codegen::cuda::copy(static_cast<char*>(captures.data(own)) + first, static_cast<const char*>(captures.data(kept)) + first, static_cast<size_t>(last - first), variant.stream);
     captures.forget(own);  // the session has it
+    copies_follow_ = true;
   }
   return 0;
 }

@@ -79,6 +79,8 @@ class Stretches {
   int barrier(bool once = false);
   // As barrier(): a number is about to be read, so the host waits until the device has done all that it was given.
   int read();
+  // Copies of results have been queued behind the latest operation.
+  bool copies_follow() const { return copies_follow_; }
   // Nothing behind the work that was queued so far needs the storage's memory.
   void drop(int32_t storage);
   // The run is over, by an exit or not.
@@ -148,7 +150,7 @@ class Stretches {
   std::vector<uint8_t> interruptions_;  // by operation: barriers in front of it that may not come again
   std::vector<bool> whole_;             // by operation: a stretch is not cut in front of it
   int32_t current_ = -1, next_ = 0;     // the stretch that is under way, and its next operation
-  bool queueing_ = false;
+  bool queueing_ = false, copies_follow_ = false;
   int64_t ahead_ = 0;                   // operations that the device had been given when the stretch began, since it was last waited for
   std::vector<std::pair<int32_t, size_t>> queued_;  // operation, its numbers' place
   std::vector<int64_t> numbers_;

@@ -8,12 +8,14 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "../kernel/random_kernel.h"
 #include "codegen/cuda/background.h"
 #include "codegen/cuda/batch.h"
+#include "codegen/cuda/mirror.h"
 #include "codegen/cuda/nvrtc.h"
 #include "codegen/cuda/prelude.h"
 #include "codegen/cuda/render.h"
@@ -388,6 +390,121 @@ TEST(CudaSource, Attention) {
   EXPECT_NE(render_kernel(gaps.kernel, "k", {}, &source).message().find("gaps"), std::string::npos);
 }
 
+// One number of this dtype: of one point; of a row, which is stored too, less the number; of a long row, over blocks where there are many.
+std::vector<Rendered> numbers(DType dtype) {
+  std::vector<Rendered> kernels;
+  for (const int64_t columns : {0, 5, 1000, 60000}) {
+    Rendered& made = kernels.emplace_back();
+    Kernel& k = made.kernel;
+    const bool row = columns > 0, is_bool = dtype == DType::kBool;
+    if (row) k.sizes = {columns}, k.reduce_dims = 1;
+    const std::vector<int64_t> along = row ? std::vector<int64_t>{1} : std::vector<int64_t>{}, one = row ? std::vector<int64_t>{0} : std::vector<int64_t>{};
+    const int32_t x = k.add_load(dense(&made, dtype, along, std::max<int64_t>(columns, 1)));
+    const int32_t largest = !row ? x : k.add(is_bool ? KOp::k_reduce_any : KOp::k_reduce_max, x);
+    if (columns == 1000) k.add_store(dense(&made, dtype, along, columns), is_bool ? k.add(KOp::k_eq, x, largest) : k.add(KOp::k_sub, x, largest));
+    k.add_store(dense(&made, dtype, one, 1), largest);
+    if (columns == 5) k.add_store(dense(&made, DType::kBool, one, 1), k.add(KOp::k_eq, largest, largest));
+    made.what = fmt::format("number {} {}", ir::dtype_name(dtype), columns);
+  }
+  return kernels;
+}
+
+bool is_number(const Kernel& kernel, const ir::KernelStore& store) { return kernel.operands[static_cast<size_t>(store.operand)].strides != std::vector<int64_t>{1}; }
+
+// The same of each dtype, as sources, each number with a mirror: their pointers are behind those of buffers.
+std::vector<Rendered> mirrored() {
+  std::vector<Rendered> kernels;
+  for (const DType dtype : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI64, DType::kI32, DType::kI8, DType::kBool})
+    for (Rendered& each : numbers(dtype)) {
+      codegen::cuda::RenderOptions options;
+      auto pointer = static_cast<int32_t>(each.buffers.size());
+      for (size_t s = 0; s < each.kernel.stores.size(); ++s)
+        if (is_number(each.kernel, each.kernel.stores[s])) options.mirrors.push_back({static_cast<int32_t>(s), pointer++});
+      EXPECT_TRUE(render_kernel(each.kernel, fmt::format("mirrored{}", kernels.size()), options, &each.source).ok());
+      kernels.push_back(std::move(each));
+    }
+  return kernels;
+}
+
+codegen::cuda::Mirrors::Allocate counted(int* blocks) {
+  static int* count;
+  count = blocks;
+  return [](size_t bytes) {
+    ++*count;
+    return std::memset(std::aligned_alloc(64, bytes), 0, bytes);
+  };
+}
+
+// What the host waits for is what is in memory; without a mirror nothing else happens.
+TEST(CudaSource, Mirrors) {
+  int blocks = 0, split = 0;
+  codegen::cuda::Mirrors pool(counted(&blocks));
+  const std::vector<Rendered> kernels = mirrored();
+  const HostLibrary library(kernels);
+  ASSERT_EQ(library.error, "");
+  for (const Rendered& each : kernels) {
+    split += each.source.grid_y > 1;
+    const bool waits = each.source.text.find("__syncthreads();\n  if (lane == 0") != std::string::npos;
+    EXPECT_EQ(waits, each.kernel.sizes == std::vector<int64_t>{1000}) << each.source.text;  // all of the row is stored before
+    for (const bool with_mirrors : {true, false}) {
+      const std::string difference = compare_with(each.kernel, each.buffers, {}, {}, [&](void* const* memory) {
+        std::vector<void*> pointers(memory, memory + each.buffers.size());
+        std::vector<std::pair<const KernelOperand*, codegen::cuda::Mirror*>> mirrors;
+        for (const ir::KernelStore& store : each.kernel.stores) {
+          if (!is_number(each.kernel, store)) continue;
+          const KernelOperand& operand = each.kernel.operands[static_cast<size_t>(store.operand)];
+          mirrors.emplace_back(&operand, with_mirrors ? pool.expect(nullptr, static_cast<size_t>(ir::dtype_size(operand.dtype))) : nullptr);
+          pointers.push_back(mirrors.back().second);
+        }
+        library.run(each, pointers.data());
+        for (const auto& [operand, mirror] : mirrors) {
+          if (!with_mirrors) continue;
+          ASSERT_TRUE(codegen::cuda::arrived(mirror, 0)) << each.what;
+          EXPECT_EQ(std::memcmp(codegen::cuda::number_of(mirror), pointers[static_cast<size_t>(operand->pointer)], static_cast<size_t>(ir::dtype_size(operand->dtype))), 0) << each.what;
+          pool.give_back(mirror);
+        }
+      });
+      EXPECT_EQ(difference, "") << each.what << "\n" << each.source.text;
+    }
+  }
+  EXPECT_GE(split, 8);
+  EXPECT_EQ(blocks, 1);
+}
+
+// A mirror whose kernel is late is nobody's until that has stored.
+TEST(CudaSource, LateMirrors) {
+  int blocks = 0;
+  codegen::cuda::Mirrors pool(counted(&blocks));
+  const auto store = [](codegen::cuda::Mirror* mirror, uint64_t number) {
+    mirror->word[1] = number >> 32 | uint64_t{1} << 32;
+    EXPECT_FALSE(codegen::cuda::arrived(mirror, 0));
+    mirror->word[0] = (number & 0xffffffff) | uint64_t{1} << 32;
+  };
+  codegen::cuda::Mirror* const first = pool.expect(nullptr, 8);
+  codegen::cuda::Mirror* const second = pool.expect(first, 8);  // the first launch has not stored, and is left
+  EXPECT_NE(first, second);
+  store(second, 0x123456789abcdef0);
+  ASSERT_TRUE(codegen::cuda::arrived(second, 0));
+  EXPECT_EQ(*static_cast<const uint64_t*>(codegen::cuda::number_of(second)), 0x123456789abcdef0u);
+  EXPECT_EQ(pool.expect(second, 8), second);  // seen
+  store(second, 1);
+  EXPECT_EQ(pool.expect(second, 8), second);  // not looked at, but there
+  std::vector<codegen::cuda::Mirror*> others;
+  for (int k = 0; k < 200; ++k) {
+    others.push_back(pool.expect(nullptr, 4));
+    EXPECT_NE(others.back(), first);
+    EXPECT_NE(others.back(), second);
+  }
+  store(first, 2);
+  EXPECT_FALSE(codegen::cuda::arrived(second, 1e-4));
+  pool.give_back(second);  // late too
+  codegen::cuda::Mirror* const third = pool.expect(nullptr, 8);
+  EXPECT_EQ(third, first);
+  EXPECT_FALSE(codegen::cuda::arrived(third, 0));
+  codegen::cuda::Mirrors none([](size_t) -> void* { return nullptr; });
+  EXPECT_EQ(none.expect(nullptr, 8), nullptr);
+}
+
 TEST(CudaSource, Forms) {
   const std::vector<Rendered> kernels = forms();
   for (const int multiprocessors : {1, 132}) check(kernels, multiprocessors, 16);
@@ -414,6 +531,7 @@ TEST(CudaSource, Compiles) {
     ASSERT_TRUE(render_kernel(each.kernel, "k" + std::to_string(number++), {}, &each.source).ok());
     text += each.source.text;
   }
+  for (const Rendered& each : mirrored()) text += each.source.text;
   const codegen::cuda::Compiled compiled = codegen::cuda::compile_sources({text}, 90)[0];
   ASSERT_TRUE(compiled.status.ok()) << compiled.status.message().substr(0, 4000);
   EXPECT_EQ(compiled.cubin->substr(1, 3), "ELF");

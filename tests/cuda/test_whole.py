@@ -50,6 +50,36 @@ class Whole(unittest.TestCase):
     def test_exits(self):
         self.check("--stress", "exit", names=("adam", "convolutions", "branches", "written_inputs", "exits", "sizes", "sizes_training", "sizes_grow"))
 
+    def test_numbers(self):
+        """What a kernel has just computed is read where that stores it for the host, the rest by copies."""
+        facts = self.check(names=("numbers", "numbers_of_one_kernel", "numbers_behind_long_work", "branches"))
+        self.assertGreater(facts["cuda_reads"]["mirrored"], 400, facts["cuda_reads"])
+        self.assertLess(facts["cuda_reads"]["copied"], 100, facts["cuda_reads"])
+        facts = self.check(names=("numbers_of_the_library",))
+        self.assertEqual(facts["cuda_reads"]["mirrored"], 0)
+        self.assertGreater(facts["cuda_reads"]["copied"], 20)
+
+    def test_numbers_where_guards_fail(self):
+        names = ("numbers", "numbers_of_one_kernel", "numbers_of_the_library", "numbers_in_threads")
+        self.assertGreater(self.check("--stress", "exit", names=names)["cuda_reads"]["mirrored"], 2000)
+
+    def test_numbers_in_threads(self):
+        self.assertGreater(self.check(names=("numbers_in_threads",))["cuda_reads"]["mirrored"], 2000)
+
+    def test_numbers_without_graphs(self):
+        self.assertGreater(self.check("--cuda-graphs", "off", names=("numbers", "branches"))["cuda_reads"]["mirrored"], 350)
+
+    def test_a_read_raises_what_has_failed(self):
+        """A device that has stopped computes no numbers: the read says so, in the iteration in which it does in eager (failing.py)."""
+        seen = []
+        for program in ([PYTHON], [DYNVM, "--hot", "3", "--cache", "off", "--cuda-background", "off"]):
+            done = subprocess.run([*program, os.path.join(HERE, "failing.py")], capture_output=True, text=True, timeout=200)
+            if done.returncode == 77:
+                self.skipTest("no CUDA device")
+            seen.append(done.stdout)
+        self.assertEqual(seen[1], seen[0])
+        self.assertRegex(seen[0], "^40 .*Error")
+
     def test_sizes_are_open(self):
         facts = self.check("--cuda-symbols", "on", names=("sizes", "sizes_training", "sizes_large", "sizes_grow"))
         self.assertGreater(facts["sizes"]["open"], 3, facts["sizes"])

@@ -5,6 +5,7 @@ in each iteration; its loop is what gets compiled. Exit status 77 without a GPU.
 """
 import json
 import sys
+import threading
 
 import torch
 import torch.nn as nn
@@ -214,6 +215,68 @@ def exits(out):
         out.append(loss.detach())
 
 
+NUMBERS = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.bool)
+
+
+def numbers(out):
+    """Of each dtype, read where a kernel has just computed them: of one point, of a row, of a row over many blocks. Exact in each dtype."""
+    one, row, blocks = torch.ones((), device=D), torch.arange(100, device=D) / 4, torch.arange(1 << 20, device=D) / (1 << 14)
+    for dtype in NUMBERS:
+        for k in range(STEPS):
+            point = (one * (k % 5) - 2).to(dtype).item()
+            largest = (row * (k % 3 - 1)).amax().to(dtype).item()
+            if (blocks - k % 4).amin().to(dtype):
+                out.append(point + 2 * largest)
+            else:
+                out.append(-point - largest)
+            out.append((blocks - k).floor().amin().to(dtype).item())
+
+
+def numbers_of_one_kernel(out):
+    """Two numbers of a row that is stored as well, which another stream reads once they are known."""
+    x, other = torch.arange(5000, device=D) / 8, torch.cuda.Stream()
+    for k in range(STEPS):
+        y = x * (k % 7) - 100
+        low, high = y.amin(), y.amax()
+        low, high = low.item(), high.item()
+        with torch.cuda.stream(other):
+            total = y.sum()
+        other.synchronize()
+        out.append(low + high if k % 2 else total / 64)
+
+
+def numbers_behind_long_work(out):
+    """Longer than is spun for."""
+    x = torch.eye(4096, device=D)
+    for k in range(STEPS):
+        out.append(((x @ x) * k).amax().item())
+
+
+def numbers_of_the_library(out):
+    x = torch.arange(60, device=D) / 4
+    for k in range(STEPS):
+        out.append((x + k).cumsum(0)[-1].item())
+
+
+def numbers_in_threads(out):
+    """Both run the traces of one loop, in turns."""
+    def work(kept, x):
+        for k in range(10 * STEPS):
+            largest = (x * (k % 9)).amax().item()
+            kept.append(largest if (x - k % 30).sum() > 0 else -largest)
+            kept.append(((x + k % 7).amin() > 6).item())
+
+    for _ in range(3):  # which of its objects change is known before
+        work([], torch.arange(30, device=D) / 2)
+    parts = [[], []]
+    threads = [threading.Thread(target=work, args=(kept, torch.arange(60, device=D)[30 * which : 30 * which + 30] / 2)) for which, kept in enumerate(parts)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    out.extend(parts[0] + parts[1])
+
+
 def sizes(out):
     """Batches and lengths that change: rows, columns and points of kernels are as many as each run says."""
     model = nn.Sequential(Block(0.0), Block(0.0)).to(D).eval()
@@ -257,6 +320,7 @@ def sizes_grow(out):
 
 CASES = {f.__name__: f for f in (adam, batches_of_a_pool, losses_as_lists, convolutions, convolutions_eval, attention, attention_bf16, attention_dropout_bf16,
                                  attention_eval, recurrent, branches, dropout, streams, written_inputs, freed_between, exits,
+                                 numbers, numbers_of_one_kernel, numbers_behind_long_work, numbers_of_the_library, numbers_in_threads,
                                  sizes, sizes_training, sizes_large, sizes_grow)}
 
 
