@@ -48,7 +48,7 @@ class Whole(unittest.TestCase):
         self.check(names=("adam", "exits", "recurrent"), background=True)
 
     def test_exits(self):
-        self.check("--stress", "exit", names=("adam", "convolutions", "branches", "written_inputs", "exits", "sizes", "sizes_training", "sizes_grow"))
+        self.check("--stress", "exit", names=("adam", "convolutions", "branches", "dropout", "dropout_exits", "written_inputs", "exits", "sizes", "sizes_training", "sizes_grow"))
 
     def test_sizes_are_open(self):
         facts = self.check("--cuda-symbols", "on", names=("sizes", "sizes_training", "sizes_large", "sizes_grow"))
