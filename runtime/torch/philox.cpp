@@ -4,9 +4,11 @@
 #include <ATen/Context.h>
 #include <ATen/ops/native_dropout.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -64,12 +66,12 @@ struct Sample {
   uint64_t increment = 0;
   at::Tensor mask, result;  // on the host
 };
-constexpr GeneratorPlace kKnown{c10::kCPU, 0x3c6ef372fe94f82b, 8};
+constexpr uint64_t kSeed = 0x3c6ef372fe94f82b, kOffset = 8;
 
 Sample sample(Borrowed& borrowed, int64_t elements, c10::Device device, c10::ScalarType type) {
-  borrowed.set({device, kKnown.seed, kKnown.offset});
+  borrowed.set({device, kSeed, kOffset});
   const auto [result, mask] = at::native_dropout(at::ones({elements}, at::TensorOptions().device(device).dtype(type)), kDropped, true);
-  return {elements, borrowed.generator.get_offset() - kKnown.offset, mask.cpu(), result.to(at::kDouble).cpu()};
+  return {elements, borrowed.generator.get_offset() - kOffset, mask.cpu(), result.to(at::kDouble).cpu()};
 }
 
 bool fits(const Sample& sample, const ir::RandomStream& stream, c10::ScalarType type) {
@@ -79,14 +81,15 @@ bool fits(const Sample& sample, const ir::RandomStream& stream, c10::ScalarType 
   meta.strides = {1};
   const ir::Drawing drawing = *ir::drawing_of(stream, meta);
   if (static_cast<uint64_t>(drawing.increment) != sample.increment) return false;
-  const double keep = type == at::kDouble ? 1 - kDropped : static_cast<float>(1 - kDropped);
-  const at::Tensor scale = at::scalar_tensor(type == at::kDouble ? 1 / keep : static_cast<double>(static_cast<float>(1 / keep)), at::kDouble).to(type).to(at::kDouble);
+  const bool wide = type == at::kDouble;
+  const double keep = wide ? 1 - kDropped : static_cast<float>(1 - kDropped), scale = wide ? 1 / keep : static_cast<float>(1 / keep);
+  const double kept_one = *at::scalar_tensor(scale, at::kDouble).to(type).to(at::kDouble).const_data_ptr<double>();
   const bool* mask = sample.mask.const_data_ptr<bool>();
   const double* result = sample.result.const_data_ptr<double>();
   for (int64_t e = 0; e < sample.elements; ++e) {
-    if (e == kLooked && sample.elements > 2 * kLooked) e = sample.elements - kLooked;
-    const bool kept = ir::drawn_number(static_cast<int64_t>(kKnown.seed), static_cast<int64_t>(kKnown.offset), e, drawing.form) < keep;
-    if (mask[e] != kept || result[e] != (kept ? *scale.const_data_ptr<double>() : 0.0)) return false;
+    if (e == kLooked) e = std::max(e, sample.elements - kLooked);
+    const bool kept = ir::drawn_number(static_cast<int64_t>(kSeed), static_cast<int64_t>(kOffset), e, drawing.form) < keep;
+    if (mask[e] != kept || result[e] != (kept ? kept_one : 0.0)) return false;
   }
   return true;
 }
