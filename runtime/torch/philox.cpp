@@ -24,23 +24,20 @@ namespace {
 
 constexpr double kDropped = 0.3;
 
-GeneratorPlace place_of(const at::Generator& generator) { return {generator.device(), generator.current_seed(), generator.get_offset()}; }
-
-// The default generator, brought back where it was.
-class Borrowed {
- public:
-  explicit Borrowed(c10::Device device) : generator(at::globalContext().defaultGenerator(device)), before_(place_of(generator)) {}
-  ~Borrowed() { set(before_); }
-  Borrowed(const Borrowed&) = delete;
-  void set(const GeneratorPlace& place) {
-    const std::lock_guard lock(generator.mutex());
-    go_to(generator, place);
+// The default generator, and another handle of its numbers: setting them through the default one itself would have cuDNN's recurrent layers draw new states for their dropout.
+struct Handles {
+  explicit Handles(c10::Device device) : generator(at::globalContext().defaultGenerator(device)), lock(generator.mutex()), numbers(generator.graphsafe_get_state()) {}
+  GeneratorPlace place() const { return {generator.device(), generator.current_seed(), generator.get_offset()}; }
+  void go_to(const GeneratorPlace& place) {
+    if (numbers.current_seed() != place.seed) numbers.set_current_seed(place.seed);
+    numbers.set_offset(place.offset);
   }
   at::Generator generator;
-
- private:
-  GeneratorPlace before_;
+  std::lock_guard<std::mutex> lock;
+  at::Generator numbers;
 };
+
+GeneratorPlace place_of(c10::Device device) { return Handles(device).place(); }
 
 // How many threads of blocks of 256 the device holds at once; 0: torch does not say. By functions in C: the recorded frame's are followed.
 int32_t threads_of(c10::Device device) {
@@ -68,10 +65,10 @@ struct Sample {
 };
 constexpr uint64_t kSeed = 0x3c6ef372fe94f82b, kOffset = 8;
 
-Sample sample(Borrowed& borrowed, int64_t elements, c10::Device device, c10::ScalarType type) {
-  borrowed.set({device, kSeed, kOffset});
+Sample sample(int64_t elements, c10::Device device, c10::ScalarType type) {
+  const GeneratorAt known({device, kSeed, kOffset});
   const auto [result, mask] = at::native_dropout(at::ones({elements}, at::TensorOptions().device(device).dtype(type)), kDropped, true);
-  return {elements, borrowed.generator.get_offset() - kOffset, mask.cpu(), result.to(at::kDouble).cpu()};
+  return {elements, place_of(device).offset - kOffset, mask.cpu(), result.to(at::kDouble).cpu()};
 }
 
 bool fits(const Sample& sample, const ir::RandomStream& stream, c10::ScalarType type) {
@@ -103,10 +100,9 @@ ir::RandomStream measure(c10::Device device, c10::ScalarType type, std::string* 
   }
   const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset | c10::DispatchKeySet(kRecordKey));
   const c10::DeviceGuard guard(device);
-  Borrowed borrowed(device);
   const auto longest = static_cast<int8_t>(16 / c10::elementSize(type));
   std::vector<Sample> samples;
-  for (int64_t elements : {int64_t{4096}, int64_t{4098}, int64_t{4099}, int64_t{longest} * threads + 4096}) samples.push_back(sample(borrowed, elements, device, type));
+  for (int64_t elements : {int64_t{4096}, int64_t{4098}, int64_t{4099}, int64_t{longest} * threads + 4096}) samples.push_back(sample(elements, device, type));
   for (int8_t vector = longest; vector > 0; vector = static_cast<int8_t>(vector / 2)) {
     const ir::RandomStream stream{threads, vector};
     if (std::all_of(samples.begin(), samples.end(), [&](const Sample& each) { return fits(each, stream, type); })) return stream;
@@ -146,10 +142,13 @@ ir::RandomStream stream_of(c10::Device device, c10::ScalarType type, std::string
 
 }  // namespace
 
-void go_to(at::Generator& generator, const GeneratorPlace& place) {
-  generator.set_current_seed(place.seed);
-  generator.set_offset(place.offset);
+GeneratorAt::GeneratorAt(const GeneratorPlace& place) {
+  Handles handles(place.device);
+  before_ = handles.place();
+  handles.go_to(place);
 }
+
+GeneratorAt::~GeneratorAt() { Handles(before_.device).go_to(before_); }
 
 bool can_draw(c10::Device device) {
   try {
@@ -184,10 +183,9 @@ int64_t SessionImpl::seed(int32_t number) const {
 int SessionImpl::draw(int32_t number, int64_t increment, int64_t* offset) {
   const CallPlan& plan = program_.calls[static_cast<size_t>(number)];
   try {
-    at::Generator generator = at::globalContext().defaultGenerator(shadows_[static_cast<size_t>(plan.tensors[0].tensor)].device());
-    const std::lock_guard lock(generator.mutex());
-    const GeneratorPlace before = place_of(generator);
-    generator.set_offset(before.offset + static_cast<uint64_t>(increment));
+    Handles handles(shadows_[static_cast<size_t>(plan.tensors[0].tensor)].device());
+    const GeneratorPlace before = handles.place();
+    handles.go_to({before.device, before.seed, before.offset + static_cast<uint64_t>(increment)});
     *offset = static_cast<int64_t>(before.offset);
     if (plan.keeps_generator) calls_[static_cast<size_t>(number)].drawn = before;
     return 0;

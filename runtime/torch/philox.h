@@ -24,8 +24,16 @@ struct GeneratorPlace {
   uint64_t seed = 0, offset = 0;
 };
 
-// Whoever calls holds the generator's mutex.
-void go_to(at::Generator& generator, const GeneratorPlace& place);
+// The default generator of a device goes there, and back at the end: for as long as this lives.
+class GeneratorAt {
+ public:
+  explicit GeneratorAt(const GeneratorPlace& place);
+  ~GeneratorAt();
+  GeneratorAt(const GeneratorAt&) = delete;
+
+ private:
+  GeneratorPlace before_;
+};
 
 // Can the default generator be read and moved on? Not while the current stream is captured.
 bool can_draw(c10::Device device);

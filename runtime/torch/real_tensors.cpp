@@ -87,12 +87,6 @@ class GeneratorState {
     now_ = generator_.get_state();
     generator_.set_state(earlier.get_state());
   }
-  explicit GeneratorState(const GeneratorPlace& earlier) : generator_(at::globalContext().defaultGenerator(earlier.device)) {
-    const std::lock_guard lock(generator_.mutex());
-    now_ = generator_.get_state();
-    go_to(generator_, earlier);
-  }
-  GeneratorState(const GeneratorState&) = delete;
   ~GeneratorState() {
     const std::lock_guard lock(generator_.mutex());
     generator_.set_state(now_);
@@ -283,7 +277,10 @@ void SessionImpl::run_forward(const WrapPlan& plan) {
     const ModesOfCall modes(call.call);
     if (call.call.is_random) {
       TORCH_CHECK(state.generator.defined() || state.drawn, "dynvm: the graph cannot be rebuilt, for ", call.call.name, " has not drawn in this iteration");
-      const GeneratorState earlier = state.drawn ? GeneratorState(*state.drawn) : GeneratorState(state.generator);
+      std::optional<GeneratorAt> drawn;
+      std::optional<GeneratorState> earlier;
+      if (state.drawn) drawn.emplace(*state.drawn);
+      else earlier.emplace(state.generator);
       call.op.callBoxed(&stack);
     } else {
       call.op.callBoxed(&stack);

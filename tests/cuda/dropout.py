@@ -45,12 +45,12 @@ def digest(tensors):
     return out.hexdigest()
 
 
-def case(name, x, body=f"y, m = {CALL}", seed=1234):
+def case(name, x, body=f"y, m = {CALL}", seed=1234, **more):
     torch.manual_seed(seed)
     torch.randn(5, device=D)  # the offset is not 0
     given = []
     lines = "\n    ".join(["for _ in range(steps):", *body.split("; "), "given.append(y)", "given.append(m)"])
-    exec(compile(lines, f"dropout {name}", "exec"), {"torch": torch, "x": x, "given": given, "steps": STEPS})
+    exec(compile(lines, f"dropout {name}", "exec"), {"torch": torch, "x": x, "given": given, "steps": STEPS, **more})
     print(json.dumps([name, digest(given), offset(), [str(t.stride()) for t in given[-2:]]]), flush=True)
 
 
@@ -71,6 +71,9 @@ def main():
     case("with sums", x, "h, m = torch.native_dropout(x, 0.5, True); y = torch.where(h > 0, 1, 0).sum(1)")
     case("a seed of 64 bits", x, seed=-5)
     case("infinities", torch.where(x > 2, torch.inf, x))
+    # cuDNN draws a new state for its dropout where a generator's numbers are set: drawing for a kernel is no such thing.
+    lstm = torch.nn.LSTM(40, 40, 2, dropout=0.5).to(D).requires_grad_(False)
+    case("beside a recurrent layer's dropout", x.view(12, 8, 40), "r, state = lstm(x); y, m = torch.native_dropout(r, 0.5, True)", lstm=lstm)
     print(json.dumps(["devices", torch.cuda.device_count()]), flush=True)
     return 0
 
