@@ -6,7 +6,7 @@
 // With no neighbours, elements are numbered as indexes count.
 //
 // Inputs: what is known of the stream, the operand as it looks. Output: the form of the stream, the numbers of elements as strides, how far the generator moves on.
-// Invariant: the operand's storage begins at a multiple of 16 bytes. Header only, for the torch bridge. Tests: tests/ir/drawing.cpp, tests/cuda/test_gpu.py.
+// Invariant: the operand's storage begins at a multiple of 16 bytes. Header only, for the torch bridge. Tests: tests/ir/drawing.cpp, tests/cuda/test_dropout.py.
 #pragma once
 
 #include <algorithm>

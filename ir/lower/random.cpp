@@ -2,7 +2,7 @@
 //
 // Inputs, outputs, invariants: builder.h (Request). The numbers are eager's, to the bit (drawing.h), so an operation is lowered only where the place of its operand is known
 // as it would be in eager: not that of a view which moves from run to run.
-// Tests: tests/ir/passes/fuse, tests/ir/drawing.cpp, tests/cuda/test_gpu.py.
+// Tests: tests/ir/passes/fuse, tests/ir/drawing.cpp, tests/cuda/test_dropout.py.
 #include "ir/drawing.h"
 #include "ir/effects.h"
 #include "ir/lower/structured.h"

@@ -6,7 +6,7 @@
 //
 // Inputs: a recorded call; the default generator of a device. Outputs: how the call draws; seed and offset.
 // Invariants: nothing of this is recorded, and nothing is measured while a stream is captured. A generator is a seed and an offset, so two numbers bring it back.
-// Tests: tests/cuda/test_gpu.py, tests/torch/test_cuda.py.
+// Tests: tests/cuda/test_dropout.py, tests/torch/test_cuda.py.
 #pragma once
 
 #include <ATen/core/Generator.h>
