@@ -72,7 +72,7 @@ std::vector<int32_t> wrap_storages(const Trace& trace, Ref wrap, bool value) {
     for (int32_t result : call.results) {
       if (result < 0) continue;
       provided.insert(trace.metas[result].storage);
-      if (call.is_random) add(trace.metas[result].storage);
+      if (call.is_random && call.stream.threads == 0) add(trace.metas[result].storage);
     }
   }
   const bool rebuilt = how.requires_grad && !how.is_leaf && !how.freed && provided.count(own) != 0;
@@ -165,6 +165,9 @@ TensorEffects tensor_effects(const Trace& trace, Ref ref) {
       for (const KernelStore& store : kernel.stores) add_once(&out.writes, kernel.operands[store.operand].pointer);
       return out;
     }
+    case Op::k_draw_offset:
+      out.random = true;
+      return out;
     case Op::k_read_scalar:
       add_once(&out.reads, storage_of(trace, trace.arg(inst, 0)));
       return out;

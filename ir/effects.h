@@ -19,7 +19,7 @@ struct TensorEffects {
   bool may_raise = false;        // can leave the trace with an exception in practice: bad indexes, singular matrices, unknown operations
 };
 
-// Of aten (a sunk one does nothing), kernel, read_scalar. Other ops touch no tensor memory themselves: wrap only shares it.
+// Of aten (a sunk one does nothing), kernel, read_scalar, draw_offset. Other ops touch no tensor memory themselves: wrap only shares it.
 TensorEffects tensor_effects(const Trace& trace, Ref ref);
 
 // What an operation in place gives is the tensor that it was given: that, or kNoRef.
@@ -33,7 +33,7 @@ bool is_view_call(const Trace& trace, const Inst& inst);
 bool is_known_view(const Trace& trace, const Inst& inst);
 
 // What an exit needs in memory to make a wrap's object: the tensor's own storage, and where the exit runs forward calls again, what random
-// ones among them drew and what they read that neither they nor the trace's inputs provide. value: also the tensor's own where those calls give its value
+// ones among them drew (but for those that draw the same numbers again) and what they read that neither they nor the trace's inputs provide. value: also the tensor's own where those calls give its value
 // again.
 std::vector<int32_t> wrap_storages(const Trace& trace, Ref wrap, bool value = true);
 

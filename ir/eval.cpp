@@ -153,10 +153,15 @@ class Evaluator {
         result = load_number(out_.memory[meta.storage].data() + meta.offset * dtype_size(meta.dtype), meta.dtype);
         break;
       }
+      case Op::k_draw_seed: result = static_cast<double>(out_.generator.seed); break;
+      case Op::k_draw_offset:
+        result = static_cast<double>(out_.generator.offset);
+        out_.generator.offset += inst.imm;
+        break;
       case Op::k_kernel: return run_kernel(inst);
       case Op::k_aten: {
         if (is_view_call(trace_, inst)) break;
-        base::Status status = evaluate_aten(trace_, inst, numbers_, &out_.memory);
+        base::Status status = evaluate_aten(trace_, inst, numbers_, &out_.memory, &out_.generator);
         if (!status.ok()) return status.in(trace_.calls[inst.imm].name);
         break;
       }

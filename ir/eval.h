@@ -23,6 +23,11 @@ namespace dynvm::ir {
 
 using Memory = std::vector<std::vector<uint8_t>>;  // by storage
 
+// Small numbers: values are doubles here.
+struct Generator {
+  int64_t seed = 2026, offset = 40;
+};
+
 struct Observation {
   Op op;                                           // of the instruction
   std::map<int32_t, std::vector<uint8_t>> memory;  // by storage
@@ -32,6 +37,7 @@ struct Evaluation {
   Memory memory;
   std::map<Ref, double> numbers;   // unbox_float, unbox_int, unbox_bool: their values
   std::vector<Observation> seen;
+  Generator generator;             // of all devices
   Ref left_at = kNoRef;            // the instruction at which the trace was left
   // How kernels run; unset: kernel/eval.h.
   std::function<base::Status(const Kernel&, void* const* pointers, const int64_t* scalars)> run_kernel;

@@ -11,6 +11,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "ir/drawing.h"
+
 namespace dynvm::ir {
 namespace {
 
@@ -414,6 +416,24 @@ bool concatenate(const Call& c) {
   return true;
 }
 
+// native_dropout(input, p, train), where it is known how it draws.
+base::Status draw(const Call& c, const std::string& name, Generator* generator) {
+  const Array in = c.array(0), out = c.result(0), mask = c.result(1);
+  const std::optional<Drawing> drawing = drawing_of(c.call.stream, *in.meta);
+  if (name != "native_dropout" || !drawing) return base::Status::failure("draws in a way that the evaluator does not know");
+  set_rounding(in.meta->dtype);
+  const Number keep = 1 - c.number(1);
+  for_each(in.meta->sizes, [&](const Indexes& index) {
+    const int64_t element = std::inner_product(index.begin(), index.end(), drawing->strides.begin(), int64_t{0});
+    const bool kept = drawn_number(generator->seed, generator->offset, element, drawing->form) < keep.v;
+    const double value = in.get(index);
+    if (out) out.set(index, (Number(value) * Number(kept) * Number(1 / keep.v)).v);
+    if (mask) mask.set(index, kept);
+  });
+  generator->offset += drawing->increment;
+  return base::Status();
+}
+
 bool structured(const Call& c, const std::string& name, bool* known) {
   *known = true;
   if (name == "sum" || name == "mean" || name == "amax" || name == "amin" || name == "var") return reduction(c, name);
@@ -431,11 +451,12 @@ bool structured(const Call& c, const std::string& name, bool* known) {
 
 }  // namespace
 
-base::Status evaluate_aten(const Trace& trace, const Inst& inst, const std::vector<double>& numbers, Memory* memory) {
+base::Status evaluate_aten(const Trace& trace, const Inst& inst, const std::vector<double>& numbers, Memory* memory, Generator* generator) {
   const AtenCall& call = trace.calls[inst.imm];
   std::string name = call.name.substr(call.name.find(':') + 2);
   Call c{trace, inst, call, numbers, memory};
   bool known = false;
+  if (call.is_random) return draw(c, name, generator);
   if (structured(c, name, &known) || known) return base::Status();
   bool lists = name.rfind("_foreach_", 0) == 0, in_place = name.back() == '_';
   if (lists) name = name.substr(9);

@@ -8,7 +8,7 @@
 
 namespace dynvm::ir {
 
-// Runs one aten instruction; `numbers` holds the values of run-time scalars by Ref. Fails on what it does not know.
-base::Status evaluate_aten(const Trace& trace, const Inst& inst, const std::vector<double>& numbers, Memory* memory);
+// Runs one aten instruction; `numbers` holds the values of run-time scalars by Ref. What draws moves the generator on. Fails on what it does not know.
+base::Status evaluate_aten(const Trace& trace, const Inst& inst, const std::vector<double>& numbers, Memory* memory, Generator* generator);
 
 }  // namespace dynvm::ir

@@ -369,6 +369,10 @@ class Parser {
         call.follows = true;
       } else if (accept_word("random")) {
         call.is_random = true;
+      } else if (accept_word("stream")) {
+        int32_t vector = 0;
+        if (!small(&call.stream.threads) || !accept_word("x") || !small(&vector)) return expected("a stream");
+        call.stream.vector = static_cast<int8_t>(vector);
       } else if (accept_word("grad")) {
         call.grad_mode = true;
       } else if (accept_word("inference")) {

@@ -178,6 +178,7 @@ class Printer {
     if (call.defines_sizes) out_ += " sized";
     if (call.follows) out_ += " follows";
     if (call.is_random) out_ += " random";
+    if (call.stream.threads != 0) out_ += " stream " + std::to_string(call.stream.threads) + " x " + std::to_string(call.stream.vector);
     if (call.grad_mode) out_ += " grad";
     if (call.inference_mode) out_ += " inference";
     if (call.in_backward) out_ += " backward";

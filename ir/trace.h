@@ -140,6 +140,13 @@ struct AtenArg {
   std::vector<double> floats;
 };
 
+// How an operation draws random numbers, where that is known: as native_dropout of a GPU does (drawing.h), which kernels can do too. Whatever the sizes are.
+struct RandomStream {
+  int32_t threads = 0;                // at most so many, of one call; 0: not known, so the operation stays the library's
+  int8_t vector = 0;                  // neighbours that a thread takes at a time, where the operand's size and place allow it
+  friend bool operator==(const RandomStream&, const RandomStream&) = default;
+};
+
 // One ATen operation as eager dispatches it below autograd, with the arguments of the recorded call.
 struct AtenCall {
   std::string name;                   // "aten::addmm"
@@ -151,6 +158,7 @@ struct AtenCall {
   bool defines_sizes = false;         // its data decides sizes of its results (nonzero, an index by a mask); with others than recorded the trace is left
   bool follows = false;               // geometries of results are made of symbols that its operands have, whatever these are: it need not be run to know them
   bool is_random = false;             // draws from the generator: never removed, repeated or reordered with other random ones
+  RandomStream stream;                // is_random: what is known of how it draws
   bool grad_mode = false;             // recorded while autograd would record it
   bool inference_mode = false;        // recorded under inference mode: what it makes are inference tensors, but views of others
   bool in_backward = false;           // issued by autograd's engine

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ir/effects.h"
+#include "ir/kernel/philox.h"
 #include "ir/kernel/symbols.h"
 #include "ir/text.h"
 
@@ -61,10 +62,14 @@ const char* operand_types(Op op) {
     case Op::k_graph_freed: return "t";
     case Op::k_aten:
     case Op::k_kernel:
+    case Op::k_draw_seed:
+    case Op::k_draw_offset:
     case Op::k_result: return ".";
     default: return "o";
   }
 }
+
+bool draws(Op op) { return op == Op::k_draw_seed || op == Op::k_draw_offset; }
 
 class Verifier {
  public:
@@ -128,6 +133,12 @@ class Verifier {
         if (error_.empty() && inst.snapshot == kNoSnapshot && !inst.sunk && !is_known_view(trace_, inst)) fail("needs a snapshot");
         break;
       case Op::k_result: result(inst); break;
+      case Op::k_draw_seed:
+      case Op::k_draw_offset: {
+        const Inst& source = inst_of(trace_.arg(inst, 0));
+        if (source.op != Op::k_aten || !source.sunk || trace_.calls[source.imm].stream.threads <= 0) fail("is not of a sunk call that draws in a known way");
+        break;
+      }
       case Op::k_kernel: kernel(inst); break;
       case Op::k_unbox_tensor:
         if (inst.meta != inst.imm) fail("imm and meta differ");
@@ -211,7 +222,7 @@ class Verifier {
         case 'f': right = type == Type::kFloat; break;
         case 'b': right = type == Type::kBool; break;
         case 't': right = type == Type::kTensor; break;
-        default: right = type != Type::kVoid || inst.op == Op::k_result; break;
+        default: right = type != Type::kVoid || inst.op == Op::k_result || draws(inst.op); break;
       }
       if (!right) return fail("operand " + std::to_string(k) + " has the wrong type");
       if (types[1]) ++types;
@@ -300,6 +311,8 @@ class Verifier {
     for (bool operand_used : used)
       if (!operand_used) fail("an operand is no argument's");
     if (call.result_alias.size() != call.results.size()) return fail("result_alias and results differ in length");
+    const RandomStream& stream = call.stream;
+    if (stream != RandomStream() && (!call.is_random || !DrawForm{stream.threads, stream.vector}.sound())) fail("there is no such stream");
     for (int32_t argument : call.mutates)
       if (!in(argument, call.args.size())) return fail("mutates an argument that it does not have");
     for (size_t k = 0; k < call.results.size(); ++k) {

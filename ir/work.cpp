@@ -34,6 +34,7 @@ double flops_of(KOp op) {
     case KOp::k_fma:
     case KOp::k_dot:
     case KOp::k_reduce_attend: return 2;
+    case KOp::k_draw: return 15;  // ten rounds of six integer operations for four numbers
     default: return 1;
   }
 }

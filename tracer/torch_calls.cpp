@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "tracer/recorder.h"
+#include "runtime/base/report.h"
 #include "runtime/exec/execute.h"
 #include "vm/objects.h"
 
@@ -608,6 +609,7 @@ bool Recorder::convert_record(OpRecord& record, const ScalarArguments& scalars, 
     arg.kind = arg.kind == AtenArg::kNumberTensor ? AtenArg::kScalarTensor : AtenArg::kScalar;
   }
   call.in_backward = backward;
+  if (!record.note.empty()) base::report().notes.emplace("random numbers", record.note);
   if (record.number != OpRecord::kNoNumber) {
     Type type = record.number == OpRecord::kIntNumber ? Type::kInt : record.number == OpRecord::kFloatNumber ? Type::kFloat : Type::kBool;
     last_number_ = emit(IrOp::k_read_scalar, type, {compact.empty() ? kNoRef : compact[0]}, 0, true);

@@ -165,6 +165,47 @@ template <class T> __device__ __forceinline__ T int_pow(T base, T exponent) {
 template <class T> __device__ __forceinline__ T int_shl(T a, T b) { return b < 0 || b >= (T)(sizeof(T) * 8) ? (T)0 : (T)((u64)a << b); }
 template <class T> __device__ __forceinline__ T int_shr(T a, T b) { return b < 0 || b >= (T)(sizeof(T) * 8) ? (a < 0 ? (T)-1 : (T)0) : (T)(a >> b); }
 
+// Draws: drawn_number of ir/kernel/philox.h. T threads with vectors of V elements; R: there may be more than one round.
+struct Words { unsigned x, y, z, w; };
+__device__ __forceinline__ Words philox(i64 seed, u64 call, unsigned thread) {
+  Words c{(unsigned)call, (unsigned)(call >> 32), thread, 0u};
+  unsigned low = (unsigned)seed, high = (unsigned)((u64)seed >> 32);
+#pragma unroll
+  for (int round = 0; round < 10; ++round) {
+    const u64 a = (u64)0xD2511F53u * c.x, b = (u64)0xCD9E8D57u * c.z;
+    c = Words{(unsigned)(b >> 32) ^ c.y ^ low, (unsigned)b, (unsigned)(a >> 32) ^ c.w ^ high, (unsigned)a};
+    low += 0x9E3779B9u, high += 0xBB67AE85u;
+  }
+  return c;
+}
+__device__ __forceinline__ float number_of(const Words& c, unsigned word) {
+  const unsigned x = word < 2 ? (word == 0 ? c.x : c.y) : word == 2 ? c.z : c.w;
+  return fmaf((float)x, 2.32830644e-10f, 1.16415322e-10f);  // the product is exact
+}
+template <unsigned T, int V, bool R, class I> __device__ __forceinline__ Words words_of(i64 seed, i64 offset, I element, unsigned* word) {
+  const I group = element / (I)V, round = R ? group / (I)T : (I)0;
+  const unsigned thread = R ? (unsigned)(group % (I)T) : (unsigned)group, inside = (unsigned)(element % (I)V);
+  *word = V == 1 ? (unsigned)(round % 4) : inside % 4;
+  return philox(seed, (u64)offset / 4 + (V == 1 ? (u64)round / 4 : (u64)round * ((V + 3) / 4) + inside / 4), thread);
+}
+template <unsigned T, int V, bool R, class I> __device__ __forceinline__ float draw_one(i64 seed, i64 offset, I element) {
+  unsigned word;
+  const Words words = words_of<T, V, R>(seed, offset, element, &word);
+  return number_of(words, word);
+}
+// Of N neighbours; the first one's number is a multiple of N. So many of them have one call's numbers.
+template <unsigned T, int V, bool R, int N, class I> __device__ __forceinline__ void draw_all(float (&to)[N], i64 seed, i64 offset, I first) {
+  constexpr int kShare = V < 4 ? (N < V ? N : V) : N < 4 ? N : 4;
+#pragma unroll
+  for (int e = 0; e < N; e += kShare) {
+    unsigned word;
+    const Words words = words_of<T, V, R>(seed, offset, first + (I)e, &word);
+    if (kShare == V || kShare == 4) word = V == 1 ? word : 0;
+#pragma unroll
+    for (int k = 0; k < kShare; ++k) to[e + k] = number_of(words, word + k);
+  }
+}
+
 // Reductions: what combines two results, and over a group of threads that is a warp's part (G <= 32) or the whole block.
 template <class T> struct Sum { static __device__ __forceinline__ T apply(T a, T b) { return (T)(a + b); } };
 template <> struct Sum<i64> { static __device__ __forceinline__ i64 apply(i64 a, i64 b) { return (i64)((u64)a + (u64)b); } };

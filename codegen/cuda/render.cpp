@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "codegen/cuda/attention.h"
+#include "codegen/cuda/draws.h"
 #include "codegen/cuda/expressions.h"
 #include "codegen/cuda/parameter.h"
 #include "codegen/cuda/rounding.h"
@@ -40,7 +41,7 @@ class Renderer {
     for (size_t o = 0; o < kernel_.operands.size(); ++o)
       if (space_.used[o]) parameter_.use_pointer(kernel_.operands[o].pointer);
     if (kernel_.reduce_dims == 0) points();
-    else if (columns_are_inner()) columns();
+    else if (columns_are_inner(kernel_, space_)) columns();
     else rows();
     if (out_.grid_x == 0) return {};
     out_.text = parameter_.function(text_);
@@ -129,8 +130,9 @@ class Renderer {
   int64_t stride(const Dim& dim, size_t operand) const { return dim.strides[operand]; }
 
   // May this operand be loaded and stored in vectors of v along `inner`?
-  bool is_vector(size_t o, const Dim& inner, int v) const {
-    if (v == 1 || stride(inner, o) != 1 || kernel_.operands[o].offset % v != 0) return false;
+  bool is_vector(size_t o, const Dim& inner, int v) const { return kernel_.operands[o].offset % v == 0 && walks_in_vectors(o, inner, v); }
+  bool walks_in_vectors(size_t o, const Dim& inner, int v) const {
+    if (v == 1 || stride(inner, o) != 1) return false;
     for (const auto* dims : {&space_.kept, &space_.reduced})
       for (const Dim& dim : *dims)
         if (&dim != &inner && stride(dim, o) % v != 0) return false;
@@ -191,7 +193,21 @@ class Renderer {
   // Where an operand's element is: the indexes of the dims that it moves along are declared.
   string place(size_t o) const {
     const int64_t offset = kernel_.operands[o].offset;
-    return base_pointer(o) + (offset != 0 ? fmt::format(" + {}", number(offset)) : "") + walk(o, space_.kept, "k") + walk(o, space_.reduced, "r");
+    return base_pointer(o) + (offset != 0 ? fmt::format(" + {}", number(offset)) : "") + walk(o);
+  }
+  string walk(size_t o) const { return walk(o, space_.kept, "k") + walk(o, space_.reduced, "r"); }
+
+  // Random numbers of v neighbours are drawn together, four a time, in front of the loop over them.
+  bool draws_together(size_t n, const Dim* inner, int v) const {
+    const KernelNode& node = kernel_.nodes[n];
+    return node.op == KOp::k_draw && inner != nullptr && is_given(kernel_, node.a) && is_given(kernel_, node.b) && walks_in_vectors(static_cast<size_t>(node.operand), *inner, v);
+  }
+  string drawn(size_t n, const Dim* inner, int v) const {
+    const KernelNode& node = kernel_.nodes[n];
+    if (draws_together(n, inner, v)) return fmt::format("d{}[e]", n);
+    const auto o = static_cast<size_t>(node.operand);
+    const int64_t step = v > 1 ? stride(*inner, o) : 0;
+    return draw_one(kernel_, node, value(node.a), value(node.b), walk(o) + (step != 0 ? fmt::format(" + e * ({}){}", index_type_, number(step)) : ""));
   }
 
   // The index along a dim of the kernel, of the index type.
@@ -252,6 +268,7 @@ class Renderer {
       case KOp::k_const: return constant(node);
       case KOp::k_scalar: return scalar(kernel_, node, fmt::format("p.scalar[{}]", node.i));
       case KOp::k_index: return index_of(node.i, inner, v > 1 ? "e" : "");
+      case KOp::k_draw: return drawn(n, inner, v);
       default: break;
     }
     if (is_position(node)) return fmt::format("({} == w{})", position_of(kernel_.nodes[static_cast<size_t>(node.a)].i, inner, v > 1 ? "e" : ""), node.b);
@@ -359,6 +376,8 @@ class Renderer {
       if (form_ == kPoints || is_full_store(kernel_.stores[s])) stored.push_back(s);
     const auto packed = [&](size_t s) { return v > 1 && is_half(kernel_.stores[s]); };  // converted in pairs, behind the loop
     for (size_t s : stored) line("{} s{}{};", packed(s) ? "float" : raw(static_cast<size_t>(kernel_.stores[s].operand), v), s, packed(s) ? fmt::format("[{}]", v) : "");
+    for (size_t n = 0; n < kernel_.nodes.size(); ++n)
+      if (wanted[n] && in_loop(n) && draws_together(n, inner, v)) line("{}", draw_all(kernel_, n, v, walk(static_cast<size_t>(kernel_.nodes[n].operand))));
     if (v > 1) open("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) {{", v);
     else open("{{");
     if (v == 1) line("const int e = 0; (void)e;");
@@ -431,7 +450,6 @@ class Renderer {
   void points();
   void rows();
   void columns();
-  bool columns_are_inner() const;
   void kept_nodes(int after_passes);
   void kept_stores(const string& condition);
   void finish_parts(int64_t groups, const string& group, const string& writes, int64_t helpers, int columns_of_thread);
@@ -697,23 +715,6 @@ void Renderer::rows() {
 
 // ---------------------------------------------------------------------------------------------------------------------
 // columns
-
-// Do most bytes lie along a kept dim?
-bool Renderer::columns_are_inner() const {
-  if (space_.kept.empty() || space_.reduced.empty() || space_.reduced_points == 0) return false;
-  int64_t votes = 0;
-  for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
-    const KernelNode& node = kernel_.nodes[n];
-    if (!space_.needed[n] || node.op != KOp::k_load || !space_.full[n]) continue;
-    const int64_t kept = std::abs(stride(space_.kept.back(), static_cast<size_t>(node.operand))), reduced = std::abs(stride(space_.reduced.back(), static_cast<size_t>(node.operand)));
-    int64_t weight = ir::dtype_size(node.dtype);  // as much as there is of it: a vector is nothing beside a matrix
-    for (size_t d = 0; d < kernel_.sizes.size(); ++d)
-      if (kernel_.operands[static_cast<size_t>(node.operand)].strides[d] != 0) weight *= kernel_.sizes[d];
-    if (kept != 0 && (reduced == 0 || kept < reduced)) votes += weight;
-    else if (reduced != 0) votes -= weight;
-  }
-  return votes > 0;
-}
 
 // What the threads of a column have, `mine` and the node's number, together: t...
 void Renderer::share_columns(size_t n, const string& mine, int down, int across, int v) {

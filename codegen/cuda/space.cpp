@@ -31,7 +31,7 @@ void order_and_merge(const ir::Kernel& kernel, const Space& space, const std::ve
     const auto follows = [&] {
       if (dims->empty()) return false;
       for (size_t o = 0; o < kernel.operands.size(); ++o)
-        if (space.used[o] && dims->back().strides[o] != dim.strides[o] * dim.size) return false;
+        if (space.walked[o] && dims->back().strides[o] != dim.strides[o] * dim.size) return false;
       return true;
     };
     if (!follows()) {
@@ -51,9 +51,11 @@ Space make_space(const ir::Kernel& kernel) {
   Space space;
   space.needed.assign(kernel.nodes.size(), false);
   space.used.assign(kernel.operands.size(), false);
+  space.walked.assign(kernel.operands.size(), false);
   std::vector<int64_t> weights(kernel.operands.size(), 0);
   for (const ir::KernelStore& store : kernel.stores) {
     space.needed[static_cast<size_t>(store.node)] = space.used[static_cast<size_t>(store.operand)] = true;
+    space.walked[static_cast<size_t>(store.operand)] = true;
     weights[static_cast<size_t>(store.operand)] += 2 * ir::dtype_size(kernel.operands[static_cast<size_t>(store.operand)].dtype);
   }
   for (size_t n = kernel.nodes.size(); n-- > 0;) {
@@ -61,6 +63,7 @@ Space make_space(const ir::Kernel& kernel) {
     const ir::KernelNode& node = kernel.nodes[n];
     for (int32_t operand : {node.a, node.b, node.c})
       if (operand >= 0) space.needed[static_cast<size_t>(operand)] = true;
+    if (node.operand >= 0) space.walked[static_cast<size_t>(node.operand)] = true;
     if (node.op != ir::KOp::k_load) continue;
     space.used[static_cast<size_t>(node.operand)] = true;
     weights[static_cast<size_t>(node.operand)] += ir::dtype_size(node.dtype);
@@ -78,6 +81,22 @@ Space make_space(const ir::Kernel& kernel) {
   order_and_merge(kernel, space, weights, &space.kept);
   order_and_merge(kernel, space, weights, &space.reduced);
   return space;
+}
+
+bool columns_are_inner(const ir::Kernel& kernel, const Space& space) {
+  if (space.kept.empty() || space.reduced.empty() || space.reduced_points == 0) return false;
+  int64_t votes = 0;
+  for (size_t n = 0; n < kernel.nodes.size(); ++n) {
+    const ir::KernelNode& node = kernel.nodes[n];
+    if (!space.needed[n] || node.op != ir::KOp::k_load || !space.full[n]) continue;
+    const int64_t kept = std::abs(space.kept.back().strides[static_cast<size_t>(node.operand)]), reduced = std::abs(space.reduced.back().strides[static_cast<size_t>(node.operand)]);
+    int64_t weight = ir::dtype_size(node.dtype);  // as much as there is of it: a vector is nothing beside a matrix
+    for (size_t d = 0; d < kernel.sizes.size(); ++d)
+      if (kernel.operands[static_cast<size_t>(node.operand)].strides[d] != 0) weight *= kernel.sizes[d];
+    if (kept != 0 && (reduced == 0 || kept < reduced)) votes += weight;
+    else if (reduced != 0) votes -= weight;
+  }
+  return votes > 0;
 }
 
 bool is_wide(const ir::Kernel& kernel) {

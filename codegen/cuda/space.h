@@ -24,9 +24,13 @@ struct Space {
   std::vector<bool> needed;        // by node: a store depends on it
   std::vector<bool> full;          // by node: depends on a reduced dim
   std::vector<bool> used;          // by operand: a needed load's, or a store's
+  std::vector<bool> walked;        // by operand: used, or a needed draw's, which touches no memory
 };
 
 Space make_space(const ir::Kernel& kernel);
+
+// Do most bytes that a kernel with reductions loads lie along a kept dim?
+bool columns_are_inner(const ir::Kernel& kernel, const Space& space);
 
 // May elements lie further than an int reaches?
 bool is_wide(const ir::Kernel& kernel);

@@ -19,6 +19,8 @@ bool TraceEmitter::emit_tensor() {
     case Op::k_tensor_size:
     case Op::k_wrap:
     case Op::k_bump_version:
+    case Op::k_draw_seed:
+    case Op::k_draw_offset:
       if (helpers_.call == nullptr) return fail("needs the torch bridge"), true;
       break;
     case Op::k_get_grad:
@@ -119,6 +121,20 @@ bool TraceEmitter::emit_tensor() {
       a_.mov(esi, tensors.tensor[arg(0)]);
       a_.mov(edx, static_cast<int32_t>(inst.imm));
       call(helpers_.bump_version);
+      return true;
+    case Op::k_draw_seed:
+      a_.mov(rdi, r13);
+      a_.mov(esi, tensors.call[ref_]);
+      call(helpers_.seed);
+      a_.mov(slot(ref_), rax);
+      return true;
+    case Op::k_draw_offset:
+      a_.mov(rdi, r13);
+      a_.mov(esi, tensors.call[ref_]);
+      move(rdx, inst.imm);
+      a_.lea(rcx, slot(ref_));
+      call(helpers_.draw);
+      need_memory();
       return true;
     case Op::k_get_grad:
       a_.mov(rdi, imm(helpers_.grad_context));

@@ -416,6 +416,7 @@ base::profile::Kind profile_kind(const ir::Inst& inst) {
     case ir::Op::k_loop: return Kind::kEnd;
     case ir::Op::k_leave: return Kind::kInline;
     case ir::Op::k_read_scalar:
+    case ir::Op::k_draw_offset:
     case ir::Op::k_wrap: return Kind::kTensor;
     case ir::Op::k_call_known:
     case ir::Op::k_call_apart: return Kind::kResidual;

@@ -45,6 +45,8 @@ struct HelperTable {
   const void* call = nullptr;
   const void* read_scalar = nullptr;    // (session, tensor, value, Activation*, inst)
   const void* tensor_size = nullptr;
+  const void* seed = nullptr;
+  const void* draw = nullptr;
   const void* bump_version = nullptr;
   const void* end_iteration = nullptr;
   const void* show_begin = nullptr;     // (session, name): to a profiler of torch's, where one listens

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "ir/kernel/half.h"
+#include "ir/kernel/philox.h"
 
 namespace dynvm::ir {
 
@@ -244,10 +245,13 @@ class Evaluator {
     }
   }
 
-  char* address(const KernelOperand& operand) const {
-    int64_t element = operand.offset;
+  int64_t element_of(const KernelOperand& operand) const {
+    int64_t element = 0;
     for (size_t k = 0; k < index_.size(); ++k) element += index_[k] * operand.strides[k];
-    return static_cast<char*>(pointers_[operand.pointer]) + element * dtype_size(operand.dtype);
+    return element;
+  }
+  char* address(const KernelOperand& operand) const {
+    return static_cast<char*>(pointers_[operand.pointer]) + (operand.offset + element_of(operand)) * dtype_size(operand.dtype);
   }
 
   const Value& value(int32_t n, int64_t point) const { return values_[n][full(n) ? point : 0]; }
@@ -307,6 +311,7 @@ class Evaluator {
     const Value b = node.b >= 0 ? operand(node.b) : none;
     const Value c = node.c >= 0 ? operand(node.c) : none;
     if (node.op == KOp::k_where) return a.i ? b : c;
+    if (node.op == KOp::k_draw) return result.f = drawn_number(a.i, b.i, element_of(kernel_.operands[node.operand]), DrawForm::of(node.i)), result;
     DType from = kernel_.nodes[node.a].dtype;
     if (node.op == KOp::k_cast) return convert(node.dtype, from, a);
     if (is_bool(node.dtype) && kop_info(node.op).typing != 'N' && kop_info(node.op).typing != 'V') {

@@ -124,6 +124,17 @@ int32_t Kernel::add_index(int32_t dim) {
   return add_node(node);
 }
 
+int32_t Kernel::add_draw(int32_t seed, int32_t offset, int32_t operand, int64_t form) {
+  KernelNode node;
+  node.op = KOp::k_draw;
+  node.dtype = DType::kF32;
+  node.a = seed;
+  node.b = offset;
+  node.operand = operand;
+  node.i = form;
+  return add_node(node);
+}
+
 int32_t Kernel::add_cast(DType dtype, int32_t a) {
   const KernelNode& from = nodes[a];
   if (from.dtype == dtype) return a;
@@ -175,7 +186,7 @@ void add_node_dims(const Kernel& kernel, std::vector<uint32_t>* all) {
   for (size_t n = all->size(); n < kernel.nodes.size(); ++n) {
     const KernelNode& node = kernel.nodes[n];
     uint32_t dims = 0;
-    if (node.op == KOp::k_load) {
+    if (node.op == KOp::k_load || node.op == KOp::k_draw) {
       const KernelOperand& operand = kernel.operands[node.operand];
       for (size_t k = 0; k < kernel.sizes.size(); ++k)
         if (operand.strides[k] != 0 && kernel.sizes[k] != 1) dims |= 1u << k;
@@ -191,9 +202,11 @@ void add_node_dims(const Kernel& kernel, std::vector<uint32_t>* all) {
   }
 }
 
-bool attends(const Kernel& kernel) {
-  return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [](const KernelNode& node) { return node.op == KOp::k_reduce_attend; });
+bool has_op(const Kernel& kernel, KOp op) {
+  return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [op](const KernelNode& node) { return node.op == op; });
 }
+
+bool attends(const Kernel& kernel) { return has_op(kernel, KOp::k_reduce_attend); }
 
 std::vector<uint32_t> node_dims(const Kernel& kernel) {
   std::vector<uint32_t> dims;

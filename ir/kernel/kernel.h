@@ -12,7 +12,12 @@
 //
 //     s = mul(dot(q, k), scale);  store out <- reduce_attend(s, v)
 //
-// with whatever comes between the two for each pair (m, n).
+// with whatever comes between the two for each pair (m, n). Dropout with probability q of keeping is
+//
+//     x = load o0;  r = draw(seed, offset, o1);  store o1 <- mul(mul(x, cast(lt(r, q))), scale)
+//
+// A random number depends on the place of its element alone, which strides say: so a draw names an operand, whose memory it does not touch, and whatever
+// reshapes and merges dims does it for draws too.
 //
 // The compiler derives the passes over the reduced dims: values that a later pass
 // needs again are computed again, from memory as it was before the kernel.
@@ -72,10 +77,10 @@ struct KernelNode {
   KOp op = KOp::k_const;
   DType dtype = DType::kF32;
   int32_t a = -1, b = -1, c = -1;  // operands: indexes of earlier nodes, -1 where the op has fewer
-  int32_t operand = -1;            // load: index into Kernel::operands
+  int32_t operand = -1;            // load, draw: index into Kernel::operands
   union {
     double f;       // const of a floating dtype
-    int64_t i = 0;  // const of another dtype; scalar: parameter index; index: dim
+    int64_t i = 0;  // const of another dtype; scalar: parameter index; index: dim; draw: DrawForm::packed
   };
   friend bool operator==(const KernelNode& x, const KernelNode& y) {
     return x.op == y.op && x.dtype == y.dtype && x.a == y.a && x.b == y.b && x.c == y.c && x.operand == y.operand && x.i == y.i;
@@ -119,6 +124,7 @@ struct Kernel {
   int32_t add_const_int(DType dtype, int64_t value);       // exact for i64
   int32_t add_scalar(DType dtype, int32_t parameter);
   int32_t add_index(int32_t dim);
+  int32_t add_draw(int32_t seed, int32_t offset, int32_t operand, int64_t form);
   int32_t add_cast(DType dtype, int32_t a);                // `a` itself where it has that dtype; small whole numbers stay constants
   // Any other op: dtype by its typing rule (bool for comparisons, i64 for argmax, the dtype of b for where, else of a).
   int32_t add(KOp op, int32_t a, int32_t b = -1, int32_t c = -1);
@@ -127,6 +133,9 @@ struct Kernel {
 
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
+
+// Has it a node of that kind?
+bool has_op(const Kernel& kernel, KOp op);
 
 // The dims that the node's value depends on, one bit per dim, for all nodes: a reduction depends on the kept dims that its operand
 // depends on.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "ir/kernel/philox.h"
 #include "ir/kernel/symbols.h"
 
 namespace dynvm::ir {
@@ -224,6 +225,13 @@ class Parser {
       case KOp::k_index:
         if (!index('d', &node.i)) return false;
         break;
+      case KOp::k_draw: {
+        DrawForm form;
+        if (!index('n', &node.a) || !punct(',') || !index('n', &node.b) || !punct(',') || !index('o', &node.operand) || !word("of") || !integer(&form.threads) || !word("x") ||
+            !integer(&form.vector)) return false;
+        node.i = form.packed();
+        break;
+      }
       case KOp::k_const:
         if (!(is_floating(node.dtype) ? number(&node.f) : integer(&node.i))) return false;
         break;
@@ -290,6 +298,11 @@ std::string print_kernel(const Kernel& kernel) {
       case KOp::k_load: out += "o" + std::to_string(node.operand); break;
       case KOp::k_scalar: out += "s" + std::to_string(node.i); break;
       case KOp::k_index: out += "d" + std::to_string(node.i); break;
+      case KOp::k_draw: {
+        const DrawForm form = DrawForm::of(node.i);
+        out += "n" + std::to_string(node.a) + ", n" + std::to_string(node.b) + ", o" + std::to_string(node.operand) + " of " + std::to_string(form.threads) + " x " + std::to_string(form.vector);
+        break;
+      }
       case KOp::k_const:
         if (is_floating(node.dtype)) append_float(&out, node.f);
         else out += std::to_string(node.i);

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "ir/kernel/kernel.h"
+#include "ir/kernel/philox.h"
 #include "ir/kernel/symbols.h"
 
 namespace dynvm::ir {
@@ -71,14 +72,15 @@ class Verifier {
       if (i < info.arity && (args[i] < 0 || args[i] >= static_cast<int32_t>(n))) return fail_node(n, "an operand is not an earlier node");
       if (i >= info.arity && args[i] != -1) return fail_node(n, "too many operands");
     }
-    if (node.op != KOp::k_load && node.operand != -1) return fail_node(n, "only a load has an operand");
+    const bool places = node.op == KOp::k_load || node.op == KOp::k_draw;
+    if (!places && node.operand != -1) return fail_node(n, "only a load or a draw has an operand");
+    if (places && (node.operand < 0 || node.operand >= static_cast<int32_t>(kernel_.operands.size()))) return fail_node(n, "no such operand");
     DType t = node.dtype;
     auto type = [&](int i) { return kernel_.nodes[args[i]].dtype; };
     bool same = true;  // all operands have the node's dtype
     for (int i = 0; i < info.arity; ++i) same = same && type(i) == t;
     switch (info.typing) {
       case 'L':
-        if (node.operand < 0 || node.operand >= static_cast<int32_t>(kernel_.operands.size())) return fail_node(n, "no such operand");
         if (kernel_.operands[node.operand].dtype != t) return fail_node(n, "dtype is not the operand's");
         return true;
       case 'K':
@@ -88,6 +90,7 @@ class Verifier {
         if (t != DType::kI64) return fail_node(n, "must be i64");
         if (node.i < 0 || node.i >= static_cast<int64_t>(kernel_.sizes.size())) return fail_node(n, "no such dim");
         return true;
+      case 'U': return check_draw(n);
       case 'C': return true;
       case 'A': return (same && !is_bool(t)) || fail_node(n, "operands need the node's dtype, not bool");
       case 'F':
@@ -110,6 +113,16 @@ class Verifier {
         return check_reduce(n);
     }
     return fail_node(n, "has no typing rule");
+  }
+
+  bool check_draw(size_t n) {
+    const KernelNode& node = kernel_.nodes[n];
+    if (node.dtype != DType::kF32) return fail_node(n, "must be f32");
+    if (kernel_.nodes[node.a].dtype != DType::kI64 || kernel_.nodes[node.b].dtype != DType::kI64) return fail_node(n, "seed and offset must be i64");
+    if (!DrawForm::of(node.i).sound()) return fail_node(n, "there is no such form of a stream");
+    for (int64_t stride : kernel_.operands[node.operand].strides)
+      if (stride < 0) return fail_node(n, "the number of an element would be negative");
+    return true;
   }
 
   // Its operands are elementwise, so that they can be had at any point.

@@ -46,13 +46,22 @@ Value Builder::number(size_t argument) {
     if (is_floating(type_) || is_bool(type_)) return make(kernel_.add_const(type_, call_.real(argument)));
     return make(kernel_.add_const_int(type_, call_.integer(argument)));
   }
+  return make(kernel_.add_scalar(type_, this->scalar(scalar, call_.trace().insts[scalar].type == Type::kFloat ? DType::kF64 : DType::kI64)));
+}
+
+int32_t Builder::scalar(Ref value, DType bits) {
   size_t k = 0;
-  while (k < scalars_.size() && scalars_[k] != scalar) ++k;
+  while (k < scalars_.size() && (scalars_[k] != value || value == kNoRef)) ++k;
   if (k == scalars_.size()) {
-    scalars_.push_back(scalar);
-    kernel_.scalar_types.push_back(call_.trace().insts[scalar].type == Type::kFloat ? DType::kF64 : DType::kI64);
+    scalars_.push_back(value);
+    kernel_.scalar_types.push_back(bits);
   }
-  return make(kernel_.add_scalar(type_, static_cast<int32_t>(k)));
+  return static_cast<int32_t>(k);
+}
+
+Value Builder::draw(const Provided& provided, Ref tensor, std::vector<int64_t> strides, DrawForm form) {
+  const int32_t seed = kernel_.add_scalar(DType::kI64, scalar(provided.seed, DType::kI64)), offset = kernel_.add_scalar(DType::kI64, scalar(provided.offset, DType::kI64));
+  return make(kernel_.add_draw(seed, offset, operand(tensor, std::move(strides), -call_.meta(tensor).offset), form.packed()));
 }
 
 bool Builder::is_product(Value a) const { return kernel_.nodes[a.node].op == KOp::k_mul && is_floating(kernel_.nodes[a.node].dtype); }

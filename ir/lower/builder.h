@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/kernel/philox.h"
 #include "ir/lower/call_view.h"
 #include "ir/lower/lower.h"
 
@@ -56,6 +57,8 @@ class Builder {
   Value minus(Value a, Value b);
   Value constant(double value) { return make(kernel_.add_const(type_, value)); }
   Value number(size_t argument);  // in the compute dtype
+  // A random number for each point, in f32: that of the element with this number of the operation's stream. tensor: any one of the same device.
+  Value draw(const Provided& provided, Ref tensor, std::vector<int64_t> strides, DrawForm form);
   Value index(int dim) { return make(kernel_.add_index(dim)); }
   Value make(int32_t node) { return {this, node}; }
 
@@ -65,6 +68,7 @@ class Builder {
   Lowered finish(std::string_view name);
 
  private:
+  int32_t scalar(Ref value, DType bits);  // the kernel's, made on first use
   int32_t operand(Ref tensor, std::vector<int64_t> strides, int64_t extra_offset);
   bool is_product(Value a) const;
   Value negative(int32_t node);
@@ -100,7 +104,7 @@ struct Request {
   const std::vector<Ref>& results;
   std::vector<Lowered>* out;
   std::string* why;
-  Ref temporary = kNoRef;
+  const Provided& provided;
   // The value that reads result i, kNoRef where nothing does.
   Ref result(size_t i) const { return i < results.size() ? results[i] : kNoRef; }
   bool refuse(const char* reason) const {

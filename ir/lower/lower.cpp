@@ -281,7 +281,7 @@ bool sizes_come_from_operands(const Trace& trace, const Inst& inst, const AtenCa
   return true;
 }
 
-bool lower_with_codes(const Trace& trace, Ref aten, const std::vector<Ref>& results, std::vector<Lowered>* out, std::string* why, Ref temporary, bool* symbolic) {
+bool lower_with_codes(const Trace& trace, Ref aten, const std::vector<Ref>& results, std::vector<Lowered>* out, std::string* why, const Provided& provided, bool* symbolic) {
   const Inst& inst = trace.insts[aten];
   const AtenCall& call = trace.calls[inst.imm];
   size_t before = out->size();
@@ -293,7 +293,8 @@ bool lower_with_codes(const Trace& trace, Ref aten, const std::vector<Ref>& resu
   std::string_view name = call.name;
   if (name.substr(0, 6) != "aten::") return give_up("not an ATen operation");
   name.remove_prefix(6);
-  if (call.is_random) return give_up("random");
+  const bool draws = call.stream.threads != 0;
+  if (call.is_random && !draws) return give_up("random");
   const auto known = [&](const TensorMeta& meta) {
     *symbolic = *symbolic || meta.open != 0;
     return meta.open == 0 || meta.symbolic;
@@ -311,21 +312,21 @@ bool lower_with_codes(const Trace& trace, Ref aten, const std::vector<Ref>& resu
     if (!known(trace.metas[operand.meta])) return give_up("sizes that a run decides");
     if (trace.metas[operand.meta].sizes.size() > static_cast<size_t>(kMaxKernelDims)) return give_up("rank");
   }
-  if (*symbolic && (temporary != kNoRef || (!call.follows && !sizes_come_from_operands(trace, inst, call)))) return give_up("sizes that a run decides");
+  if (*symbolic && (provided.temporary != kNoRef || draws || (!call.follows && !sizes_come_from_operands(trace, inst, call)))) return give_up("sizes that a run decides");
   if (is_uninitialised(name)) return true;
 
   bool in_place = name.size() > 1 && name.back() == '_' && name.substr(name.size() - 2) != "__";
   bool foreach_op = name.substr(0, 9) == "_foreach_";
   if (LowerFunction function = find_structured(name)) {
     CallView view(trace, aten, 0);
-    Request request{view, results, out, why, temporary};
+    Request request{view, results, out, why, provided};
     if (!function(request)) return give_up(nullptr);
   } else {
     std::string_view stem = name;
     if (foreach_op) stem.remove_prefix(9);
     if (in_place) stem.remove_suffix(1);
     auto row = rows().find(stem);
-    if (row == rows().end()) return give_up("no rule");
+    if (row == rows().end() || draws) return give_up("no rule");
     size_t elements = 1;
     if (foreach_op) {
       if (call.args.empty() || call.args[0].kind != AtenArg::kTensorList) return give_up("no tensor list");
@@ -334,7 +335,7 @@ bool lower_with_codes(const Trace& trace, Ref aten, const std::vector<Ref>& resu
     if (in_place ? call.mutates != std::vector<int32_t>{0} : !call.mutates.empty()) return give_up("writes other arguments");
     for (size_t k = 0; k < elements; ++k) {
       CallView view(trace, aten, k);
-      Request request{view, results, out, why};
+      Request request{view, results, out, why, provided};
       Ref target = in_place ? view.tensor(0) : request.result(k);
       if (target == kNoRef) {
         if (in_place) return give_up("undefined tensor");
@@ -364,13 +365,13 @@ bool lower_with_codes(const Trace& trace, Ref aten, const std::vector<Ref>& resu
 
 }  // namespace
 
-bool lower_call(const Trace& trace, Ref aten, const std::vector<Ref>& results, std::vector<Lowered>* out, std::string* why, Ref temporary, const Trace* recoded) {
+bool lower_call(const Trace& trace, Ref aten, const std::vector<Ref>& results, std::vector<Lowered>* out, std::string* why, const Provided& provided, const Trace* recoded) {
   const size_t before = out->size();
   bool symbolic = false;
-  if (!lower_with_codes(trace, aten, results, out, why, temporary, &symbolic)) return false;
+  if (!lower_with_codes(trace, aten, results, out, why, provided, &symbolic)) return false;
   if (!symbolic) return true;
   std::vector<Lowered> again;
-  bool same = recoded != nullptr && lower_with_codes(*recoded, aten, results, &again, why, temporary, &symbolic) && again.size() == out->size() - before;
+  bool same = recoded != nullptr && lower_with_codes(*recoded, aten, results, &again, why, provided, &symbolic) && again.size() == out->size() - before;
   for (size_t k = 0; same && k < again.size(); ++k) {
     const Lowered& first = (*out)[before + k];
     same = first.tensors == again[k].tensors && first.scalars == again[k].scalars && same_but_codes(first.kernel, again[k].kernel);

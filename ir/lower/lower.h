@@ -30,11 +30,17 @@ struct Lowered {
   std::vector<Ref> scalars;  // for each kernel scalar
 };
 
+// Values that the fuse pass makes for an operation's kernels, where they need some: kNoRef while there are none.
+struct Provided {
+  Ref temporary = kNoRef;             // memory that looks like temporary_of
+  Ref seed = kNoRef, offset = kNoRef; // draw_seed and draw_offset
+};
+
 // `results`: the value that reads each result, kNoRef where nothing does. False: not lowered, and *why says so in a few words. True with
-// no kernels: nothing is to be computed (empty tensors, uninitialised memory). recoded: recoded_for_lowering(trace); without it, and with a temporary, tensors
+// no kernels: nothing is to be computed (empty tensors, uninitialised memory). An operation that draws can be lowered without its numbers, to see whether that can be done. recoded: recoded_for_lowering(trace); without it, and with a temporary, tensors
 // of symbolic sizes are not lowered.
 bool lower_call(const Trace& trace, Ref aten, const std::vector<Ref>& results, std::vector<Lowered>* out, std::string* why,
-                Ref temporary = kNoRef, const Trace* recoded = nullptr);
+                const Provided& provided = {}, const Trace* recoded = nullptr);
 
 // Do the sizes of its results follow from those of its operands alone, whatever these are? Of an elementwise operation, or one of follows.def.
 bool sizes_follow(const Trace& trace, const Inst& aten);

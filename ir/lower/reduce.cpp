@@ -372,7 +372,7 @@ std::optional<TensorMeta> nll_loss_temporary(const CallView& call) {
 // does not exist, for which eager's kernel stops the device, gives NaN.
 bool lower_nll_loss(const Request& request) {
   const CallView& call = request.call;
-  const Ref self = call.tensor(0), target = call.tensor(1), losses = request.temporary;
+  const Ref self = call.tensor(0), target = call.tensor(1), losses = request.provided.temporary;
   if (losses == kNoRef) return request.refuse("on the CPU, weights, one sample or no reduction");
   const std::vector<int64_t>& sizes = call.meta(self).sizes;
   const DType type = call.meta(losses).dtype;

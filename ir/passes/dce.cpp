@@ -47,6 +47,7 @@ class Mark {
     switch (inst.op) {
       case Op::k_aten: return effects.random || effects.may_raise;
       case Op::k_bump_version:
+      case Op::k_draw_offset:
       case Op::k_graph_freed: return true;
       case Op::k_get_attr_known: return true;  // can raise AttributeError
       default: return false;

@@ -19,6 +19,9 @@
 // ones over one space, these are joined too. An operation that depends on none joins a group over the same space that reads the same
 // memory, or any such group when the space is small: one launch less (but not what a _foreach_ operation does to many tensors on a GPU, is_one_of_many).
 //
+// An operation that draws random numbers and lowers leaves draw_seed and draw_offset in its place, which move the generator on as it would; its kernels, wherever they are,
+// are given these numbers.
+//
 // A tensor that one operation filled with a constant is that constant to later readers (ones_like at the head of every backward).
 //
 // A store is left out when the memory is not visible, no tensor object of the trace shares it, and all who read it afterwards are in the
@@ -36,6 +39,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "ir/drawing.h"
 #include "ir/effects.h"
 #include "ir/kernel/simplify.h"
 #include "ir/kernel/symbols.h"
@@ -100,7 +104,7 @@ class Fuse {
       if (!is_known_view(trace_, inst)) {
         std::vector<Lowered> lowered;
         if (is_view_call(trace_, inst) || !wanted(ref)) continue;
-        if (!temporary_of(trace_, ref) && !lower(ref, &lowered, kNoRef)) continue;
+        if (!temporary_of(trace_, ref) && !lower(ref, &lowered, {})) continue;
       }
       inst.snapshot = kNoSnapshot;
       dropped = true;
@@ -122,6 +126,8 @@ class Fuse {
         order_.push_back(result);
         placed[result] = true;
       }
+      order_.insert(order_.end(), behind_.begin(), behind_.end());
+      behind_.clear();
     }
     for (Kernel& kernel : trace_.kernels) kernel.num_pointers = trace_.num_storages;  // temporaries may have come since
     Replacements none(trace_.insts.size());
@@ -263,7 +269,7 @@ class Fuse {
       return;
     }
     std::vector<Lowered> lowered;
-    if (wanted(ref) && lower(ref, &lowered, temporary(ref))) {
+    if (wanted(ref) && lower(ref, &lowered, provided(ref))) {
       trace_.insts[ref].sunk = true;
       trace_.insts[ref].snapshot = kNoSnapshot;
       int count = trace_.calls[inst.imm].count;
@@ -279,9 +285,26 @@ class Fuse {
     if (effects.may_raise) close_for_exit(inst);
   }
 
-  bool lower(Ref ref, std::vector<Lowered>* lowered, Ref temporary) {
+  bool lower(Ref ref, std::vector<Lowered>* lowered, const Provided& provided) {
     std::string why;
-    return lower_call(trace_, ref, results_[ref], lowered, &why, temporary, recoded_ ? &*recoded_ : nullptr);
+    return lower_call(trace_, ref, results_[ref], lowered, &why, provided, recoded_ ? &*recoded_ : nullptr);
+  }
+
+  Provided provided(Ref ref) {
+    Provided made{temporary(ref)};
+    std::vector<Lowered> lowered;
+    if (trace_.calls[trace_.insts[ref].imm].is_random && lower(ref, &lowered, made)) draw(ref, &made);
+    return made;
+  }
+
+  // What the operation's kernels draw is decided in its own place, wherever they are emitted.
+  void draw(Ref ref, Provided* made) {
+    const AtenCall& call = trace_.calls[trace_.insts[ref].imm];
+    const std::optional<Drawing> drawing = drawing_of(call.stream, trace_.metas[trace_.insts[trace_.arg(ref, call.args[0].operands[0])].meta]);
+    trace_.origin = trace_.insts[ref].origin;
+    made->seed = trace_.add(Op::k_draw_seed, Type::kInt, {ref});
+    made->offset = trace_.add(Op::k_draw_offset, Type::kInt, {ref}, drawing->increment);
+    behind_ = {made->seed, made->offset};
   }
 
   // Memory that the operation's kernels hand from one to the next: a value of the trace, of empty memory, which nothing runs for.
@@ -588,7 +611,7 @@ class Fuse {
   std::vector<bool> frame_known_;
   std::vector<std::unique_ptr<Open>> open_;
   std::map<std::vector<int64_t>, std::vector<int>> recent_;
-  std::vector<Ref> order_;
+  std::vector<Ref> order_, behind_;  // behind_: instructions that come next behind the one of the walk and its results
 };
 
 }  // namespace

@@ -128,6 +128,7 @@ bool FusionGroup::join_same_space(const Lowered& next, const GroupLimits& limits
       }
       copy.operand = operand(node.operand);
     }
+    if (node.op == KOp::k_draw) copy.operand = operand(node.operand);
     node_map.push_back(kernel.add_node(copy));
   }
   size_t old_stores = kernel.stores.size();
@@ -185,7 +186,7 @@ void FusionGroup::compact() {
     KernelNode node = kernel.nodes[n];
     for (int32_t* argument : {&node.a, &node.b, &node.c})
       if (*argument >= 0) *argument = node_map[*argument];
-    if (node.op == KOp::k_load) node.operand = operand(node.operand);
+    if (node.operand >= 0) node.operand = operand(node.operand);
     if (node.op == KOp::k_scalar) {
       if (scalar_map[node.i] < 0) {
         scalar_map[node.i] = static_cast<int32_t>(scalars.size());

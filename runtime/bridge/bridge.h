@@ -54,6 +54,7 @@ struct OpRecord {
   double float_value = 0;
   std::vector<int32_t> unversioned;  // those of call.mutates that are what `.data` gave, or views of it: no other tensor's version counter shows the write
   bool raised = false;             // the operation raised: no results
+  std::string note;                // not empty: for the report, why its random numbers are left to torch
   std::string unsupported;         // not empty: why this operation cannot be part of a trace ("sparse tensor", "quantized", ...)
 };
 
@@ -117,7 +118,7 @@ struct CallSpec {
 // freed) `forward` is run again, once for all wraps of an iteration; its effects are not repeated. Three things are the planner's:
 //  - an operand of a forward call that is neither an input nor made by a forward call must still have its value when wrap is called;
 //  - an input that `forward` reads must not have been written since by a call outside `forward`;
-//  - random calls and calls that write inputs must have run through `call`, which keeps what is needed to run them again;
+//  - random calls and calls that write inputs must have run through `call`, or have been drawn for by `draw`, which keep what is needed to run them again;
 //  - a call with run-time numbers must have run through `call` in this iteration, or have been given them by `set_numbers`.
 struct WrapSpec {
   ir::Wrap wrap;                      // wrap.forward is replaced by `forward`
@@ -167,6 +168,10 @@ struct SessionFunctions {
   void (*show_begin)(Session*, const char* name);                    // to who listens (watched): what follows has this name, which must stay
   void (*show_end)(Session*);
   int (*scalar_of)(Session*, int32_t tensor, const void* element, int64_t* value);  // as read_scalar, of an element that was brought to the host; 1: its dtype is no real number
+  // For a call that kernels stand for, of the default generator of its device. draw gives its offset and moves it on by that much; a wrap that runs the call again draws
+  // the same numbers. -1: raised, as while the stream is captured; check_state gives 1 then, so that such a run does not begin.
+  int64_t (*seed)(Session*, int32_t call);
+  int (*draw)(Session*, int32_t call, int64_t increment, int64_t* offset);
 };
 
 // What operations would give for tensors of other sizes, without running them on data. Tensors and storages have the caller's numbers.

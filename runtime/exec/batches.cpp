@@ -52,7 +52,7 @@ class Batches {
 
   bool does_nothing(Ref ref) const {
     const ir::Inst& inst = trace_.insts[ref];
-    return inst.sunk || inst.op == Op::k_result || (inst.op == Op::k_aten && programs_.plan.call[ref] < 0 && programs_.plan.allocate[ref].empty());
+    return inst.sunk || inst.op == Op::k_result || inst.op == Op::k_draw_seed || inst.op == Op::k_draw_offset || (inst.op == Op::k_aten && programs_.plan.call[ref] < 0 && programs_.plan.allocate[ref].empty());
   }
 
   // --- memory

@@ -38,7 +38,7 @@ bridge::Session* session_of(Activation* activation) { return static_cast<bridge:
 [[noreturn]] void out_of_memory(int32_t inst) {
   (void)inst;
   PyErr_Print();
-  Py_FatalError("dynvm: no memory in an operation of a compiled trace that cannot raise");
+  Py_FatalError("dynvm: no memory, or no random numbers, in an operation of a compiled trace that cannot raise");
 }
 
 void launch_kernel(const codegen::cuda::CudaKernel* kernel, void* const* pointers, const int64_t* scalars, Activation* activation) {
@@ -187,6 +187,8 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
     helpers_.read_scalar = on_gpu() ? address(&read_scalar) : address(functions.read_scalar);
     helpers_.tensor_size = address(functions.tensor_size);
     helpers_.bump_version = address(functions.bump_version);
+    helpers_.seed = address(functions.seed);
+    helpers_.draw = address(functions.draw);
     helpers_.end_iteration = address(functions.end_iteration);
     helpers_.show_begin = address(functions.show_begin);
     helpers_.show_end = address(functions.show_end);

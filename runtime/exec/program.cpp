@@ -55,8 +55,11 @@ class Builder {
                                    std::to_string(trace_.num_storages));
     call_of_.assign(n, -1);
     number_tensors();
-    for (Ref ref = 0; ref < n; ++ref)
-      if (trace_.insts[ref].op == Op::k_aten && runs(ref)) out_.plan.call[ref] = call(ref);
+    for (Ref ref = 0; ref < n; ++ref) {
+      const Op op = trace_.insts[ref].op;
+      if (op == Op::k_aten && runs(ref)) out_.plan.call[ref] = call(ref);
+      if (op == Op::k_draw_seed || op == Op::k_draw_offset) out_.plan.call[ref] = call(trace_.arg(ref, 0));
+    }
     for (Ref ref = 0; ref < n; ++ref)
       if (trace_.insts[ref].op == Op::k_wrap) wrap(ref);
     allocations();

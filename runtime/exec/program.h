@@ -1,7 +1,7 @@
 // The tensor part of a trace as the torch bridge wants it, and how generated code names its pieces.
 //
 // Inputs: an optimised trace, its storage plan. Outputs: a bridge::ProgramSpec and a codegen::TensorPlan whose indexes agree.
-// Invariants: every tensor value has an index; only calls that do something at run time, or that a wrap may run again, are in the program.
+// Invariants: every tensor value has an index; only calls that do something at run time, that a wrap may run again, or that kernels draw for, are in the program.
 // Tests: tests/exec/test_tensors.py, test_torch.py.
 #pragma once
 

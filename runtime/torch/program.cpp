@@ -333,6 +333,11 @@ void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
     }
   }
 
+  if (plan.call.stream.threads != 0 && !plan.tensors.empty()) {
+    const c10::Device device = storages[static_cast<size_t>(tensors[static_cast<size_t>(plan.tensors[0].tensor)].meta.storage)].device;
+    if (std::find(draws_on.begin(), draws_on.end(), device) == draws_on.end()) draws_on.push_back(device);
+  }
+
   // Views define how a real tensor on an escaping storage is made: by the same call on its base.
   if (plan.call.mutates.empty()) {
     const int32_t number = static_cast<int32_t>(calls.size());

@@ -110,6 +110,7 @@ class ProgramImpl final : public bridge::Program {
   std::vector<WrapPlan> wraps;
   std::vector<ir::TorchState> states;
   std::vector<int32_t> generator_calls;   // calls that keep the generator's state
+  std::vector<c10::Device> draws_on;      // devices for whose generators kernels may draw
   struct Arena {
     c10::Device device;
     int64_t bytes;

@@ -276,8 +276,11 @@ void SessionImpl::run_forward(const WrapPlan& plan) {
     }
     const ModesOfCall modes(call.call);
     if (call.call.is_random) {
-      TORCH_CHECK(state.generator.defined(), "dynvm: the graph cannot be rebuilt, for ", call.call.name, " has not drawn in this iteration");
-      const GeneratorState earlier(state.generator);
+      TORCH_CHECK(state.generator.defined() || state.drawn, "dynvm: the graph cannot be rebuilt, for ", call.call.name, " has not drawn in this iteration");
+      std::optional<GeneratorAt> drawn;
+      std::optional<GeneratorState> earlier;
+      if (state.drawn) drawn.emplace(*state.drawn);
+      else earlier.emplace(state.generator);
       call.op.callBoxed(&stack);
     } else {
       call.op.callBoxed(&stack);

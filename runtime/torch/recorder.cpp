@@ -21,6 +21,7 @@
 #include "runtime/torch/block_pool.h"
 #include "runtime/torch/convert.h"
 #include "runtime/torch/operator_facts.h"
+#include "runtime/torch/philox.h"
 #include "runtime/torch/python_tensor.h"
 
 namespace dynvm::torch_bridge {
@@ -162,12 +163,16 @@ class RecorderImpl final : public bridge::Recorder {
     const size_t arguments = facts.handle.hasSchema() ? op.schema().arguments().size() : 0;
     const size_t base = stack->size() - arguments;
     make_numbers_concrete(*stack, base);
+    std::string note;
+    const ir::RandomStream stream = stream_of_call(facts, *stack, base, &note);  // may run operations, and needs the GIL
     bridge::OpRecord* record;
     std::vector<std::pair<const c10::TensorImpl*, int32_t>> written;
     {
       std::lock_guard lock(mutex_);
       record = &records_.emplace_back();  // a deque: stays where it is while other records come
       describe_call(facts, *stack, base, *record, written);
+      if (record->call.is_random) record->call.stream = stream;
+      record->note = std::move(note);
     }
     try {
       redispatch();

@@ -297,6 +297,8 @@ SessionImpl::Refusal& SessionImpl::last_refusal() {
 
 int SessionImpl::check_state(int32_t state) {
   face.watched = at::hasCallbacks() ? 1 : 0;
+  for (c10::Device device : program_.draws_on)
+    if (!can_draw(device)) return 1;
   return read_torch_state() == program_.states[static_cast<size_t>(state)] ? 0 : 1;
 }
 
@@ -649,7 +651,10 @@ void SessionImpl::end_iteration() {
   }
   used_storages_.clear();
   foreign_in_use_ = false;
-  for (int32_t call : program_.generator_calls) calls_[static_cast<size_t>(call)].generator = at::Generator();
+  for (int32_t number : program_.generator_calls) {
+    calls_[static_cast<size_t>(number)].generator = at::Generator();
+    calls_[static_cast<size_t>(number)].drawn.reset();
+  }
   ++iteration_;
 }
 
@@ -690,6 +695,8 @@ const bridge::SessionFunctions& session_functions() {
       [](bridge::Session* s, const char* name) { of(s)->show_begin(name); },
       [](bridge::Session* s) { of(s)->show_end(); },
       [](bridge::Session* s, int32_t tensor, const void* element, int64_t* value) { return of(s)->scalar_of(tensor, element, value); },
+      [](bridge::Session* s, int32_t call) { return of(s)->seed(call); },
+      [](bridge::Session* s, int32_t call, int64_t increment, int64_t* offset) { return of(s)->draw(call, increment, offset); },
   };
   return functions;
 }

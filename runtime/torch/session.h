@@ -27,6 +27,7 @@
 
 #include "runtime/torch/arenas.h"
 #include "runtime/torch/packed_convolution.h"
+#include "runtime/torch/philox.h"
 #include "runtime/torch/program.h"
 
 namespace dynvm::torch_bridge {
@@ -46,6 +47,7 @@ struct CallState {
   std::vector<at::Tensor> results;      // shadows or scratch
   PackedConvolution convolution;        // where the plan packs weights
   at::Generator generator;              // state before this iteration's run, where the plan keeps it
+  std::optional<GeneratorPlace> drawn;  // the same, where kernels stood for it
 };
 
 class CapturesImpl;
@@ -69,6 +71,8 @@ class SessionImpl {
   int scalar_of(int32_t tensor, const void* element, int64_t* value) const;
   int bump_version(int32_t tensor, int32_t by);
   int64_t tensor_size(int32_t tensor, int32_t dim) const;
+  int64_t seed(int32_t call) const;      // philox.cpp
+  int draw(int32_t call, int64_t increment, int64_t* offset);
   PyObject* wrap(int32_t number);
   void set_recipe(int32_t wrap, int32_t index, PyObject* recipe);
   void end_iteration();

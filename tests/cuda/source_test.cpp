@@ -3,6 +3,7 @@
 // DYNVM_CUDA_FUZZ=n: n random kernels instead of 400; DYNVM_KERNEL_SEED=s: the one of that seed.
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "codegen/cuda/prelude.h"
 #include "codegen/cuda/render.h"
 #include "ir/kernel/eval.h"
+#include "ir/kernel/philox.h"
 #include "ir/kernel/symbols.h"
 #include "ir/kernel/text.h"
 #include "runtime/base/heuristics.h"
@@ -245,6 +247,57 @@ Rendered attention(int64_t b, int64_t h, int64_t m, int64_t n, int64_t d, bool c
   k.add_store(dense(&made, DType::kF32, query, b * h * m * d), k.add(KOp::k_reduce_attend, score, v));
   made.tolerance = {64, 3e-5};  // scores go up to 80, and weights are off by as much as these are
   made.what = fmt::format("attention {} {} {} {} {} {} {}", b, h, m, n, d, causal, mask);
+  return made;
+}
+
+// Dropout over x, y and z as they lie in memory (order: outer dims first), with its mask; and sums of it over the dims that are reduced. The vector decides what the numbers
+// are, so the space need not be as torch would have it.
+Rendered dropout(DType dtype, std::vector<int64_t> sizes, const std::vector<int>& order, int64_t vector, uint32_t reduced = 0) {
+  Rendered made;
+  Kernel& k = made.kernel;
+  k.sizes = sizes;
+  k.reduce_dims = reduced;
+  k.scalar_types = {DType::kI64, DType::kI64};
+  made.scalars = {0x123456789abcdef, 4 * 0x3fffffffe};
+  std::vector<int64_t> strides(sizes.size());
+  int64_t points = 1;
+  for (size_t d = order.size(); d-- > 0;) strides[static_cast<size_t>(order[d])] = points, points *= sizes[static_cast<size_t>(order[d])];
+  const DType type = dtype == DType::kF64 ? dtype : DType::kF32;
+  const int32_t x = k.add_cast(type, k.add_load(dense(&made, dtype, strides, points)));
+  const int32_t result = dense(&made, dtype, strides, points), mask = dense(&made, DType::kBool, strides, points);
+  const int32_t random = k.add_cast(type, k.add_draw(k.add_scalar(DType::kI64, 0), k.add_scalar(DType::kI64, 1), mask, ir::DrawForm{256, vector}.packed()));
+  const int32_t kept = k.add(KOp::k_lt, random, k.add_const(type, 0.7));
+  const int32_t y = k.add(KOp::k_mul, k.add(KOp::k_mul, x, k.add_cast(type, kept)), k.add_const(type, 1 / 0.7));
+  if (reduced != 0) {
+    std::vector<int64_t> of_sums(sizes.size(), 0);
+    int64_t count = 1;
+    for (size_t d = sizes.size(); d-- > 0;)
+      if (!(reduced >> d & 1)) of_sums[d] = count, count *= sizes[d];
+    k.add_store(dense(&made, DType::kI64, of_sums, count), k.add(KOp::k_reduce_sum, k.add_cast(DType::kI64, kept)));
+    if (vector == 8) {  // the sums alone: no memory lies as the numbers do
+      made.what = "kept sums";
+      return made;
+    }
+  }
+  k.add_store(result, k.add_cast(dtype, y));
+  k.add_store(mask, kept);
+  made.what = fmt::format("dropout {} {} {} {}", ir::dtype_name(dtype), fmt::join(sizes, "x"), vector, reduced);
+  return made;
+}
+
+std::vector<Rendered> dropouts() {
+  std::vector<Rendered> made;
+  for (int64_t vector : {1, 2, 4, 8}) {
+    for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF64}) {
+      made.push_back(dropout(dtype, {8}, {0}, vector));
+      made.push_back(dropout(dtype, {5000}, {0}, vector));
+      made.push_back(dropout(dtype, {1001}, {0}, vector));
+    }
+    made.push_back(dropout(DType::kF32, {3, 16, 40}, {0, 2, 1}, vector));
+    made.push_back(dropout(DType::kF16, {3, 7, 5}, {1, 0, 2}, vector));
+    for (uint32_t reduced : {1u, 2u, 3u}) made.push_back(dropout(DType::kF32, {40, 96}, {0, 1}, vector, reduced));
+    made.push_back(dropout(DType::kBF16, {40, 94}, {1, 0}, vector, 2));
+  }
   return made;
 }
 
@@ -505,6 +558,23 @@ TEST(CudaSource, LateMirrors) {
   EXPECT_EQ(none.expect(nullptr, 8), nullptr);
 }
 
+// Of one element and of vectors, of few threads and many.
+TEST(CudaSource, Draws) {
+  check(dropouts(), 132, 16);
+  check(dropouts(), 1, 16);
+  check(dropouts(), 1, 4, true);
+  // Four numbers are one call of Philox where the elements are neighbours; there is no division by the number of threads where they have one round each.
+  Source source;
+  ASSERT_TRUE(render_kernel(dropout(DType::kF32, {1000}, {0}, 4).kernel, "k", {.multiprocessors = 1}, &source).ok());
+  EXPECT_NE(source.text.find("draw_all<256, 4, false>"), std::string::npos) << source.text;
+  ASSERT_TRUE(render_kernel(dropout(DType::kF32, {4000}, {0}, 4).kernel, "k", {.multiprocessors = 1}, &source).ok());
+  EXPECT_NE(source.text.find("draw_all<256, 4, true>"), std::string::npos) << source.text;
+  ASSERT_TRUE(render_kernel(dropout(DType::kF32, {1001}, {0}, 1).kernel, "k", {.multiprocessors = 1}, &source).ok());
+  EXPECT_NE(source.text.find("draw_one<256, 1, true>"), std::string::npos) << source.text;
+  codegen::cuda::BatchForm form;
+  EXPECT_FALSE(batch_form(dropout(DType::kF32, {1000}, {0}, 4).kernel, &form));
+}
+
 TEST(CudaSource, Forms) {
   const std::vector<Rendered> kernels = forms();
   for (const int multiprocessors : {1, 132}) check(kernels, multiprocessors, 16);
@@ -521,6 +591,7 @@ TEST(CudaSource, Forms) {
 TEST(CudaSource, Compiles) {
   if (const std::string missing = codegen::cuda::nvrtc_missing(); !missing.empty()) GTEST_SKIP() << missing;
   std::vector<Rendered> kernels = forms();
+  for (Rendered& each : dropouts()) kernels.push_back(std::move(each));
   for (uint64_t seed = 5000; seed < 5060; ++seed) {
     kernels.push_back(random_kernel(seed));
     if (seed % 2 == 0) kernels.back().kernel = Symbolic(kernels.back().kernel, seed).kernel;

@@ -154,6 +154,25 @@ def dropout(out):
     out.append(torch.rand(3, device=D).sum())
 
 
+def dropout_exits(out):
+    """Guards between forward and backward, and a graph that is handed out: the forward that runs again draws what it drew."""
+    layers = [nn.Linear(64, 64), nn.Linear(64, 64), nn.Linear(64, 10)]
+    model = nn.Sequential(layers[0], nn.GELU(), nn.Dropout(0.3), layers[1], nn.ReLU(), nn.Dropout(0.2), layers[2]).to(D)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    x, y = torch.randn(32, 64, device=D), torch.randint(0, 10, (32,), device=D)
+    for step in range(2 * STEPS):
+        loss = F.cross_entropy(model(x), y)
+        if step % 7 == 6:
+            loss = loss * 0.5
+        if step % 11 == 10:
+            out.append(torch.autograd.grad(loss, layers[0].weight, retain_graph=True)[0].sum())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        out.append(loss.detach())
+    out.append(torch.rand(3, device=D).sum())
+
+
 def streams(out):
     """The loop goes on on another stream."""
     model = mlp().eval()
@@ -319,7 +338,7 @@ def sizes_grow(out):
 
 
 CASES = {f.__name__: f for f in (adam, batches_of_a_pool, losses_as_lists, convolutions, convolutions_eval, attention, attention_bf16, attention_dropout_bf16,
-                                 attention_eval, recurrent, branches, dropout, streams, written_inputs, freed_between, exits,
+                                 attention_eval, recurrent, branches, dropout, dropout_exits, streams, written_inputs, freed_between, exits,
                                  numbers, numbers_of_one_kernel, numbers_behind_long_work, numbers_of_the_library, numbers_in_threads,
                                  sizes, sizes_training, sizes_large, sizes_grow)}
 

@@ -156,7 +156,23 @@ void end_iteration(bridge::Session* s) {
   session.program->note(Py_BuildValue("(s)", "end"));
 }
 
-constexpr bridge::SessionFunctions kFunctions = {bind_input, check_state, allocate, call, read_scalar, bump_version, set_numbers, wrap, end_iteration};
+int64_t seed(bridge::Session* s, int32_t index) {
+  of(s).program->note(Py_BuildValue("(ss)", "seed", of(s).program->spec.calls[index].call.name.c_str()));
+  return 77;
+}
+
+int draw(bridge::Session* s, int32_t index, int64_t increment, int64_t* offset) {
+  of(s).program->note(Py_BuildValue("(ssL)", "draw", of(s).program->spec.calls[index].call.name.c_str(), static_cast<long long>(increment)));
+  *offset = 12;
+  return 0;
+}
+
+constexpr bridge::SessionFunctions kFunctions = [] {
+  bridge::SessionFunctions functions = {bind_input, check_state, allocate, call, read_scalar, bump_version, set_numbers, wrap, end_iteration};
+  functions.seed = seed;
+  functions.draw = draw;
+  return functions;
+}();
 
 class FakeBridge : public bridge::Bridge {
  public:

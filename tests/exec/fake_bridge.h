@@ -2,7 +2,7 @@
 //
 // Tensors: bind_input takes a bytearray of exactly the storage's size. read_scalar reads element 0 of the storage. wrap gives a bytearray
 // with a copy of the storage (kInput: the object itself). Calls: "test::raise" raises ValueError, "test::fill" stores its scalar in every
-// element of argument 0 (f32), all others do nothing. Each function appends a tuple to `log`.
+// element of argument 0 (f32), all others do nothing. The generator has seed 77 and always offset 12. Each function appends a tuple to `log`.
 #pragma once
 
 #include <Python.h>

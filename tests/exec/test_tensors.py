@@ -40,6 +40,31 @@ snap1: root unit 0 [=, =, %11]
         self.assertEqual(slots[2], floats(2.5, 2.5))
         self.check_leaks(lambda: (trace.run([slots[0], 2.5, None], breaker=True), log.clear()))
 
+    def test_draws_in_order_for_their_call(self):
+        """A call that kernels stand for is in the program, so that the bridge knows whose numbers are drawn."""
+        log = []
+        trace = self.compile("""
+%0:o = slot #0
+%1:t = unbox_tensor %0 !snap0 -> f32[2]{1} s0
+%2 = aten "aten::native_dropout" (%1, 0.5, true) -> (f32[2]{1} s1, bool[2]{1} s2) random stream 256 x 4 sunk
+%3:t = result %2 #0 -> f32[2]{1} s1
+%4:i = draw_seed %2
+%5:i = draw_offset %2 #4
+%6 = aten "test::scale" (%1) -> (f32[2]{1} s3) random !snap0
+%7:i = draw_offset %2 #8
+%8:i = sub_int %4, %5 !snap0
+%9:o = box_int %8
+%10:o = box_int %7
+loop !snap1
+snap0: root unit 0 [=, =, =]
+snap1: root unit 0 [=, %9, %10]
+""", storages=[(INPUT, 8), (ARENA, 8), (ARENA, 2), (RESULT, 8)], log=log)
+        slots = [floats(1, 2), None, None]
+        self.assertEqual(trace.run(slots, breaker=True)[0], "break")
+        dropout = "aten::native_dropout"
+        self.assertEqual(log, [("bind", 0), ("seed", dropout), ("draw", dropout, 4), ("call", "test::scale", []), ("draw", dropout, 8), ("end",)])
+        self.assertEqual(slots[1:], [65, 12])
+
     def test_wrap_is_told_the_numbers_of_fused_calls(self):
         log = []
         trace = self.compile("""

@@ -583,6 +583,16 @@ class AgainstTorch(unittest.TestCase):
             return [out, q.grad, k.grad, v.grad]
         self.check_whole(attention, 12)
 
+    def test_dropout_out_of_training(self):
+        def program():
+            for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+                x = inputs((4, 6, 5), dtype)
+                for look in (x, x.permute(2, 0, 1), x[:, ::2], x[0, 0, 0]):
+                    torch.native_dropout(look, 0.3, False)
+        before = AgainstTorch.lowered["aten::native_dropout"]
+        self.check(program)
+        self.assertEqual(AgainstTorch.lowered["aten::native_dropout"] - before, 16)
+
     def test_products_of_one_row_on_gpus(self):
         def program():
             for dtype in (torch.float32, torch.float64, torch.bfloat16):

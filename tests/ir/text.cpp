@@ -55,6 +55,7 @@ TEST(Text, KeepsEveryField) {
   EXPECT_FALSE(opens(trace, call));  // what is written in place looks as it did
   EXPECT_EQ(trace.metas[call.results[2]].open, kOpenLayout | 1u);
   EXPECT_TRUE(call.is_random && call.grad_mode && call.inference_mode && call.in_backward);
+  EXPECT_EQ(call.stream, (RandomStream{270336, 4}));
   EXPECT_EQ(call.count, 3);
   const TensorMeta& meta = trace.metas[1];
   EXPECT_EQ(meta.dtype, DType::kBF16);

@@ -80,6 +80,8 @@ PyObject* describe_record(const OpRecord& record) {
   set_item(dict, "alias", int_list(record.call.result_alias));
   set_item(dict, "mutates", int_list(record.call.mutates));
   set_item(dict, "random", PyBool_FromLong(record.call.is_random));
+  set_item(dict, "stream", PyBool_FromLong(record.call.stream.threads != 0));
+  set_item(dict, "note", text(record.note));
   set_item(dict, "defines_sizes", PyBool_FromLong(record.call.defines_sizes));
   set_item(dict, "grad_mode", PyBool_FromLong(record.call.grad_mode));
   set_item(dict, "in_backward", PyBool_FromLong(record.call.in_backward));

@@ -40,6 +40,24 @@ class Cuda(unittest.TestCase):
         data = [(torch.randn(4, 16, 64),) for _ in range(4)]
         self.check(lambda: nn.TransformerEncoderLayer(64, 4, 128, dropout=0.0, batch_first=True), lambda p: torch.optim.SGD(p, lr=0.01), loss, data)
 
+    def test_dropout_is_known(self):
+        """How native_dropout draws is known, and measuring it has left the generator alone."""
+        for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
+            x = torch.randn(8, 64, device="cuda", dtype=dtype)
+
+            def step():
+                return torch.native_dropout(x, 0.5, True)[0], torch.native_dropout(x, 0.5, False)[0], torch.native_dropout(x, 1.0, True)[0], torch.rand(8, device="cuda")
+
+            torch.manual_seed(3)
+            expected, state = step(), torch.cuda.get_rng_state()
+            for _ in range(2):  # the first one measures
+                torch.manual_seed(3)
+                _, _, ops, got = record(step)
+                self.assertEqual([(op["name"], op["stream"], op["note"]) for op in ops if op["name"] == "aten::native_dropout"],
+                                 [("aten::native_dropout", stream, "") for stream in (True, False, False)])
+                self.assertTrue(all(bitwise(a, b) for a, b in zip(got, expected)))
+                self.assertTrue(torch.equal(torch.cuda.get_rng_state(), state))
+
     def test_dropout_graph(self):
         w = torch.randn(64, 64, device="cuda", requires_grad=True)
         x = torch.randn(8, 64, device="cuda")

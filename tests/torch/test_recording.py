@@ -99,6 +99,8 @@ class Recording(unittest.TestCase):
         x = torch.randn(10)
         _, _, ops, _ = record(lambda: (torch.rand(3), F.dropout(x, 0.5), x.normal_(), F.dropout(x, 0.5, training=False)))
         self.assertEqual([op["name"] for op in ops if op["random"]], ["aten::rand", "aten::bernoulli_.float", "aten::normal_"])
+        _, _, ops, _ = record(lambda: torch.native_dropout(x, 0.5, True))
+        self.assertEqual([(op["random"], op["stream"], op["note"]) for op in ops if op["name"] == "aten::native_dropout"], [(True, False, "")])  # of a CPU: it draws in a way of its own
 
     def test_number_results(self):
         x = torch.tensor([1.5, 2.0])
