@@ -11,6 +11,7 @@
 #include "codegen/cuda/draws.h"
 #include "codegen/cuda/expressions.h"
 #include "codegen/cuda/parameter.h"
+#include "codegen/cuda/passes.h"
 #include "codegen/cuda/rounding.h"
 #include "codegen/cuda/space.h"
 #include "ir/kernel/symbols.h"
@@ -37,7 +38,6 @@ class Renderer {
   base::Status run(const string& name) {
     out_.name = name;
     if (space_.kept_points == 0 || kernel_.stores.empty()) return {};
-    find_passes();
     for (size_t o = 0; o < kernel_.operands.size(); ++o)
       if (space_.used[o]) parameter_.use_pointer(kernel_.operands[o].pointer);
     if (kernel_.reduce_dims == 0) points();
@@ -74,48 +74,9 @@ class Renderer {
   string rounded_up(int64_t n, int64_t each) const { return symbolic(n) ? fmt::format("({} + {}) / {}", number(n), each - 1, each) : std::to_string(blocks_for(n, each)); }
 
   // --- facts
-  // A reduction is computed in the pass after those that its operand needs.
-  void find_passes() {
-    pass_of_.assign(kernel_.nodes.size(), 0);
-    for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
-      if (!space_.needed[n]) continue;
-      const KernelNode& node = kernel_.nodes[n];
-      for (int32_t operand : {node.a, node.b, node.c})
-        if (operand >= 0) pass_of_[n] = std::max(pass_of_[n], pass_of_[static_cast<size_t>(operand)]);
-      if (!ir::is_reduce(node.op)) continue;
-      last_pass_ = std::max(last_pass_, pass_of_[n]);
-      ++pass_of_[n];
-    }
-    for (const KernelStore& store : kernel_.stores)
-      if (is_full_store(store)) last_pass_ = std::max(last_pass_, pass_of_[static_cast<size_t>(store.node)]), has_full_store_ = true;
-  }
-
-  bool is_full_store(const KernelStore& store) const {
-    for (const Dim& dim : space_.reduced)
-      if (dim.strides[static_cast<size_t>(store.operand)] != 0) return true;
-    return false;
-  }
-
-  std::vector<size_t> reductions(int pass) const {
-    std::vector<size_t> found;
-    for (size_t n = 0; n < kernel_.nodes.size(); ++n)
-      if (space_.needed[n] && ir::is_reduce(kernel_.nodes[n].op) && pass_of_[n] == pass + 1) found.push_back(n);
-    return found;
-  }
-
-  // What a pass is for: the operands of its reductions, and the last one what is stored of each element.
-  std::vector<bool> goals(int pass) const {
-    std::vector<bool> wanted(kernel_.nodes.size(), false);
-    for (size_t n : reductions(pass)) wanted[static_cast<size_t>(kernel_.nodes[n].a)] = true;
-    if (pass == last_pass_)
-      for (const KernelStore& store : kernel_.stores)
-        if (is_full_store(store)) wanted[static_cast<size_t>(store.node)] = true;
-    return wanted;
-  }
-
   // The full nodes that a pass computes.
   std::vector<bool> full_nodes(int pass) const {
-    std::vector<bool> wanted = goals(pass);
+    std::vector<bool> wanted = passes_.goals(pass);
     for (size_t n = kernel_.nodes.size(); n-- > 0;) {
       wanted[n] = wanted[n] && in_loop(n);
       if (!wanted[n]) continue;
@@ -337,8 +298,8 @@ class Renderer {
   // they are too many: then nothing is held.
   bool hold(int64_t elements) {
     std::vector<int> first(kernel_.nodes.size(), -1), last(kernel_.nodes.size(), -1);
-    for (int pass = 0; pass <= last_pass_; ++pass) {
-      std::vector<bool> wanted = goals(pass);
+    for (int pass = 0; pass <= passes_.last; ++pass) {
+      std::vector<bool> wanted = passes_.goals(pass);
       for (size_t n = kernel_.nodes.size(); n-- > 0;) {
         if (!wanted[n] || !in_loop(n)) continue;
         if (first[n] < 0) first[n] = pass;
@@ -349,7 +310,7 @@ class Renderer {
       }
     }
     int64_t most = 0;
-    for (int pass = 0; pass < last_pass_; ++pass) {
+    for (int pass = 0; pass < passes_.last; ++pass) {
       int64_t bytes = 0;
       for (size_t n = 0; n < first.size(); ++n)
         if (first[n] >= 0 && first[n] <= pass && last[n] > pass) bytes += std::max(4, ir::dtype_size(kernel_.nodes[n].dtype));
@@ -370,10 +331,10 @@ class Renderer {
 
   // Computes the wanted nodes of one element or vector, and hands the stores on.
   void elements(const std::vector<bool>& wanted, const Dim* inner, int v, const std::vector<string>& loaded, int pass) {
-    const bool stores = pass == last_pass_;
+    const bool stores = pass == passes_.last;
     std::vector<size_t> stored;
     for (size_t s = 0; stores && s < kernel_.stores.size(); ++s)
-      if (form_ == kPoints || is_full_store(kernel_.stores[s])) stored.push_back(s);
+      if (form_ == kPoints || passes_.is_full_store(kernel_.stores[s])) stored.push_back(s);
     const auto packed = [&](size_t s) { return v > 1 && is_half(kernel_.stores[s]); };  // converted in pairs, behind the loop
     for (size_t s : stored) line("{} s{}{};", packed(s) ? "float" : raw(static_cast<size_t>(kernel_.stores[s].operand), v), s, packed(s) ? fmt::format("[{}]", v) : "");
     for (size_t n = 0; n < kernel_.nodes.size(); ++n)
@@ -388,7 +349,7 @@ class Renderer {
       declare(n, inner, v, loaded);
       if (held) line("h{}[it][e] = n{};", n, n);
     }
-    for (size_t n : reductions(pass)) {
+    for (size_t n : passes_.reductions(pass)) {
       const string acc = fmt::format("a{}[e]", n);
       const KernelNode& term = kernel_.nodes[static_cast<size_t>(kernel_.nodes[n].a)];
       if (is_picked(n) && !is_held(static_cast<size_t>(kernel_.nodes[n].a))) line("if ({}) {} = {};", value(term.a), acc, combine(n, acc, value(term.b)));
@@ -427,8 +388,8 @@ class Renderer {
 
   // May blocks share the reduced points of one kept point? One pass, nothing stored of each element.
   bool can_split() const {
-    const std::vector<size_t> found = reductions(0);
-    return last_pass_ == 0 && !has_full_store_ && std::none_of(found.begin(), found.end(), [&](size_t n) { return is_arg(kernel_.nodes[n].op); });
+    const std::vector<size_t> found = passes_.reductions(0);
+    return passes_.last == 0 && !passes_.has_full_store && std::none_of(found.begin(), found.end(), [&](size_t n) { return is_arg(kernel_.nodes[n].op); });
   }
 
   int64_t blocks_for(int64_t items, int64_t each) const { return (items + each - 1) / each; }
@@ -462,10 +423,8 @@ class Renderer {
   Source& out_;
   Parameter parameter_{kernel_, options_, &out_};
   Space space_;
+  const Passes passes_{kernel_, space_};
   std::vector<bool> rounded_;
-  std::vector<int> pass_of_;  // by node: the pass before which it cannot be computed; a reduction: the one after
-  int last_pass_ = 0;
-  bool has_full_store_ = false;
   const char* const index_type_ = parameter_.index_type();
   string text_;
   int indent_ = 0;
@@ -525,7 +484,7 @@ void Renderer::kept_nodes(int after_passes) {
   }
   for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
     const KernelNode& node = kernel_.nodes[n];
-    if (!space_.needed[n] || in_loop(n) || kept_done_[n] || pass_of_[n] > after_passes || ir::is_reduce(node.op)) continue;
+    if (!space_.needed[n] || in_loop(n) || kept_done_[n] || passes_.of[n] > after_passes || ir::is_reduce(node.op)) continue;
     kept_done_[n] = true;
     if (node.op == KOp::k_load) {
       const size_t o = static_cast<size_t>(node.operand);
@@ -546,11 +505,11 @@ void Renderer::kept_nodes(int after_passes) {
 
 void Renderer::kept_stores(const string& condition) {
   const Dim* inner = form_ == kColumns && !space_.kept.empty() ? &space_.kept.back() : nullptr;
-  if (std::all_of(kernel_.stores.begin(), kernel_.stores.end(), [&](const KernelStore& each) { return is_full_store(each); })) return;
-  if (has_full_store_ && !options_.mirrors.empty()) line("__syncthreads();");  // what the block's other threads store is there too
+  if (std::all_of(kernel_.stores.begin(), kernel_.stores.end(), [&](const KernelStore& each) { return passes_.is_full_store(each); })) return;
+  if (passes_.has_full_store && !options_.mirrors.empty()) line("__syncthreads();");  // what the block's other threads store is there too
   open("if ({}) {{", condition);
   for (const KernelStore& each : kernel_.stores) {
-    if (is_full_store(each)) continue;
+    if (passes_.is_full_store(each)) continue;
     const size_t o = static_cast<size_t>(each.operand);
     const int64_t step = inner == nullptr ? 0 : stride(*inner, o);
     line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) ({})[e * ({}){}] = {};", vector_, place(o), index_type_, number(step), to_memory(kernel_.operands[o].dtype, value(each.node)));
@@ -566,7 +525,7 @@ void Renderer::kept_stores(const string& condition) {
 // group: the number of this thread's group; writes: whether it is the one of those that hold the same results which writes them. helpers: threads of a group, by `lane`:
 // each takes some of the parts, and t... is what they come to.
 void Renderer::finish_parts(int64_t groups, const string& group, const string& writes, int64_t helpers, int columns_of_thread) {
-  const std::vector<size_t> found = reductions(0);
+  const std::vector<size_t> found = passes_.reductions(0);
   const int64_t counters = (static_cast<int64_t>(out_.grid_x) * 4 + 255) / 256 * 256;
   const int64_t parts = out_.grid_y;
   out_.workspace_bytes = counters + static_cast<int64_t>(found.size()) * parts * groups * columns_of_thread * kWorkspaceSlot;
@@ -644,7 +603,7 @@ void Renderer::rows() {
 
   // What several passes load, and where it stays meanwhile.
   std::vector<int> times(kernel_.operands.size(), 0);
-  for (int pass = 0; pass <= last_pass_; ++pass)
+  for (int pass = 0; pass <= passes_.last; ++pass)
     for (size_t o : loads(nodes_of(pass))) ++times[o];
   int64_t bytes = 0;
   for (size_t o = 0; o < times.size(); ++o)
@@ -670,18 +629,18 @@ void Renderer::rows() {
   out_.shared_bytes = static_cast<uint32_t>(shared);
 
   std::vector<bool> held(kernel_.operands.size(), false);
-  for (int pass = 0; pass <= last_pass_; ++pass) {
+  for (int pass = 0; pass <= passes_.last; ++pass) {
     const std::vector<bool> wanted = nodes_of(pass);
-    const std::vector<size_t> found = reductions(pass);
+    const std::vector<size_t> found = passes_.reductions(pass);
     declare_accumulators(found, v);
-    if (!found.empty() || (pass == last_pass_ && has_full_store_)) {
+    if (!found.empty() || (pass == passes_.last && passes_.has_full_store)) {
       if (in_registers || held_values) open("_Pragma(\"unroll\") for (int it = 0; it < {}; ++it) {{", rounds);
       else open("_Pragma(\"unroll 4\") for (int it = 0; it < {}; ++it) {{", rounds_text);
       const string part = parts > 1 ? fmt::format("({})blockIdx.y * {} + ", index_type_, of_part_text) : "";
       line("const {} i = {}it * {} + lane;", index_type_, part, group);
       string condition = open_rows || of_part % group != 0 || parts > 1 ? fmt::format("i < {}", number(vectors)) : "";
       if (parts > 1) condition += fmt::format(" && it * {} + lane < {}", group, of_part_text);
-      const bool writes = pass == last_pass_ && has_full_store_;
+      const bool writes = pass == passes_.last && passes_.has_full_store;
       if (per_block > 1 && writes) condition += condition.empty() ? "live" : " && live";
       if (condition.empty()) open("{{");
       else open("if ({}) {{", condition);
@@ -754,9 +713,9 @@ void Renderer::columns() {
   decompose(space_.kept, "column", "k", v);
   kept_nodes(0);
   bool shared = false;
-  for (int pass = 0; pass <= last_pass_; ++pass) {
+  for (int pass = 0; pass <= passes_.last; ++pass) {
     const std::vector<bool> wanted = full_nodes(pass);
-    const std::vector<size_t> found = reductions(pass);
+    const std::vector<size_t> found = passes_.reductions(pass);
     declare_accumulators(found, v);
     // Several rows at a time, all of which are loaded before the first is used: a thread that waits for each would wait most of the time.
     const std::vector<size_t> operands = loads(wanted);
@@ -782,7 +741,7 @@ void Renderer::columns() {
       close();
     }
     each("i");
-    open("if (i < {}{}{}) {{", end, parts > 1 ? fmt::format(" && (it + u) * {} + lane < {}", down, of_part) : "", pass == last_pass_ && has_full_store_ ? " && live" : "");
+    open("if (i < {}{}{}) {{", end, parts > 1 ? fmt::format(" && (it + u) * {} + lane < {}", down, of_part) : "", pass == passes_.last && passes_.has_full_store ? " && live" : "");
     decompose(space_.reduced, "i", "r", 1);
     elements(wanted, inner, v, loaded, pass);
     close();

@@ -1,0 +1,45 @@
+// See passes.h.
+#include "codegen/cuda/passes.h"
+
+#include <algorithm>
+
+namespace dynvm::codegen::cuda {
+
+using ir::KernelNode;
+using ir::KernelStore;
+
+Passes::Passes(const ir::Kernel& kernel, const Space& space) : of(kernel.nodes.size(), 0), kernel_(kernel), space_(space) {
+  for (size_t n = 0; n < kernel.nodes.size(); ++n) {
+    if (!space.needed[n]) continue;
+    const KernelNode& node = kernel.nodes[n];
+    for (int32_t operand : {node.a, node.b, node.c})
+      if (operand >= 0) of[n] = std::max(of[n], of[static_cast<size_t>(operand)]);
+    if (!ir::is_reduce(node.op)) continue;
+    last = std::max(last, of[n]);
+    ++of[n];
+  }
+  for (const KernelStore& store : kernel.stores)
+    if (is_full_store(store)) last = std::max(last, of[static_cast<size_t>(store.node)]), has_full_store = true;
+}
+
+bool Passes::is_full_store(const KernelStore& store) const {
+  return std::any_of(space_.reduced.begin(), space_.reduced.end(), [&](const Dim& dim) { return dim.strides[static_cast<size_t>(store.operand)] != 0; });
+}
+
+std::vector<size_t> Passes::reductions(int pass) const {
+  std::vector<size_t> found;
+  for (size_t n = 0; n < kernel_.nodes.size(); ++n)
+    if (space_.needed[n] && ir::is_reduce(kernel_.nodes[n].op) && of[n] == pass + 1) found.push_back(n);
+  return found;
+}
+
+std::vector<bool> Passes::goals(int pass) const {
+  std::vector<bool> wanted(kernel_.nodes.size(), false);
+  for (size_t n : reductions(pass)) wanted[static_cast<size_t>(kernel_.nodes[n].a)] = true;
+  if (pass == last)
+    for (const KernelStore& store : kernel_.stores)
+      if (is_full_store(store)) wanted[static_cast<size_t>(store.node)] = true;
+  return wanted;
+}
+
+}  // namespace dynvm::codegen::cuda
