@@ -369,6 +369,7 @@ int Stretches::complete(size_t number) {
   Stretch& stretch = stretches_[number];
   void* stream = codegen::cuda::current_stream_of(device(stretch.begin));
   if (codegen::cuda::is_capturing(stream)) return run_queued();
+  ++stretch.runs;
   const std::vector<void*> now = pointers(stretch);
   Variant* variant = find(stretch, now, stream);
   bool done = false;
@@ -385,6 +386,8 @@ int Stretches::complete(size_t number) {
     if (status != 0) return status;
   }
   if (done) {
+    variant->latest = stretch.runs;
+    forget_unused(stretch);
     ++stretch.hits;
     ++base::report().graphs.launches;
     return 0;
@@ -405,6 +408,17 @@ int Stretches::complete(size_t number) {
     give_up(stretch, "graphs fit too seldom");
   }
   return status;
+}
+
+// Graphs that have not fitted for long hold memory for nothing: what they were captured for was where other stretches, not yet captured, had left it. Not where they may come
+// back again and again: capturing costs more than a few launches.
+void Stretches::forget_unused(Stretch& stretch) {
+  if (stretch.captures > 3 * base::heuristics().graph_variants) return;
+  std::erase_if(stretch.variants, [&](Variant& variant) {
+    if (variant.latest + base::heuristics().graph_misses >= stretch.runs) return false;
+    drop(variant);
+    return true;
+  });
 }
 
 // Does somebody hold results of its last run? lasting: gradients among them, which are copied from now on.
@@ -503,6 +517,8 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
     return refuse(error);
   }
   ++base::report().graphs.captured;
+  ++stretch.captures;
+  variant.latest = stretch.runs;
   stretch.variants.push_back(std::move(variant));
   DYNVM_LOG(kCompile, "CUDA graph {} of a stretch of {} operations, {} kernels", stretch.variants.size(), stretch.end - stretch.begin, stretch.variants.back().nodes.size());
   return true;

@@ -13,7 +13,7 @@
 // Memory. What is allocated while capturing comes from a pool that all graphs launched on a stream share, one after the other: results of calls that have no planned memory, and lent
 // storages (ir/plan.h) that live within the stretch. What is alive at the stretch's end stays there as long as the graph; where a wrap may hand it out, a copy takes its
 // place. Gradients are handed out themselves, as they usually are dropped before the graph runs again; those that once were not are copied from then on. A graph whose
-// results somebody still holds is not launched. Lent storages that live on behind the stretch, or have from before it, come from torch's
+// results somebody still holds is not launched, one that has not fitted for long goes. Lent storages that live on behind the stretch, or have from before it, come from torch's
 // allocator when they are needed first, and go when what was queued has been launched.
 //
 // What has a size of symbols is no memory of a graph's: it is allocated before what is queued needs it, and library calls that see such sizes are in no stretch.
@@ -100,6 +100,7 @@ class Stretches {
     std::vector<std::pair<int32_t, void*>> given;  // storage, kept memory
     void* capture = nullptr;
     std::unique_ptr<codegen::cuda::Graph> graph;
+    int64_t latest = 0;            // Stretch::runs, when it fitted last
   };
   struct Stretch {
     int32_t begin = 0, end = 0;    // operations
@@ -109,7 +110,8 @@ class Stretches {
     std::vector<bool> stageable, staged;  // by place in storages
     std::vector<void*> stages;     // kept memory for staged ones
     std::vector<std::vector<void*>> seen;  // pointers of the latest runs
-    int hits = 0, misses = 0;
+    int hits = 0, misses = 0, captures = 0;
+    int64_t runs = 0;              // that were queued
     std::vector<Variant> variants;
     std::set<int32_t> copied;      // gradients that were still held when the stretch came again
   };
@@ -137,6 +139,7 @@ class Stretches {
   void drop(Variant& variant);
   bool held(Stretch& stretch, const Variant& variant, bool* lasting);
   void clear(Stretch& stretch);
+  void forget_unused(Stretch& stretch);
   void give_up(Stretch& stretch, const char* why);
   void note_pending(bool is);
   void keep_failure();
