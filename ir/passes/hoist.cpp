@@ -11,9 +11,10 @@
 //   - its operands (pure operands move along on demand),
 //   - the last barrier, or write that may change what it reads (effects.h),
 //   - the guards that vouch for what it reads, see below.
-// Loads that can raise do not move: the exception would come from another instruction. A number that is read of a tensor in the host's memory cannot: it moves too, up to
+// Loads that can raise do not move: the exception would come from another instruction. A number that is read of an input in the host's memory cannot: it moves too, up to
 // the last instruction that may write that memory, and what is computed from it follows. So the step counters of an optimizer are read before it updates anything, and no guard
-// on what comes of them stands between the updates.
+// on what comes of them stands between the updates. (What the trace computes itself is read where the script reads it: sooner, it would have to be in memory before its kernel
+// has met what is computed next.)
 //
 // Memory safety: a load may only touch objects that an earlier guard has shown to be what they are taken for. Guards and loads moved to one
 // place keep their order there. A guard left behind may be what protects a later instruction, so a guard never moves above one on the same
@@ -24,6 +25,7 @@
 // Tests: tests/ir/passes/hoist.
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ir/effects.h"
 #include "ir/passes/pass.h"
@@ -76,9 +78,14 @@ class Hoist {
     for (Ref ref = count_; ref-- > 0;) next_place_[ref] = place_snapshot_[ref] != kNoSnapshot ? ref : next_place_[ref + 1];
   }
 
-  bool reads_host(const Inst& inst) const { return inst.op == Op::k_read_scalar && trace_.metas[trace_.insts[trace_.arg(inst, 0)].meta].device_type == 0; }
+  bool reads_host(const Inst& inst) const {
+    if (inst.op != Op::k_read_scalar) return false;
+    const Ref tensor = trace_.arg(inst, 0);
+    return trace_.metas[trace_.insts[tensor].meta].device_type == 0 && inputs_.count(storage_of(trace_, tensor)) != 0;
+  }
 
   void note_tensor_writes(Ref ref) {
+    if (trace_.insts[ref].op == Op::k_unbox_tensor) inputs_.insert(storage_of(trace_, ref));
     if (!has_effect(trace_.insts[ref], kTensorMemory)) return;
     for (int32_t storage : tensor_effects(trace_, ref).writes) behind_writes_of_[storage] = ref + 1;
   }
@@ -186,6 +193,7 @@ class Hoist {
   std::vector<Ref> next_place_;
   std::vector<Ref> writes_;
   std::unordered_map<Ref, Ref> behind_guards_of_;  // by operand: the first position behind its guards so far
+  std::unordered_set<int32_t> inputs_;             // storages
   std::unordered_map<int32_t, Ref> behind_writes_of_;  // by storage: the first position behind what has written it so far
   Ref behind_object_guards_ = 0, behind_conditions_ = 0;
 };
