@@ -69,8 +69,7 @@ class Giver {
       if (operand.type != ir::Type::kTensor) continue;
       const TensorMeta& meta = trace_.metas[static_cast<size_t>(operand.meta)];
       unknown = unknown || (meta.open != 0 && !meta.symbolic);
-      for (size_t s = 0; meta.symbolic && s < trace_.symbols.size(); ++s)
-        if (ir::has_symbol(meta.sizes, trace_.symbols[s])) add(&of_operands, s);
+      if (meta.symbolic) add_all(&of_operands, meta.sizes);
     }
     if (unknown && std::any_of(call.result_alias.begin(), call.result_alias.end(), [](int32_t alias) { return alias >= 0; })) return;
     if (!unknown && joined(inst, &call, of_operands)) return;
@@ -100,8 +99,7 @@ class Giver {
       meta.sizes[d] = *size;
     }
     Symbols mine;
-    for (size_t k = 0; k < trace_.symbols.size(); ++k)
-      if (ir::has_symbol(meta.sizes, trace_.symbols[k])) add(&mine, k);
+    add_all(&mine, meta.sizes);
     if (!lay_out(m, {mine}, &meta)) return false;
     trace_.metas[m] = std::move(meta);
     return call->follows = true;
@@ -150,8 +148,7 @@ class Giver {
           if (const std::optional<size_t> symbol = symbol_of(pair)) size = trace_.symbols[*symbol];
         if (!size) return false;
         meta.sizes[d] = *size;
-        for (size_t k = 0; k < trace_.symbols.size(); ++k)
-          if (ir::has_symbol({*size}, trace_.symbols[k])) add(&mine, k);
+        add_all(&mine, {*size});
       }
       if (!lay_out(m, more ? std::vector<Symbols>{mine, of_operands, all()} : std::vector<Symbols>{mine, of_operands}, &meta)) return false;
       settled->emplace_back(m, std::move(meta));
@@ -197,6 +194,11 @@ class Giver {
     Symbols indexes;
     for (size_t k = 0; k < pairs_.size(); ++k) indexes.push_back(k);
     return indexes;
+  }
+  // Those that the numbers are made of.
+  void add_all(Symbols* symbols, const std::vector<int64_t>& numbers) const {
+    for (size_t k = 0; k < trace_.symbols.size(); ++k)
+      if (ir::has_symbol(numbers, trace_.symbols[k])) add(symbols, k);
   }
   static void add(Symbols* symbols, size_t symbol) {
     if (std::find(symbols->begin(), symbols->end(), symbol) == symbols->end()) symbols->push_back(symbol);

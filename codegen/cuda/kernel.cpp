@@ -144,6 +144,10 @@ size_t CudaKernel::parameters(void* const* pointers, const int64_t* scalars, con
   return count;
 }
 
+bool CudaKernel::aligned(const int64_t* parameter) const {
+  return std::all_of(parameter, parameter + source_.pointers.size(), [&](int64_t address) { return address % source_.alignment == 0; });
+}
+
 uint32_t CudaKernel::blocks(const int64_t* symbols) const {
   return source_.points == 0 ? source_.grid_x : static_cast<uint32_t>((points_(symbols) + source_.per_block - 1) / source_.per_block);
 }
@@ -153,8 +157,7 @@ void CudaKernel::launch(void* const* pointers, const int64_t* scalars, const int
   if (source_.narrow && reaches_far(symbols)) return variant(&wide_, 16, true).launch(pointers, scalars, symbols);
   int64_t parameter[kMostParameters];
   size_t count = parameters(pointers, scalars, symbols, parameter);
-  for (size_t k = 0; k < source_.pointers.size(); ++k)
-    if (parameter[k] % source_.alignment != 0) return variant(&unaligned_, 1, !source_.narrow && !numbers_.empty()).launch(pointers, scalars, symbols);
+  if (!aligned(parameter)) return variant(&unaligned_, 1, !source_.narrow && !numbers_.empty()).launch(pointers, scalars, symbols);
   const uint32_t grid_x = blocks(symbols);
   if (grid_x == 0) return;
   void* const stream = current_stream(device_);
@@ -175,10 +178,6 @@ bool CudaKernel::describe(void* const* pointers, const int64_t* scalars, const i
   if (source_.workspace_bytes > 0) parameter[count++] = reinterpret_cast<int64_t>(workspace(stream));
   out->parameter.assign(parameter, parameter + count);
   return out->grid_x != 0;
-}
-
-bool CudaKernel::fits(const Launch& launch) const {
-  return std::all_of(launch.parameter.begin(), launch.parameter.begin() + static_cast<ptrdiff_t>(source_.pointers.size()), [&](int64_t address) { return address % source_.alignment == 0; });
 }
 
 size_t CudaKernel::mirrored_bytes(const MirroredStore& each) const {

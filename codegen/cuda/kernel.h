@@ -61,7 +61,7 @@ class CudaKernel {
   // The same launch as data, for this stream; false where there is none to be made in one piece (no work, or more of it than this variant counts).
   bool describe(void* const* pointers, const int64_t* scalars, const int64_t* symbols, void* stream, Launch* out) const;
   // May it be launched so, where its memory lies?
-  bool fits(const Launch& launch) const;
+  bool fits(const Launch& launch) const { return aligned(launch.parameter.data()); }
   int device() const { return device_; }
   bool idle() const { return source_.grid_x == 0; }  // nothing is to be done
   bool symbolic() const { return source_.points != 0 || !numbers_.empty(); }  // sizes are known when it is launched
@@ -81,6 +81,7 @@ class CudaKernel {
   const CudaKernel& variant(std::unique_ptr<CudaKernel>* made, int vector_bytes, bool wide) const;
   bool reaches_far(const int64_t* symbols) const;
   size_t parameters(void* const* pointers, const int64_t* scalars, const int64_t* symbols, int64_t* out) const;
+  bool aligned(const int64_t* parameter) const;
   uint32_t blocks(const int64_t* symbols) const;
 
   int device_ = 0;

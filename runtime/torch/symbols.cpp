@@ -80,7 +80,7 @@ bool SessionImpl::lies_as_planned(const TensorPlan& plan, c10::IntArrayRef strid
   return true;
 }
 
-// The same for one that is made of symbols, some of which may be told by it.
+// As adopt_open, for a shadow that is made of symbols, some of which may be told by the result.
 bool SessionImpl::adopt_symbolic(int32_t number, const at::Tensor& result, const CallPlan& plan, bool view) {
   const TensorPlan& tensor = program_.tensors[static_cast<size_t>(number)];
   const size_t s = static_cast<size_t>(tensor.meta.storage);

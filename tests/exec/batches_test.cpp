@@ -3,8 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/passes/pass.h"
-#include "ir/text.h"
+#include "tests/exec/fused.h"
 
 namespace dynvm::runtime {
 namespace {
@@ -41,14 +40,7 @@ struct Made {
 
 Made make(const std::string& body) {
   Made made;
-  base::Status status = ir::parse_trace("trace 1 \"t\" storages 8\n" + inputs() + body + "leave !snap0\nsnap0: root unit 0 [=, =, =, =, =, =, =, =]\n", &made.trace);
-  EXPECT_TRUE(status.ok()) << status.message();
-  ir::PassOptions options;
-  options.fuse_cuda = true;
-  options.small_space = 0;
-  options.only = {"fuse", "clean"};
-  status = ir::run_passes(made.trace, options);
-  EXPECT_TRUE(status.ok()) << status.message();
+  made.trace = fused("trace 1 \"t\" storages 8\n" + inputs() + body + "leave !snap0\nsnap0: root unit 0 [=, =, =, =, =, =, =, =]\n");
   made.programs.plan.call.assign(made.trace.insts.size(), -1);
   made.programs.plan.allocate.resize(made.trace.insts.size());
   made.programs.spec.storages.resize(static_cast<size_t>(made.trace.num_storages));

@@ -3,8 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/passes/pass.h"
-#include "ir/text.h"
+#include "tests/exec/fused.h"
 
 namespace dynvm::runtime {
 namespace {
@@ -32,16 +31,9 @@ Made make(const std::string& body, int devices = 1) {
   std::string text = "trace 1 \"t\" storages 8\n%o0:o = slot #0\n%o1:o = slot #1\n%x:t = unbox_tensor %o0 !snap0 -> f32[4,64]{64,1} s0 GPU\n%n:t = unbox_tensor %o1 !snap0 -> f32[1]{1} s1 GPU\n" +
                      body + "leave !snap0\nsnap0: root unit 0 [=, =]\n";
   for (size_t at; (at = text.find("GPU")) != std::string::npos;) text.replace(at, 3, devices == 0 ? "" : "device 1 0");
-  base::Status status = ir::parse_trace(text, &made.trace);
-  EXPECT_TRUE(status.ok()) << status.message();
-  ir::PassOptions options;
-  options.fuse_cuda = true;
-  options.small_space = 0;
-  options.only = {"fuse", "clean"};
-  status = ir::run_passes(made.trace, options);
-  EXPECT_TRUE(status.ok()) << status.message();
+  made.trace = fused(text);
   const ir::Plan plan = ir::make_plan(made.trace, [](const ir::AtenCall&) { return true; });
-  status = build_program(made.trace, plan, &made.programs);
+  const base::Status status = build_program(made.trace, plan, &made.programs);
   EXPECT_TRUE(status.ok()) << status.message();
   made.plan = plan_mirrors(made.trace, &made.programs);
   return made;
