@@ -62,6 +62,15 @@ V Recorder::cell_content(V cell) {
   return cells_[cell] = v;
 }
 
+void Recorder::store_cell(V cell, V value, Ref content) {
+  emit(IrOp::k_store_field, Type::kVoid, {as_object(cell), content}, offsetof(PyCellObject, ob_ref));
+  effect();
+  PyObject* object = at(cell).concrete;
+  for (auto it = cells_.begin(); it != cells_.end();)  // the same cell may be known under another Value
+    it = at(it->first).concrete == object ? cells_.erase(it) : std::next(it);
+  cells_[cell] = value;
+}
+
 HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
   PyCodeObject* code = top().code;
   switch (op) {
@@ -167,13 +176,23 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
         shadow_pop(1);
         return HookResult::kContinue;
       }
-      emit(IrOp::k_store_field, Type::kVoid, {as_object(cell), as_object(value)}, offsetof(PyCellObject, ob_ref));
-      effect();
-      PyObject* object = at(cell).concrete;
-      for (auto it = cells_.begin(); it != cells_.end();)  // the same cell may be known under another Value
-        it = at(it->first).concrete == object ? cells_.erase(it) : std::next(it);
-      cells_[cell] = value;
+      store_cell(cell, value, as_object(value));
       shadow_pop(1);
+      return HookResult::kContinue;
+    }
+    case Op::kDeleteDeref: {
+      V cell = slot(arg);
+      if (PyCell_GET(at(cell).concrete) == nullptr) {
+        give_up(Abort::k_exception, "empty cell");
+        return HookResult::kContinue;
+      }
+      if (at(cell).kind == Value::kCell) {
+        at(cell).items[0] = null_;
+        changed(cell);
+        return HookResult::kContinue;
+      }
+      cell_content(cell);  // it is bound, or else the trace is left in front of this
+      store_cell(cell, null_, const_ref(nullptr));
       return HookResult::kContinue;
     }
     case Op::kCopyFreeVars: {

@@ -515,6 +515,7 @@ class Recorder {
   V make_cell(V initial);
   V free_variable(V function, int index);
   V cell_content(V cell);
+  void store_cell(V cell, V value, ir::Ref content);
 
   // --- calls.cpp
   // The operator method of the first argument's class if it is a Python function: entered; otherwise the residual operation.

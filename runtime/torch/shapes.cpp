@@ -34,6 +34,29 @@ std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& sizes) {
   return strides;
 }
 
+// Strides of dims of size 1 mean nothing, and some of torch's meta functions say others than the operation gives. Where what was recorded fills its memory in the
+// order of its strides, and what is said does but for such dims, it is as recorded.
+at::Tensor with_strides_of_ones(const at::Tensor& said, const ir::TensorMeta& recorded) {
+  const size_t rank = recorded.sizes.size();
+  if (static_cast<size_t>(said.dim()) != rank) return said;
+  std::vector<size_t> order(rank);
+  for (size_t d = 0; d < rank; ++d) order[d] = d;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return recorded.strides[a] > recorded.strides[b]; });
+  std::vector<int64_t> strides(rank);
+  int64_t expected = 1, here = 1;
+  bool differs = false;
+  for (size_t k = rank; k-- > 0;) {
+    const size_t d = order[k];
+    const int64_t size = said.size(static_cast<int64_t>(d)), stride = said.stride(static_cast<int64_t>(d));
+    if (recorded.strides[d] != here || (stride != expected && (size != 1 || recorded.sizes[d] != 1))) return said;
+    differs = differs || stride != expected;
+    strides[d] = expected;
+    expected *= size;
+    here *= recorded.sizes[d];
+  }
+  return differs ? at::empty_strided(said.sizes(), strides, said.options()) : said;
+}
+
 class ShapesImpl final : public bridge::Shapes {
  public:
   void input(int32_t tensor, const ir::TensorMeta& meta) override {
@@ -101,6 +124,7 @@ class ShapesImpl final : public bridge::Shapes {
       at::Tensor tensor = made[i];
       if (!tensor.defined()) return call.name + ": an undefined result";
       if (!tensor.is_meta()) tensor = at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(kMetaDevice));
+      if (call.result_alias[i] < 0) tensor = with_strides_of_ones(tensor, recorded[i]);
       (*metas)[i] = to_meta(tensor);
       if ((*metas)[i].dtype != recorded[i].dtype) return call.name + ": a result of another type";
       const c10::StorageImpl* storage = tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();

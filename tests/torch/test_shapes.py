@@ -66,6 +66,7 @@ BY_TORCH = {
     "convolutions": lambda: (F.conv2d(IMAGE, torch.rand(3, 4, 3, 3)), F.max_pool2d(IMAGE, 2), F.interpolate(IMAGE, scale_factor=2)),
     "strided": lambda: (M.t().sum(0), M.t().softmax(0), torch.cat([M.t(), M.t()])),
     "strides of ones": lambda: (torch.nonzero(M[0]).float(), torch.empty_strided((4, 1), (1, 9)).clone(), torch.empty_strided((4, 1), (1, 9)).fill_(1.0).softmax(0)),
+    "attention": lambda: tuple(F.scaled_dot_product_attention(torch.rand(1, n, 4, 8).transpose(1, 2), torch.rand(1, 4, 7, 8), torch.rand(1, 4, 7, 8)) for n in (1, 3)),
     "index": lambda: (M[LABELS % 6],),
 }
 
