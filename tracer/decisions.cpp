@@ -101,9 +101,9 @@ bool is_hot(vm::ThreadView& view, const LoopState& loop, const SidePoint& side, 
 }
 
 bool went_wrong_way(LoopState& loop, const runtime::CompiledTrace& trace, ir::Ref guard) {
-  const uint64_t here = trace.exits(guard);
+  const uint64_t here = trace.exits(guard), complete = trace.iterations() + trace.runs() - trace.total_exits();  // a trace that is cut has no iterations
   const base::Heuristics& limits = base::heuristics();
-  if (here < static_cast<uint64_t>(limits.wrong_way) << std::min(loop.turned, 8) || here <= static_cast<uint64_t>(limits.wrong_way_runs) * trace.iterations() ||
+  if (here < static_cast<uint64_t>(limits.wrong_way) << std::min(loop.turned, 8) || here <= static_cast<uint64_t>(limits.wrong_way_runs) * complete ||
       here * 100 < trace.total_exits() * static_cast<uint64_t>(limits.wrong_way_share))
     return false;
   loop.turned++;

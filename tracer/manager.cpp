@@ -78,6 +78,7 @@ struct Probe {
 Probe probe;
 bridge::Bridge* torch_bridge = nullptr;
 BridgeFile bridge_file;
+constexpr uint64_t kUnrolledPart = 4;         // an unrolled loop may take one of so many parts of what a recording may have
 int next_trace_id = 1;
 bool reset_wanted = false;                   // when nothing is recorded or compiled any more
 
@@ -93,13 +94,16 @@ LoopState& state_of(vm::HotCounter& counter) {
   return *static_cast<LoopState*>(counter.client[0]);
 }
 
-// A loop that runs long in a trace of its own: an outer trace should not unroll it.
+// A loop that runs long in a trace of its own, or would take a large part of what a recording may have: an outer trace should not unroll it.
 bool has_trace(PyCodeObject* code, int unit) {
   auto found = loops.find({code, unit});
   if (found == loops.end()) return false;
+  const base::Heuristics& limits = base::heuristics();
   for (auto& root : found->second->roots.traces()) {
-    const int rounds = root->compiled->tensor_ops() <= 1 ? base::heuristics().max_unroll_light : base::heuristics().long_inner;
-    if (root->compiled->runs() > 0 && root->compiled->iterations() / root->compiled->runs() >= static_cast<uint64_t>(rounds)) return true;
+    if (root->compiled->runs() == 0) continue;
+    const uint64_t rounds = root->compiled->iterations() / root->compiled->runs();
+    if (rounds >= static_cast<uint64_t>(root->compiled->tensor_ops() <= 1 ? limits.max_unroll_light : limits.long_inner)) return true;
+    if (rounds > 1 && rounds * root->compiled->ir().insts.size() > static_cast<uint64_t>(limits.max_insts) / kUnrolledPart) return true;
   }
   return false;
 }
