@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "codegen/cuda/transfer.h"
 #include "runtime/base/check.h"
@@ -21,6 +22,9 @@ std::vector<Stretches*>& waiting() {     // with queued work
   static auto* const all = new std::vector<Stretches*>;
   return *all;
 }
+
+// While a stretch has had no more captures, a graph that has not fitted once since goes before the next one: memory was still finding its place.
+constexpr int kEarlyCaptures = 2;
 
 // Operations that traces have given to devices since one of them last waited for a number. The GIL is held.
 int64_t given_since_read = std::numeric_limits<int32_t>::max();
@@ -191,6 +195,8 @@ int Stretches::read() {
 
 int Stretches::arrive(int32_t operation, const int64_t* scalars) {
   copies_follow_ = false;
+  if (operation <= latest_) settled_ = true;
+  latest_ = operation;
   if (failed_type_ != nullptr && plan_.operations[operation].kernel == nullptr) return raise_failed();
   if (current_ >= 0 && (operation != next_ || device(operation) != device(stretches_[current_].begin)) && barrier() != 0) return -1;
   if (current_ >= 0 && queueing_ && long_enough() && may_cut(operation) && barrier() != 0) return -1;
@@ -297,6 +303,7 @@ int Stretches::barrier(bool once) {
   note_pending(false);
   int status = 0;
   if (queued) status = run_queued();
+  settled_ = false;
   drop_now();
   if (at > stretches_[number].begin && at < stretches_[number].end && (!once || ++interruptions_[at] >= base::heuristics().graph_interruptions)) split(number, at);
   return status;
@@ -363,10 +370,13 @@ void Stretches::set_apart(size_t number, int32_t storage) {
 
 int Stretches::complete(size_t number) {
   if (!queueing_) {
-    if (stretches_[number].mode == Mode::kWatch) watch(number);
+    if (stretches_[number].mode != Mode::kWatch) return 0;
+    settled_ = false;
+    watch(number);
     return 0;
   }
   Stretch& stretch = stretches_[number];
+  const bool in_order = std::exchange(settled_, false);
   void* stream = codegen::cuda::current_stream_of(device(stretch.begin));
   if (codegen::cuda::is_capturing(stream)) return run_queued();
   ++stretch.runs;
@@ -380,19 +390,30 @@ int Stretches::complete(size_t number) {
     stretch.variants.erase(stretch.variants.begin() + (variant - stretch.variants.data()));
     return run_queued();
   }
-  if (variant == nullptr && stretch.variants.size() < static_cast<size_t>(base::heuristics().graph_variants) && capture(stretch, now, stream)) variant = &stretch.variants.back();
+  if (variant == nullptr) {
+    if (stretch.captures <= kEarlyCaptures) forget(stretch, [](const Variant& one) { return one.launches <= 1; });
+    if (stretch.variants.size() < static_cast<size_t>(base::heuristics().graph_variants)) {
+      if (!in_order) return run_queued();
+      if (capture(stretch, now, stream)) variant = &stretch.variants.back();
+    }
+  }
   if (variant != nullptr && !is_held) {
     const int status = replay(stretch, *variant, &done);
     if (status != 0) return status;
   }
   if (done) {
+    settled_ = in_order;
     variant->latest = stretch.runs;
-    forget_unused(stretch);
+    ++variant->launches;
+    // Graphs that have not fitted for long hold memory for nothing. Not where they may come back again and again: capturing costs more than a few launches.
+    if (stretch.captures <= 3 * base::heuristics().graph_variants)
+      forget(stretch, [&](const Variant& one) { return one.latest + base::heuristics().graph_misses < stretch.runs; });
     ++stretch.hits;
     ++base::report().graphs.launches;
     return 0;
   }
   const int status = run_queued();
+  if (stretch.mode != Mode::kQueue) settled_ = in_order;
   if (stretch.mode != Mode::kQueue || ++stretch.misses < base::heuristics().graph_misses + stretch.hits / 4) return status;
   // Inputs that have begun to move can be copied; then all is captured anew.
   bool more = false;
@@ -410,12 +431,9 @@ int Stretches::complete(size_t number) {
   return status;
 }
 
-// Graphs that have not fitted for long hold memory for nothing: what they were captured for was where other stretches, not yet captured, had left it. Not where they may come
-// back again and again: capturing costs more than a few launches.
-void Stretches::forget_unused(Stretch& stretch) {
-  if (stretch.captures > 3 * base::heuristics().graph_variants) return;
+void Stretches::forget(Stretch& stretch, const std::function<bool(const Variant&)>& unused) {
   std::erase_if(stretch.variants, [&](Variant& variant) {
-    if (variant.latest + base::heuristics().graph_misses >= stretch.runs) return false;
+    if (!unused(variant)) return false;
     drop(variant);
     return true;
   });

@@ -16,6 +16,9 @@
 // results somebody still holds is not launched, one that has not fitted for long goes. Lent storages that live on behind the stretch, or have from before it, come from torch's
 // allocator when they are needed first, and go when what was queued has been launched.
 //
+// Order. Where a stretch's memory lies depends on those before it: what their graphs bring stays where it is, what they allocate without them does not. So one is captured only where
+// all before it, in the same iteration, were launched as graphs (or never are): from front to back, mostly within one iteration.
+//
 // What has a size of symbols is no memory of a graph's: it is allocated before what is queued needs it, and library calls that see such sizes are in no stretch.
 //
 // Where stretches end is found while running: whoever may look (see `barrier`) ends the stretch that is under way, and from then on it is two. So does a number that was read not
@@ -31,6 +34,7 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -101,6 +105,7 @@ class Stretches {
     void* capture = nullptr;
     std::unique_ptr<codegen::cuda::Graph> graph;
     int64_t latest = 0;            // Stretch::runs, when it fitted last
+    int64_t launches = 0;
   };
   struct Stretch {
     int32_t begin = 0, end = 0;    // operations
@@ -139,7 +144,7 @@ class Stretches {
   void drop(Variant& variant);
   bool held(Stretch& stretch, const Variant& variant, bool* lasting);
   void clear(Stretch& stretch);
-  void forget_unused(Stretch& stretch);
+  void forget(Stretch& stretch, const std::function<bool(const Variant&)>& unused);
   void give_up(Stretch& stretch, const char* why);
   void note_pending(bool is);
   void keep_failure();
@@ -154,6 +159,8 @@ class Stretches {
   std::vector<bool> whole_;             // by operation: a stretch is not cut in front of it
   int32_t current_ = -1, next_ = 0;     // the stretch that is under way, and its next operation
   bool queueing_ = false, copies_follow_ = false;
+  int32_t latest_ = -1;                 // operation that came last
+  bool settled_ = true;                 // all stretches before it, in this iteration, were launched as graphs or never are
   int64_t ahead_ = 0;                   // operations that the device had been given when the stretch began, since it was last waited for
   std::vector<std::pair<int32_t, size_t>> queued_;  // operation, its numbers' place
   std::vector<int64_t> numbers_;
