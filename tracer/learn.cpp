@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "runtime/base/heuristics.h"
+#include "tracer/dead_objects.h"
 #include "tracer/dict_uses.h"
+#include "tracer/manager.h"
 #include "vm/objects.h"
 
 namespace dynvm::tracer {
@@ -37,6 +39,37 @@ bool takes_turns(vm::ThreadView& view, LoopState& loop, const ir::Trace& ir, con
   return static_cast<int>(turns.seen.size()) < most && turns.changes < base::heuristics().max_changes;
 }
 
+// What stands at the site is not to be assumed any more. True: that is new.
+bool note_changing(Lessons& lessons, const Site& site) {
+  auto* code = reinterpret_cast<PyCodeObject*>(site.a);
+  switch (site.kind) {
+    case Site::kSlot: return lessons.changing_slots.insert({code, site.index}).second;
+    case Site::kDictItem: return lessons.changing_items.insert({site.a, site.b}).second;
+    case Site::kList: return lessons.changing_lists.insert(site.a).second;
+    case Site::kValue: return lessons.changing_values.insert({code, site.index}).second;
+    case Site::kCode: return lessons.changing_codes.insert({code, site.index}).second;
+  }
+  return false;
+}
+
+// What the trace assumes of objects that only traces know any more, as those that each call of a function makes, is learned from too, or each would cost a recording.
+void learn_from_the_dead(LoopState& loop, const LoopTrace& trace) {
+  std::vector<const std::vector<PyObject*>*> lists;
+  for (const auto& [key, each] : all_loops()) {
+    each->roots.owned(&lists);
+    for (const auto& [place, side] : each->sides) side.group.owned(&lists);
+  }
+  const std::unordered_set<PyObject*> dead = dead_objects(lists);
+  if (dead.empty()) return;
+  const ir::Trace& ir = trace.compiled->ir();
+  for (const ir::Inst& inst : ir.insts) {
+    if (inst.op != ir::Op::k_guard_is || inst.imm < 0 || inst.imm >= static_cast<int64_t>(trace.sites.size()) || ir.insts[ir.arg(inst, 1)].op != ir::Op::k_const_obj) continue;
+    auto* wanted = static_cast<PyObject*>(ir.objects[ir.insts[ir.arg(inst, 1)].imm].pointer);
+    const Site& site = trace.sites[inst.imm];
+    if (site.kind != Site::kCode && dead.count(wanted) != 0 && !is_function_or_module(wanted)) note_changing(loop.lessons, site);
+  }
+}
+
 }  // namespace
 
 Learned learn(vm::ThreadView& view, LoopState& loop, LoopTrace& trace, ir::Ref inst_ref, bool at_entry) {
@@ -44,7 +77,10 @@ Learned learn(vm::ThreadView& view, LoopState& loop, LoopTrace& trace, ir::Ref i
   if (inst_ref >= ir.insts.size()) return Learned::kNothing;
   const ir::Inst& inst = ir.insts[inst_ref];
   // A lesson that is known already: the trace is older than it. At the entry it is only in the way; further down a side trace may go on from it.
-  const auto learned = [&](bool is_new) { return is_new || at_entry ? Learned::kLesson : Learned::kNothing; };
+  const auto learned = [&](bool is_new) {
+    if (is_new) learn_from_the_dead(loop, trace);
+    return is_new || at_entry ? Learned::kLesson : Learned::kNothing;
+  };
   if (inst.op == ir::Op::k_guard_dict_version || inst.op == ir::Op::k_guard_type_version || inst.op == ir::Op::k_guard_func_version) {
     const ir::Inst& guarded = ir.insts[ir.arg(inst, 0)];
     if (guarded.op != ir::Op::k_const_obj) return Learned::kNothing;
@@ -61,20 +97,16 @@ Learned learn(vm::ThreadView& view, LoopState& loop, LoopTrace& trace, ir::Ref i
   const Site& site = trace.sites[inst.imm];
   if (takes_turns(view, loop, ir, inst, site)) return Learned::kNothing;
   switch (site.kind) {
-    case Site::kSlot: return learned(loop.lessons.changing_slots.insert({reinterpret_cast<PyCodeObject*>(site.a), site.index}).second);
-    case Site::kDictItem: return learned(loop.lessons.changing_items.insert({site.a, site.b}).second);
-    case Site::kList: return learned(loop.lessons.changing_lists.insert(site.a).second);
     case Site::kCode: {
       auto* code = reinterpret_cast<PyCodeObject*>(site.a);
       const ir::Inst& wanted = ir.insts[ir.arg(inst, 1)];
       LoopState::Turns& turns = loop.turns[{code, -2 - site.index}];
       if (wanted.op == ir::Op::k_const_obj) turns.seen.insert(static_cast<PyObject*>(ir.objects[wanted.imm].pointer));
       if (static_cast<int>(turns.seen.size()) < base::heuristics().max_callees) return Learned::kNothing;
-      return learned(loop.lessons.changing_codes.insert({code, site.index}).second);
+      return learned(note_changing(loop.lessons, site));
     }
-    case Site::kValue: return learned(loop.lessons.changing_values.insert({reinterpret_cast<PyCodeObject*>(site.a), site.index}).second);
+    default: return learned(note_changing(loop.lessons, site));
   }
-  return Learned::kNothing;
 }
 
 void learn_from_slots(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace) {

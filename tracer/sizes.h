@@ -62,6 +62,7 @@ struct RefusedInput {
 
 class GenericTrace {
  public:
+  const std::vector<PyObject*>& owned() const { return recording_.owned; }
   GenericTrace(Recording recording, bridge::Bridge* bridge);
   ~GenericTrace();
   GenericTrace(const GenericTrace&) = delete;

@@ -44,6 +44,11 @@ std::optional<RefusedInput> refused_for_sizes(const LoopTrace& trace, ir::Ref in
   return refused;
 }
 
+void TraceGroup::owned(std::vector<const std::vector<PyObject*>*>* lists) const {
+  for (const Trace& trace : traces_) lists->push_back(&trace->compiled->owned());
+  for (const auto& generic : generics_) lists->push_back(&generic->owned());
+}
+
 int TraceGroup::recorded() const {
   return static_cast<int>(std::count_if(traces_.begin(), traces_.end(), [](const Trace& trace) { return !trace->made_for_sizes; }));
 }

@@ -35,6 +35,8 @@ class TraceGroup {
   const std::vector<Trace>& traces() const { return traces_; }  // the one that was used last is first
   bool empty() const { return traces_.empty(); }
   int recorded() const;
+  // Lists of the objects that its traces own, and what they are made from.
+  void owned(std::vector<const std::vector<PyObject*>*>* lists) const;
   bool holds(const Trace& trace) const { return place_of(trace) < traces_.size(); }
   void add(Trace trace);
   void used(const Trace& trace);

@@ -114,6 +114,7 @@ class CompiledTrace {
 
   // Takes references over, to be dropped with the trace.
   void own(std::vector<PyObject*> objects);
+  const std::vector<PyObject*>& owned() const { return owned_; }
 
   const ir::Trace& ir() const { return trace_; }
   const bridge::SessionFunctions& functions() const { return bridge_->functions(); }

@@ -1,0 +1,58 @@
+// See dead_objects.h.
+#include "tracer/dead_objects.h"
+
+#include <unordered_map>
+
+namespace dynvm::tracer {
+namespace {
+
+constexpr size_t kMostObjects = 100000;  // beyond these, what is referred to counts as alive
+
+using References = std::unordered_map<PyObject*, Py_ssize_t>;
+
+bool is_traversed(PyObject* object) { return PyObject_IS_GC(object) && !PyType_Check(object) && !PyModule_Check(object); }
+
+template <class Visit>
+void visit_references(PyObject* object, const Visit& visit) {
+  if (!is_traversed(object)) return;
+  const traverseproc traverse = Py_TYPE(object)->tp_traverse;
+  if (traverse == nullptr) return;
+  traverse(object, [](PyObject* referent, void* arg) { return (*static_cast<const Visit*>(arg))(referent), 0; }, const_cast<void*>(static_cast<const void*>(&visit)));
+}
+
+}  // namespace
+
+std::unordered_set<PyObject*> dead_objects(const std::vector<const std::vector<PyObject*>*>& lists) {
+  References outside;  // references that have not been found inside
+  std::vector<PyObject*> order;
+  const auto add = [&](PyObject* object) {
+    const auto [found, is_new] = outside.emplace(object, Py_REFCNT(object));
+    if (is_new) order.push_back(object);
+    return found;
+  };
+  for (const std::vector<PyObject*>* list : lists)
+    for (PyObject* object : *list) --add(object)->second;
+  // What one of them alone refers to is a part of it, as the dict of an instance.
+  for (size_t k = 0; k < order.size(); ++k)
+    visit_references(order[k], [&](PyObject* referent) {
+      const auto found = outside.find(referent);
+      if (found != outside.end()) --found->second;
+      else if (Py_REFCNT(referent) == 1 && is_traversed(referent) && order.size() < kMostObjects) --add(referent)->second;
+    });
+  std::vector<PyObject*> alive;
+  for (const auto& [object, count] : outside)
+    if (count > 0) alive.push_back(object);
+  for (size_t k = 0; k < alive.size(); ++k)
+    visit_references(alive[k], [&](PyObject* referent) {
+      const auto found = outside.find(referent);
+      if (found == outside.end() || found->second > 0) return;
+      found->second = 1;
+      alive.push_back(referent);
+    });
+  std::unordered_set<PyObject*> dead;
+  for (const auto& [object, count] : outside)
+    if (count <= 0) dead.insert(object);
+  return dead;
+}
+
+}  // namespace dynvm::tracer

@@ -1,0 +1,21 @@
+// Which of the objects that traces keep alive does nothing else refer to?
+//
+// A trace owns the objects that it compares with. What a script makes anew in each call is gone for the script when the call is over, and no guard on it can hold again.
+//
+// Inputs: lists of owned objects, one reference each. Output: those among them that only the lists reach, by references among themselves or through what only they refer to.
+// Method: trial deletion (Christopher, Reference count garbage collection, 1984), as Python's collector does it: references from inside are subtracted, and what has some
+// left, with all that it refers to, is alive.
+// Invariants: no reference changes, no Python code runs. What cannot be traversed, or is large (types, modules), counts as alive and as referring from outside.
+// Tests: tests/traces/cases/made_anew.py.
+#pragma once
+
+#include <Python.h>
+
+#include <unordered_set>
+#include <vector>
+
+namespace dynvm::tracer {
+
+std::unordered_set<PyObject*> dead_objects(const std::vector<const std::vector<PyObject*>*>& lists);
+
+}  // namespace dynvm::tracer
