@@ -1,6 +1,8 @@
-"""Peaks of torch's allocator in loops on a GPU, in bytes: one JSON object, {name: peak while iterations at full speed ran}. Exit status 77 without a GPU."""
+"""The peak of torch's allocator in a loop on a GPU, in bytes, while iterations at full speed ran: `memory.py training|convolutions|inference`. Exit status 77 without a GPU.
 
-import json
+One loop a process: what an earlier loop's graphs have reserved would be in it too.
+"""
+
 import sys
 
 import torch
@@ -52,12 +54,15 @@ def inference():
     return step
 
 
+LOOPS = {"training": training, "convolutions": convolutions, "inference": inference}
+
+
 def main():
     if not torch.cuda.is_available():
         sys.exit(77)
     torch.manual_seed(0)
-    # Called from C, so that each loop is the outermost one.
-    print(json.dumps(dict(zip(("training", "convolutions", "inference"), map(lambda make: peak(make()), (training, convolutions, inference))))))
+    (peak_of,) = map(lambda make: peak(make()), [LOOPS[sys.argv[1]]])  # called from C, so that the loop is the outermost one
+    print(peak_of)
 
 
 if __name__ == "__main__":

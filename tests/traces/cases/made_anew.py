@@ -1,6 +1,6 @@
 # What a call makes anew is the same in all iterations of its loop and another object in the next call. That is learned from the first call that comes after, of all
 # such objects together: else each costs a recording, and a call that is interpreted in part. The variables are ones that a lambda closes over.
-# expect: compiled>=0.93 traces<=8
+# expect: compiled>=0.93, traces<=8
 import torch
 
 
