@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """What a compiled trace costs beside its operations: guards, entry and exit.
 
-Usage:   dynvm bench/entry.py [--rounds N]      (or python: eager's times of the same)
+Usage:   dynvm bench/entry.py [--rounds N] [--device cuda]      (or python: eager's times of the same)
 Outputs: one line for each pair, in microseconds, the least of all rounds; the rounds of a pair alternate.
            sequential - plain   100 modules Linear(8, 8) in an nn.Sequential, against the same products with the parameters at hand
            mapped - loop        `x + 1` in a function that C calls, a trace entered and left each time, against a loop that is inside one and makes the same objects;
                               once more with `x.add_(1)`, which makes none
+         On a GPU: the host's time; the device is waited for before each run.
 """
 import argparse
 from collections import deque
@@ -13,7 +14,7 @@ from time import perf_counter
 
 import torch
 
-STEPS = 2000
+STEPS = 3000
 
 
 def sequential(model, x):
@@ -60,6 +61,8 @@ def loop_in_place(x):
 
 def microseconds(function, *arguments):
     """The time of one step."""
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
     start = perf_counter()
     function(*arguments)
     return (perf_counter() - start) / STEPS * 1e6
@@ -68,17 +71,18 @@ def microseconds(function, *arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=40)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--device", default="cpu")
+    arguments = parser.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    model = torch.nn.Sequential(*[torch.nn.Linear(8, 8) for _ in range(100)])
+    model = torch.nn.Sequential(*[torch.nn.Linear(8, 8) for _ in range(100)]).to(arguments.device)
     pairs = [(layer.weight, layer.bias) for layer in model]
-    x, items = torch.randn(4, 8), [torch.ones(8)] * STEPS
+    x, items = torch.randn(4, 8).to(arguments.device), [torch.ones(8).to(arguments.device)] * STEPS
     cases = {"sequential": (sequential, model, x), "plain": (plain, pairs, x), "mapped": (mapped, increment, items), "loop": (loop, items[0]),
              "mapped in place": (mapped, increment_in_place, items), "loop in place": (loop_in_place, items[0]), "mapped identity": (mapped, same, items)}
     least = dict.fromkeys(cases, float("inf"))
     with torch.no_grad():
-        for _ in range(rounds):
+        for _ in range(arguments.rounds):
             for name, (function, *arguments) in cases.items():
                 least[name] = min(least[name], microseconds(function, *arguments))
     for name, value in least.items():

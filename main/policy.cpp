@@ -11,7 +11,7 @@
 
 #include "runtime/base/policy.h"
 #ifdef DYNVM_HAS_TRACER
-#include "tracer/own_work.h"
+#include "runtime/exec/own_work.h"
 #endif
 
 namespace dynvm::main {
@@ -60,7 +60,7 @@ class PythonPolicy : public base::Policy {
 
   std::optional<bool> answer(Decision decision, const base::Facts& facts) override {
 #ifdef DYNVM_HAS_TRACER
-    const tracer::OwnWork work;
+    const runtime::OwnWork work;
 #endif
     asking_ = true;
     const Object result(call(methods_[static_cast<size_t>(decision)], facts));

@@ -17,7 +17,7 @@
 #include "tracer/compile.h"
 #include "tracer/inspect.h"
 #include "tracer/manager.h"
-#include "tracer/own_work.h"
+#include "runtime/exec/own_work.h"
 #endif
 
 #define DYNVM_EXPORT extern "C" __attribute__((visibility("default")))
@@ -34,7 +34,7 @@ void deliver_now() {
   if (listener == nullptr || !base::has_events()) return;
   {
 #ifdef DYNVM_HAS_TRACER
-    const dynvm::tracer::OwnWork work;
+    const dynvm::runtime::OwnWork work;
 #endif
     const std::string text = base::take_events();
     PyObject* argument = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");

@@ -450,7 +450,7 @@ HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args,
     give_up(Abort::k_frame_introspection, callable_name(o));
     return HookResult::kContinue;
   }
-  if (callable_name(o) == "torch._C._cuda_setStream") {
+  if (const std::string name = callable_name(o); name == "torch._C._cuda_setStream" || name.ends_with(".capture_begin")) {
     give_up(Abort::k_stream_changes);
     return HookResult::kContinue;
   }

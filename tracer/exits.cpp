@@ -73,6 +73,7 @@ base::EventFields exit_event(const LoopTrace& trace, const RunResult& run) {
   if (run.kind != RunResult::kLeave) {
     const std::string what = what_decides(ir, run.inst);
     fields.detail = (what.empty() ? "" : what + " ") + exit_reason(ir, inst, run.kind == RunResult::kErrorExit).text;
+    if (const std::string seen = inst.op == ir::Op::k_unbox_tensor ? value_seen(*trace.compiled, run) : ""; !seen.empty()) fields.detail += " (" + seen + ")";
   }
   if (const auto found = trace.exit_counts.find(run.inst); found != trace.exit_counts.end()) fields.times = static_cast<uint64_t>(found->second);
   PyCodeObject* code = nullptr;

@@ -28,13 +28,13 @@
 #include "runtime/base/policy.h"
 #include "runtime/base/report.h"
 #include "runtime/exec/helpers.h"
+#include "runtime/exec/own_work.h"
 #include "tracer/bridge_file.h"
 #include "tracer/compile.h"
 #include "tracer/decisions.h"
 #include "tracer/exits.h"
 #include "tracer/learn.h"
 #include "tracer/loop_state.h"
-#include "tracer/own_work.h"
 #include "tracer/profiles.h"
 #include "tracer/recorder.h"
 #include "tracer/side.h"
@@ -199,7 +199,7 @@ void bind_namespace(TraceGroup& group, _PyInterpreterFrame* root) {
 // Adds the traces of an earlier process that fit here. root: the loop's frame.
 void read_traces(LoopState& loop, SidePoint* side, _PyInterpreterFrame* root) {
   if (!TraceCache::on()) return;
-  const OwnWork work;
+  const runtime::OwnWork work;
   const base::profile::Timed timed(base::profile::Part::kCache);
   const Place* place = side != nullptr ? place_of(loop, side) : nullptr;
   auto traces = TraceCache::find(loop.kept, place, root, loop.code, loop.unit, kind_of(loop, side), torch_bridge, &next_trace_id);
@@ -218,7 +218,7 @@ bool finish_recording() {
   _PyInterpreterFrame* root = recording_root;
   std::unique_ptr<Recorder> done = take_recorder();
   const base::profile::Timed timed(base::profile::Part::kCompiling);
-  const OwnWork work;  // some of torch's meta functions are in Python
+  const runtime::OwnWork work;  // some of torch's meta functions are in Python
   const bool sizes = done->sizes_are_numbers();
   const std::pair<std::string, int> place = done->abort_place();
   TraceGroup& group = group_of(loop, side);
@@ -678,7 +678,7 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
 vm::Hooks hooks;
 
 HookResult at_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
-  if (own_work) return HookResult::kContinue;
+  if (runtime::own_work) return HookResult::kContinue;
   if (vm::recording_thread() == view.tstate) {
     if (probe.loop != nullptr) return HookResult::kContinue;
     if (recorder != nullptr) {
@@ -725,7 +725,7 @@ bool is_root_call(const vm::ThreadView& view) {
 }
 
 HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
-  if (own_work || vm::recording_thread() == view.tstate || torch_bridge == nullptr) return HookResult::kContinue;
+  if (runtime::own_work || vm::recording_thread() == view.tstate || torch_bridge == nullptr) return HookResult::kContinue;
   if (!is_root_call(view)) {
     counter.count = base::heuristics().inner_call_wait;
     return HookResult::kContinue;
@@ -753,10 +753,10 @@ void settle() {
   if (is_quiet()) base::wake_for_events();
 }
 
-bool is_quiet() { return !own_work && running_traces() == 0 && vm::recording_thread() != PyThreadState_Get(); }
+bool is_quiet() { return !runtime::own_work && running_traces() == 0 && vm::recording_thread() != PyThreadState_Get(); }
 
 void reset() {
-  reset_wanted = vm::recording_thread() != nullptr || own_works > 0;
+  reset_wanted = vm::recording_thread() != nullptr || runtime::own_works > 0;
   if (reset_wanted) return;
   std::vector<TraceGroup> dropped;  // traces own objects, whose ends may run Python code: when all is done
   for (auto& [place, loop] : loops) loop->forget(&dropped);

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "codegen/parallel.h"
+#include "runtime/exec/own_work.h"
 #include "runtime/base/dump.h"
 #include "runtime/base/heuristics.h"
 #include "runtime/base/log.h"
 #include "runtime/base/report.h"
 #include "tracer/clock.h"
-#include "tracer/own_work.h"
 
 namespace dynvm::tracer {
 namespace {
@@ -173,7 +173,7 @@ TraceGroup::Trace TraceGroup::open(bridge::Bridge* bridge, PyCodeObject* code, i
     generics[i]->opened = true;
     Recording recording;
     const Clock::time_point start = Clock::now();
-    const OwnWork work;
+    const runtime::OwnWork work;
     const std::string why = generics[i]->open(&recording);
     recording.ms = ms_since(start);
     Trace trace = finish(std::move(recording), why, bridge, code, unit, kind, interpreted_ms);
@@ -201,7 +201,7 @@ TraceGroup::Made TraceGroup::make(const RefusedInput& input, bridge::Bridge* bri
   std::string why = "none";
   const Clock::time_point start = Clock::now();
   const double worked = worked_ms();
-  const OwnWork work;
+  const runtime::OwnWork work;
   const auto generics = generics_;
   for (size_t i = generics.size(); i-- > 0 && !why.empty();) why = generics[i]->specialise(input, &recording);
   recording.ms = ms_since(start);

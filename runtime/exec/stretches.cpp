@@ -11,6 +11,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/pending.h"
 #include "runtime/base/report.h"
+#include "runtime/exec/own_work.h"
 
 namespace dynvm::runtime {
 
@@ -40,6 +41,15 @@ Stretches::Stretches(const StretchPlan& plan, bridge::Session* session, int32_t*
   whole_.assign(plan.operations.size(), false);
   stretches_.push_back(std::move(all));
   this->plan(stretches_[0]);
+  for (size_t k = 0; k < plan.operations.size(); ++k)
+    for (int32_t storage : plan.operations[k].facts.gives)
+      if (plan.handed_out[storage] && bytes(storage) >= int64_t{base::heuristics().graph_kept} << 10) set_apart(static_cast<int32_t>(k));
+}
+
+int64_t Stretches::bytes(int32_t storage) const {
+  int64_t first, last;
+  plan_.captures->extent(session_, storage, &first, &last);
+  return last - first;
 }
 
 Stretches::~Stretches() {
@@ -107,9 +117,7 @@ void Stretches::plan(Stretch& stretch) {
   stretch.given.assign(given.begin(), given.end());
   stretch.stageable.clear();
   for (int32_t storage : stretch.storages) {
-    int64_t first, last;
-    plan_.captures->extent(session_, storage, &first, &last);
-    stretch.stageable.push_back(plan_.captures->is_input(session_, storage) && written.count(storage) == 0 && by_kernels.count(storage) == 0 && last - first <= int64_t{base::heuristics().graph_staged} << 10);
+    stretch.stageable.push_back(plan_.captures->is_input(session_, storage) && written.count(storage) == 0 && by_kernels.count(storage) == 0 && bytes(storage) <= int64_t{base::heuristics().graph_staged} << 10);
   }
   stretch.staged.assign(stretch.storages.size(), false);
   stretch.stages.assign(stretch.storages.size(), nullptr);
@@ -345,25 +353,26 @@ void Stretches::watch(size_t number) {
     std::set<void*> values;
     for (size_t run = 1; run < stretch.seen.size(); ++run) values.insert(stretch.seen[run][k]);
     if (values.size() <= 2) continue;
-    if (!stretch.stageable[k]) return set_apart(number, stretch.storages[k]);
+    if (!stretch.stageable[k]) return set_apart_on(number, stretch.storages[k]);
     stretch.staged[k] = true;
   }
   stretch.mode = Mode::kQueue;
 }
 
-// The first call on memory that lies elsewhere each time is launched by itself, between two stretches.
-void Stretches::set_apart(size_t number, int32_t storage) {
+// The operation is launched by itself, between two stretches.
+void Stretches::set_apart(int32_t operation) {
+  const auto number = static_cast<size_t>(of_operation_[operation]);
+  if (operation + 1 < stretches_[number].end) split(number, operation + 1);
+  const bool first = operation == stretches_[number].begin;
+  if (!first) split(number, operation);
+  (first ? stretches_[number] : stretches_.back()).mode = Mode::kNever;
+}
+
+// So is the first call on memory that lies elsewhere each time.
+void Stretches::set_apart_on(size_t number, int32_t storage) {
   for (int32_t k = stretches_[number].begin; k < stretches_[number].end; ++k) {
     const std::vector<int32_t>& touches = plan_.operations[k].facts.touches;
-    if (plan_.operations[k].kernel != nullptr || std::find(touches.begin(), touches.end(), storage) == touches.end()) continue;
-    if (k + 1 < stretches_[number].end) split(number, k + 1);
-    if (k > stretches_[number].begin) {
-      split(number, k);
-      stretches_.back().mode = Mode::kNever;
-    } else {
-      stretches_[number].mode = Mode::kNever;
-    }
-    return;
+    if (plan_.operations[k].kernel == nullptr && std::find(touches.begin(), touches.end(), storage) != touches.end()) return set_apart(k);
   }
   stretches_[number].mode = Mode::kNever;
 }
@@ -464,6 +473,7 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
     return false;
   };
   if (std::string why = codegen::cuda::graphs_missing(); !why.empty()) return refuse(why);
+  const OwnWork work;
   const int device = this->device(stretch.begin);
   static bool broken = false;  // a capture did not come to its end: torch's allocator may still think that it goes on
   if (broken) return refuse("an earlier capture failed");

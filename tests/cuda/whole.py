@@ -218,6 +218,19 @@ def freed_between(out):
         out.append(total)
 
 
+def own_captures(out):
+    """The script captures a graph of its own in the middle of iterations that draw."""
+    x, static = torch.randn(64, 64, device=D), torch.randn(64, 64, device=D)
+    for i in range(STEPS):
+        y = F.dropout(x * (1 + i), 0.25)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            z = static * 2 + 1
+        graph.replay()
+        y = F.dropout(y + z, 0.5)
+        out.append(y.abs().mean())
+
+
 def exits(out):
     model = mlp()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
@@ -339,7 +352,7 @@ def sizes_grow(out):
 
 CASES = {f.__name__: f for f in (adam, batches_of_a_pool, losses_as_lists, convolutions, convolutions_eval, attention, attention_bf16, attention_dropout_bf16,
                                  attention_eval, recurrent, branches, dropout, dropout_exits, streams, written_inputs, freed_between, exits,
-                                 numbers, numbers_of_one_kernel, numbers_behind_long_work, numbers_of_the_library, numbers_in_threads,
+                                 numbers, numbers_of_one_kernel, numbers_behind_long_work, numbers_of_the_library, numbers_in_threads, own_captures,
                                  sizes, sizes_training, sizes_large, sizes_grow)}
 
 

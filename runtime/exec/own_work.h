@@ -1,11 +1,11 @@
-// Python code that the script did not ask for, as torch's meta functions run it while a trace is compiled: nothing in it is traced.
+// Python code that the script did not ask for, as torch's meta functions run it while a trace is compiled, and its capturing of CUDA graphs: nothing in it is traced.
 #pragma once
 
 #include <Python.h>
 
 #include <utility>
 
-namespace dynvm::tracer {
+namespace dynvm::runtime {
 
 inline thread_local bool own_work = false;  // this thread's
 inline int own_works = 0;                   // that are under way, in all threads
@@ -31,4 +31,4 @@ class OwnWork {
   PyObject *type_ = nullptr, *value_ = nullptr, *traceback_ = nullptr;
 };
 
-}  // namespace dynvm::tracer
+}  // namespace dynvm::runtime
