@@ -125,4 +125,11 @@ Lowered Builder::finish(std::string_view name) {
   return {std::move(kernel_), std::move(tensors_), std::move(scalars_)};
 }
 
+void fill(const Request& request, Ref result, double value) {
+  Builder b(request.call, request.call.meta(result).sizes);
+  b.set_type(request.call.meta(result).dtype);
+  b.store(result, b.constant(value));
+  request.out->push_back(b.finish("fill"));
+}
+
 }  // namespace dynvm::ir

@@ -113,6 +113,9 @@ struct Request {
   }
 };
 
+// Writes a number everywhere in a result: a kernel of its own.
+void fill(const Request& request, Ref result, double value);
+
 // By family; each returns null where the name is not its own. Names are without "aten::".
 using LowerFunction = bool (*)(const Request&);
 LowerFunction find_structured(std::string_view name);
