@@ -24,6 +24,7 @@
 #include "ir/kernel/philox.h"
 #include "ir/kernel/symbols.h"
 #include "ir/kernel/text.h"
+#include "lowered.h"
 #include "runtime/base/heuristics.h"
 
 namespace dynvm::test {
@@ -575,6 +576,22 @@ TEST(CudaSource, Draws) {
   EXPECT_FALSE(batch_form(dropout(DType::kF32, {1000}, {0}, 4).kernel, &form));
 }
 
+std::vector<Rendered> layers() {
+  std::vector<Rendered> made;
+  for (LoweredKernel& each : lowered_layers()) {
+    Rendered& kernel = made.emplace_back();
+    kernel.kernel = std::move(each.kernel);
+    kernel.buffers = std::move(each.buffers);
+    kernel.what = std::move(each.what);
+    kernel.tolerance = {64, 1e-5};
+  }
+  return made;
+}
+
+TEST(CudaSource, Layers) {
+  for (const int multiprocessors : {1, 132}) check(layers(), multiprocessors, 16);
+}
+
 TEST(CudaSource, Forms) {
   const std::vector<Rendered> kernels = forms();
   for (const int multiprocessors : {1, 132}) check(kernels, multiprocessors, 16);
@@ -591,7 +608,7 @@ TEST(CudaSource, Forms) {
 TEST(CudaSource, Compiles) {
   if (const std::string missing = codegen::cuda::nvrtc_missing(); !missing.empty()) GTEST_SKIP() << missing;
   std::vector<Rendered> kernels = forms();
-  for (Rendered& each : dropouts()) kernels.push_back(std::move(each));
+  for (auto& more : {dropouts(), layers()}) kernels.insert(kernels.end(), more.begin(), more.end());
   for (uint64_t seed = 5000; seed < 5060; ++seed) {
     kernels.push_back(random_kernel(seed));
     if (seed % 2 == 0) kernels.back().kernel = Symbolic(kernels.back().kernel, seed).kernel;
