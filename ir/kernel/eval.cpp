@@ -311,6 +311,7 @@ class Evaluator {
     const Value b = node.b >= 0 ? operand(node.b) : none;
     const Value c = node.c >= 0 ? operand(node.c) : none;
     if (node.op == KOp::k_where) return a.i ? b : c;
+    if (node.op == KOp::k_load_at) return b.i ? read(node.dtype, address(kernel_.operands[node.operand]) + a.i * dtype_size(node.dtype)) : none;
     if (node.op == KOp::k_draw) return result.f = drawn_number(a.i, b.i, element_of(kernel_.operands[node.operand]), DrawForm::of(node.i)), result;
     DType from = kernel_.nodes[node.a].dtype;
     if (node.op == KOp::k_cast) return convert(node.dtype, from, a);

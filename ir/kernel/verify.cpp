@@ -72,7 +72,7 @@ class Verifier {
       if (i < info.arity && (args[i] < 0 || args[i] >= static_cast<int32_t>(n))) return fail_node(n, "an operand is not an earlier node");
       if (i >= info.arity && args[i] != -1) return fail_node(n, "too many operands");
     }
-    const bool places = node.op == KOp::k_load || node.op == KOp::k_draw;
+    const bool places = reads_memory(node.op) || node.op == KOp::k_draw;
     if (!places && node.operand != -1) return fail_node(n, "only a load or a draw has an operand");
     if (places && (node.operand < 0 || node.operand >= static_cast<int32_t>(kernel_.operands.size()))) return fail_node(n, "no such operand");
     DType t = node.dtype;
@@ -91,6 +91,9 @@ class Verifier {
         if (node.i < 0 || node.i >= static_cast<int64_t>(kernel_.sizes.size())) return fail_node(n, "no such dim");
         return true;
       case 'U': return check_draw(n);
+      case 'M':
+        if (kernel_.operands[node.operand].dtype != t) return fail_node(n, "dtype is not the operand's");
+        return (type(0) == DType::kI64 && is_bool(type(1))) || fail_node(n, "needs an i64 and a bool");
       case 'C': return true;
       case 'A': return (same && !is_bool(t)) || fail_node(n, "operands need the node's dtype, not bool");
       case 'F':
@@ -158,7 +161,7 @@ class Verifier {
       if (operand.dtype != kernel_.nodes[store.node].dtype) return (void)fail(which + "dtype is not the node's");
       if (!check_store_geometry(operand, dims[store.node], which)) return;
       for (const KernelNode& node : kernel_.nodes)
-        if (node.op == KOp::k_load && may_conflict(kernel_, operand, kernel_.operands[node.operand]))
+        if (reads_memory(node.op) && may_conflict(kernel_, operand, node.op, kernel_.operands[node.operand]))
           return (void)fail(which + "overlaps what o" + std::to_string(node.operand) + " loads");
       for (size_t other = 0; other < s; ++other)
         if (may_conflict(kernel_, operand, kernel_.operands[kernel_.stores[other].operand])) return (void)fail(which + "overlaps another store");

@@ -33,6 +33,10 @@ Value Builder::load_strided(Ref tensor, std::vector<int64_t> strides, int64_t ex
   return make(kernel_.add_load(operand(tensor, std::move(strides), extra_offset)));
 }
 
+Value Builder::load_at(Ref tensor, std::vector<int64_t> strides, Value at, Value holds, int64_t extra_offset) {
+  return make(kernel_.add_load_at(operand(tensor, std::move(strides), extra_offset), at.node, holds.node));
+}
+
 void Builder::store(Ref tensor, Value value) { store_strided(tensor, broadcast(call_.meta(tensor)), value); }
 
 void Builder::store_strided(Ref tensor, std::vector<int64_t> strides, Value value, int64_t extra_offset) {

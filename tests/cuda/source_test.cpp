@@ -128,7 +128,7 @@ void check(std::vector<Rendered> kernels, int multiprocessors, int vector_bytes,
 }
 
 Rendered random_kernel(uint64_t seed) {
-  KernelMaker maker(seed);
+  KernelMaker maker(seed, true);
   maker.make();
   Rendered made;
   made.kernel = std::move(maker.kernel);
@@ -305,6 +305,77 @@ std::vector<Rendered> dropouts() {
 std::vector<Rendered> attentions() {
   return {attention(2, 3, 19, 37, 16, false, false), attention(1, 2, 40, 40, 64, true, false), attention(2, 2, 17, 130, 40, false, true), attention(1, 3, 1, 70, 32, false, false),
           attention(3, 1, 5, 3, 8, true, true), attention(1, 1, 33, 1, 24, false, false)};
+}
+
+// The memory of an operand: indexes below a bound.
+int32_t indexes(Rendered* made, DType dtype, const std::vector<int64_t>& strides, int64_t elements, int64_t bound) {
+  const int32_t operand = dense(made, dtype, strides, elements);
+  Buffer& buffer = made->buffers.back();
+  for (int64_t k = 0; k < elements; ++k) write_number(dtype, buffer.bytes.data() + k * ir::dtype_size(dtype), static_cast<double>(k * 7919 % bound));
+  return operand;
+}
+
+// Rows of a table by indexes; plus a row of a second table that all have; the sums over their elements, or over rows.
+Rendered rows_of_table(DType dtype, DType of_index, int64_t rows, int64_t columns, uint32_t reduced = 0) {
+  Rendered made;
+  Kernel& k = made.kernel;
+  k.sizes = {rows, columns};
+  k.reduce_dims = reduced;
+  const int64_t entries = 13;
+  const int32_t index = k.add_cast(DType::kI64, k.add_load(indexes(&made, of_index, {1, 0}, rows, entries)));
+  const int32_t at = k.add(KOp::k_mul, index, k.add_const_int(DType::kI64, columns));
+  const int32_t row = k.add_load_at(dense(&made, dtype, {0, 1}, entries * columns), at, k.add_const_int(DType::kBool, 1));
+  const int32_t x = k.add(KOp::k_add, k.add_cast(DType::kF32, row), k.add_cast(DType::kF32, k.add_load(dense(&made, dtype, {0, 1}, columns))));
+  if (reduced != 0) {
+    const bool of_rows = reduced == 2;
+    const int32_t sum = k.add(KOp::k_reduce_sum, k.add(KOp::k_floor, x));
+    k.add_store(dense(&made, DType::kF32, of_rows ? std::vector<int64_t>{1, 0} : std::vector<int64_t>{0, 1}, of_rows ? rows : columns), sum);
+    if (of_rows) k.add_store(dense(&made, DType::kF32, {columns, 1}, rows * columns), k.add(KOp::k_sub, x, sum));
+  } else {
+    k.add_store(dense(&made, dtype, {columns, 1}, rows * columns), k.add_cast(dtype, x));
+  }
+  made.what = fmt::format("rows of a table {} {} {}x{} {}", ir::dtype_name(dtype), ir::dtype_name(of_index), rows, columns, reduced);
+  return made;
+}
+
+// Elements of each row by indexes, where another index says so; both indexes come from memory that a third index finds.
+Rendered elements_of_rows(DType dtype, int64_t rows, int64_t columns) {
+  Rendered made;
+  Kernel& k = made.kernel;
+  k.sizes = {rows, columns};
+  const int64_t length = 9;
+  const int32_t always = k.add_const_int(DType::kBool, 1), first = k.add_load(indexes(&made, DType::kI64, {0, 1}, columns, 5));
+  const int32_t second = k.add_load_at(indexes(&made, DType::kI64, {5, 0}, rows * 5, length), first, always);
+  const int32_t holds = k.add(KOp::k_lt, second, k.add_const_int(DType::kI64, length - 2));
+  k.add_store(dense(&made, dtype, {columns, 1}, rows * columns), k.add_load_at(dense(&made, dtype, {length, 0}, rows * length), second, holds));
+  made.what = fmt::format("elements of rows {} {}x{}", ir::dtype_name(dtype), rows, columns);
+  return made;
+}
+
+// Sums of three neighbours, of a row with nothing around it: memory in front of it and behind it cannot be touched.
+Rendered windows(int64_t rows, int64_t columns, bool points) {
+  Rendered made;
+  Kernel& k = made.kernel;
+  k.sizes = {rows, columns, 3};
+  k.reduce_dims = points ? 0 : 4;
+  const int32_t at = k.add(KOp::k_add, k.add_index(1), k.add_index(2)), holds = k.add(KOp::k_and, k.add(KOp::k_ge, at, k.add_const_int(DType::kI64, 1)), k.add(KOp::k_le, at, k.add_const_int(DType::kI64, columns)));
+  const int32_t memory = dense(&made, DType::kF32, {columns, 1, 1}, rows * columns);
+  k.operands[static_cast<size_t>(memory)].offset = -1;
+  const int32_t x = k.add_load_at(memory, k.add_const_int(DType::kI64, 0), holds);
+  if (points) k.add_store(dense(&made, DType::kF32, {columns * 3, 3, 1}, rows * columns * 3), x);
+  else k.add_store(dense(&made, DType::kF32, {columns, 1, 0}, rows * columns), k.add(KOp::k_reduce_sum, k.add(KOp::k_floor, x)));
+  made.what = fmt::format("windows {}x{} {}", rows, columns, points);
+  return made;
+}
+
+std::vector<Rendered> at_places() {
+  std::vector<Rendered> made;
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF64})
+    for (uint32_t reduced : {0u, 1u, 2u})
+      for (int64_t columns : {96, 33, 4096}) made.push_back(rows_of_table(dtype, columns == 33 ? DType::kI32 : DType::kI64, 40, columns, reduced));
+  for (DType dtype : {DType::kF32, DType::kI64, DType::kBool, DType::kU8, DType::kF16}) made.push_back(elements_of_rows(dtype, 37, 24));
+  for (bool points : {false, true}) made.push_back(windows(5, 1, points)), made.push_back(windows(300, 40, points));
+  return made;
 }
 
 std::vector<Rendered> forms() {
@@ -592,6 +663,24 @@ TEST(CudaSource, Layers) {
   for (const int multiprocessors : {1, 132}) check(layers(), multiprocessors, 16);
 }
 
+// Rows are read in vectors where each begins at a multiple of one, elements one by one.
+TEST(CudaSource, ComputedPlaces) {
+  check(at_places(), 132, 16);
+  check(at_places(), 1, 16);
+  check(at_places(), 1, 4, true);
+  const auto text = [](const Rendered& made) {
+    Source source;
+    EXPECT_TRUE(render_kernel(made.kernel, "k", {.multiprocessors = 1}, &source).ok());
+    return source.text;
+  };
+  for (uint32_t reduced : {0u, 2u}) {
+    EXPECT_NE(text(rows_of_table(DType::kF32, DType::kI64, 400, 96, reduced)).find("= *(const Vec<float, 4>*)(((float*)p.pointer[1]) +"), std::string::npos) << text(rows_of_table(DType::kF32, DType::kI64, 400, 96, reduced));
+    EXPECT_EQ(text(rows_of_table(DType::kF32, DType::kI64, 400, 97, reduced)).find("= *(const Vec"), std::string::npos);
+  }
+  codegen::cuda::BatchForm form;
+  EXPECT_FALSE(batch_form(elements_of_rows(DType::kF32, 5, 1).kernel, &form));
+}
+
 TEST(CudaSource, Forms) {
   const std::vector<Rendered> kernels = forms();
   for (const int multiprocessors : {1, 132}) check(kernels, multiprocessors, 16);
@@ -608,7 +697,7 @@ TEST(CudaSource, Forms) {
 TEST(CudaSource, Compiles) {
   if (const std::string missing = codegen::cuda::nvrtc_missing(); !missing.empty()) GTEST_SKIP() << missing;
   std::vector<Rendered> kernels = forms();
-  for (auto& more : {dropouts(), layers()}) kernels.insert(kernels.end(), more.begin(), more.end());
+  for (auto& more : {dropouts(), at_places(), layers()}) kernels.insert(kernels.end(), more.begin(), more.end());
   for (uint64_t seed = 5000; seed < 5060; ++seed) {
     kernels.push_back(random_kernel(seed));
     if (seed % 2 == 0) kernels.back().kernel = Symbolic(kernels.back().kernel, seed).kernel;

@@ -1,5 +1,5 @@
 // Random kernels, with memory for them: shapes with sizes 0 and 1 and tails, strides, broadcasts, in-place stores, all dtypes, reductions in several
-// passes; and the same with symbols for some numbers. All ops in them are exact, so that results must agree to the bit with the evaluator's.
+// passes, loads at computed places where asked for; and the same with symbols for some numbers. All ops in them are exact, so that results must agree to the bit with the evaluator's.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,8 @@ using ir::KOp;
 
 class KernelMaker {
  public:
-  explicit KernelMaker(uint64_t seed) : random_(seed * 0x9e3779b97f4a7c15u + 1) {}
+  // computed_places: with load_at, which kernels for CPUs have not.
+  explicit KernelMaker(uint64_t seed, bool computed_places = false) : computed_places_(computed_places), random_(seed * 0x9e3779b97f4a7c15u + 1) {}
 
   Kernel kernel;
   std::vector<Buffer> buffers;
@@ -127,6 +128,7 @@ class KernelMaker {
     static const KOp kTests[] = {KOp::k_isnan, KOp::k_isinf, KOp::k_isfinite};
     DType type = dtype();
     bool floating = ir::is_floating(type);
+    if (computed_places_ && chance(12)) return make_load_at(type);
     int what = pick(100);
     if (what < 8) {
       kernel.add_const(type, (pick(33) - 16) / 4.0);
@@ -153,6 +155,18 @@ class KernelMaker {
     } else {
       kernel.add(floating ? kFloatBinary[pick(11)] : kIntBinary[pick(15)], as(type, any()), as(type, any()));
     }
+  }
+
+  // Somewhere in the memory behind the place of its operand, often at a multiple of a vector.
+  void make_load_at(DType type) {
+    const int64_t count = 1 + pick(12), step = chance(50) ? 8 : 1;
+    const int32_t operand = make_operand(type, false, false);
+    for (int64_t stride : kernel.operands[static_cast<size_t>(operand)].strides)
+      if (stride < 0) return;  // other numbers for symbols would move it beyond that
+    buffers.back().bytes.resize(buffers.back().bytes.size() + static_cast<size_t>((count - 1) * step * ir::dtype_size(type)));
+    fill(&buffers.back(), random_, false);
+    const int32_t at = kernel.add(KOp::k_mul, kernel.add(KOp::k_mod, as(DType::kI64, any()), kernel.add_const_int(DType::kI64, count)), kernel.add_const_int(DType::kI64, step));
+    kernel.add_load_at(operand, at, chance(50) ? kernel.add_const_int(DType::kBool, 1) : as(DType::kBool, any()));
   }
 
   void make_reduction(DType type) {
@@ -196,6 +210,7 @@ class KernelMaker {
     if (!ir::verify_kernel(kernel).ok()) kernel.stores.pop_back();
   }
 
+  bool computed_places_;
   std::mt19937_64 random_;
   std::vector<DType> dtypes_;
 };
