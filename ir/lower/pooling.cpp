@@ -24,6 +24,21 @@ struct Axis {
   bool inside() const { return padding == 0 && place(out - 1, size - 1) < in; }
   bool apart() const { return stride >= reach(); }  // no element is in two windows
   bool tiles() const { return inside() && dilation == 1 && stride == size && out * size == in; }
+  // Has each window an element of the image? Else eager's indices are none.
+  bool filled() const {
+    for (int64_t window = 0; window < out; ++window) {
+      bool any = false;
+      for (int64_t element = 0; element < size; ++element) any = any || (place(window, element) >= 0 && place(window, element) < in);
+      if (!any) return false;
+    }
+    return true;
+  }
+  // Elements that count of a window, whatever the dilation; with_padding: also those before and behind the image.
+  int64_t counted(int64_t window, bool with_padding) const {
+    const int64_t from = place(window, 0), to = std::min(from + size, in + padding);
+    return with_padding ? to - from : std::min(to, in) - std::max<int64_t>(from, 0);
+  }
+  bool all_count(bool with_padding) const { return counted(0, with_padding) == size && counted(out - 1, with_padding) == size; }
 };
 
 // Positions of arguments, -1: there is none.
@@ -77,6 +92,14 @@ class Windows {
   int64_t elements() const {
     int64_t count = 1;
     for (const Axis& axis : axes) count *= axis.size;
+    return count;
+  }
+
+  // In so many windows an element may be, along an axis and in all.
+  int64_t met(size_t k) const { return (axes[k].reach() - 1) / axes[k].stride + 1; }
+  int64_t all_met() const {
+    int64_t count = 1;
+    for (size_t k = 0; k < axes.size(); ++k) count *= met(k);
     return count;
   }
 
@@ -145,24 +168,43 @@ class Windows {
 };
 
 // More loads in one expression than this take long to compile, and registers to have them all at once.
-constexpr int64_t kLongestExpression = 25;
+constexpr int64_t kLongestExpression = 27;
 
 Value loaded(Builder& b, Ref tensor, std::vector<int64_t> strides, int64_t offset = 0) { return b.cast(b.load_strided(tensor, std::move(strides), offset), b.type()); }
 Value integer(Builder& b, DType dtype, int64_t value) { return b.make(b.kernel().add_const_int(dtype, value)); }
 
-// Where an element of a plane is, counted in the plane's elements; steps: of each dim of the space.
+Value both(Builder& b, Value first, Value second) { return !first ? second : !second ? first : b.op(KOp::k_and, first, second); }
+
+// The index along a dim of the space times `step`, summed up over dims.
 Value position(Builder& b, const std::vector<std::pair<size_t, int64_t>>& steps, int64_t from) {
   Value at = integer(b, DType::kI64, from);
   for (const auto& [dim, step] : steps) at = at + b.index(static_cast<int>(dim)) * integer(b, DType::kI64, step);
   return at;
 }
 
-// A kernel over what is pooled, or why there is none.
+// Can the windows of an image be looked at, and if not, why?
 bool can_pool(const Request& request, Ref image, const Windows& windows) {
   if (image == kNoRef || !is_floating(request.call.meta(image).dtype)) return request.refuse("dtype");
   if (!windows.known()) return request.refuse("windows of sizes that change");
-  if (!windows.inside()) return request.refuse("padding");
+  if (windows.inside()) return true;
+  if (request.call.meta(image).device_type == 0) return request.refuse("padding, on the CPU");
+  if (!windows.all([](const Axis& axis) { return axis.filled(); })) return request.refuse("windows without elements");
   return true;
+}
+
+// An element of each window, over what is pooled: 0 where it is outside of the image. *inside: whether it is not; none where all of them are in it.
+Value element_of(Builder& b, Ref image, const Windows& windows, const std::vector<int64_t>& element, Value* inside) {
+  *inside = {};
+  for (size_t k = 0; k < windows.axes.size(); ++k) {
+    const Axis& axis = windows.axes[k];
+    const int64_t first = axis.place(0, element[k]), last = axis.place(axis.out - 1, element[k]);
+    const Value window = b.index(static_cast<int>(windows.lead + k));
+    if (first < 0) *inside = both(b, *inside, window >= integer(b, DType::kI64, (-first + axis.stride - 1) / axis.stride));
+    if (last >= axis.in) *inside = both(b, *inside, window < integer(b, DType::kI64, std::max<int64_t>(0, (axis.in - first + axis.stride - 1) / axis.stride)));
+  }
+  const int64_t offset = windows.offset(image, element);
+  if (!*inside) return loaded(b, image, windows.steps(image), offset);
+  return b.cast(b.load_at(image, windows.steps(image), integer(b, DType::kI64, offset), *inside), b.type());
 }
 
 // divided: a sum over a window as its mean.
@@ -173,6 +215,7 @@ bool average(const Request& request, const Windows& windows, std::string_view na
   if (!can_pool(request, image, windows)) return false;
   if (result == kNoRef) return true;
   const bool large = windows.elements() > kLongestExpression;
+  if (large && !windows.inside()) return request.refuse("large windows with padding");
   Builder b(call, large ? windows.spread_sizes(image) : call.meta(result).sizes);
   b.set_type(call.meta(image).dtype);
   if (large) {
@@ -182,11 +225,33 @@ bool average(const Request& request, const Windows& windows, std::string_view na
     b.store_strided(result, windows.spread_pooled(result), divided(b, sum(loaded(b, image, windows.spread_image(image)))));
   } else {
     Value total = b.constant(0);  // as eager, for which a sum of zeros that are negative is a positive one
-    windows.for_each([&](const std::vector<int64_t>& element) { total = total + loaded(b, image, windows.steps(image), windows.offset(image, element)); });
+    windows.for_each([&](const std::vector<int64_t>& element) {
+      Value inside;
+      total = total + element_of(b, image, windows, element, &inside);
+    });
     b.store(result, divided(b, total));
   }
   request.out->push_back(b.finish(name));
   return true;
+}
+
+// Is where the largest element is counted from the image's first one, and not from the window's, where a window has nothing above -inf? So eager's kernel for images that
+// lie channels last on a GPU.
+bool counts_from_image(const TensorMeta& pooled) { return pooled.device_type != 0 && pooled.sizes.size() == 4 && pooled.strides[1] == 1 && pooled.strides[3] == pooled.sizes[1]; }
+
+// From a window's first element to its first one in the image, counted in the image's elements.
+Value skipped(Builder& b, const Windows& windows) {
+  Value all = integer(b, DType::kI64, 0);
+  for (size_t k = 0; k < windows.axes.size(); ++k) {
+    const Axis& axis = windows.axes[k];
+    if (axis.padding == 0) continue;
+    // Of padding - window * stride elements, in steps of the dilation, rounded up.
+    const auto number = [&](int64_t value) { return integer(b, DType::kI64, value); };
+    Value before = number(axis.padding + axis.dilation - 1) - b.index(static_cast<int>(windows.lead + k)) * number(axis.stride);
+    if (axis.dilation != 1) before = b.op(KOp::k_floordiv, before, number(axis.dilation)) * number(axis.dilation);
+    all = all + max(before, number(0)) * number(windows.flat(k));
+  }
+  return all;
 }
 
 // The largest element, the first of equal ones, and where in its plane it is; of those that are NaN the last.
@@ -197,11 +262,26 @@ bool largest(const Request& request, const Windows& windows, std::string_view na
   if (windows.elements() > kLongestExpression) return request.refuse("large windows");
   if (result == kNoRef && indices == kNoRef) return true;
   if (windows.flat(0) * windows.axes[0].in > std::numeric_limits<int32_t>::max()) return request.refuse("a large plane");
-  Builder b(call, call.meta(result != kNoRef ? result : indices).sizes);
+  const TensorMeta& pooled = call.meta(result != kNoRef ? result : indices);
+  Builder b(call, pooled.sizes);
   b.set_type(call.meta(image).dtype);
-  Value top, at;
+  const Value lowest = b.constant(-std::numeric_limits<double>::infinity());
+  Value base, top, at;  // at: from `base` on
+  if (indices != kNoRef) {
+    std::vector<std::pair<size_t, int64_t>> steps;
+    int64_t from = 0;
+    for (size_t k = 0; k < windows.axes.size(); ++k) {
+      steps.emplace_back(windows.lead + k, windows.axes[k].stride * windows.flat(k));
+      from -= windows.axes[k].padding * windows.flat(k);
+    }
+    base = position(b, steps, from);
+    if (counts_from_image(pooled)) top = lowest, at = b.cast(-base, DType::kI32);
+    else if (!windows.inside()) top = lowest, at = b.cast(skipped(b, windows), DType::kI32);
+  }
   windows.for_each([&](const std::vector<int64_t>& element) {
-    const Value x = loaded(b, image, windows.steps(image), windows.offset(image, element));
+    Value inside;
+    Value x = element_of(b, image, windows, element, &inside);
+    if (inside) x = select(inside, x, lowest);
     int64_t offset = 0;
     for (size_t k = 0; k < element.size(); ++k) offset += element[k] * windows.axes[k].dilation * windows.flat(k);
     const Value here = integer(b, DType::kI32, offset);
@@ -216,67 +296,167 @@ bool largest(const Request& request, const Windows& windows, std::string_view na
     }
   });
   if (result != kNoRef) b.store(result, top);
-  if (indices != kNoRef) {
-    std::vector<std::pair<size_t, int64_t>> steps;
-    for (size_t k = 0; k < windows.axes.size(); ++k) steps.emplace_back(windows.lead + k, windows.axes[k].stride * windows.flat(k));
-    b.store(indices, b.cast(at, DType::kI64) + position(b, steps, 0));
-  }
+  if (indices != kNoRef) b.store(indices, base + b.cast(at, DType::kI64));
   request.out->push_back(b.finish(name));
   return true;
 }
 
-// A gradient of the image. part: what an element has of a window's gradient, both of them over [..., out, size, out, size].
+// A window along each axis, as a gradient meets it: which one it is, in i32, and whether there is such a one that has the element; none: there always is.
+struct Met {
+  std::vector<Value> window;
+  Value exists;
+};
+
+// The windows that have an element, over the image: visit(met), in eager's order, for as many as an element may be in.
+template <class Visit>
+void for_each_met(Builder& b, const Windows& windows, Visit visit) {
+  const auto number = [&](int64_t value) { return integer(b, DType::kI32, value); };
+  const size_t count = windows.axes.size();
+  std::vector<int64_t> before(count);  // by how many it is before the last window that has the element
+  for (size_t k = 0; k < count; ++k) before[k] = windows.met(k) - 1;
+  for (int64_t n = windows.all_met(); n > 0; --n) {
+    Met met;
+    for (size_t k = 0; k < count; ++k) {
+      const Axis& axis = windows.axes[k];
+      const Value place = b.cast(b.index(static_cast<int>(windows.lead + k)), DType::kI32) + number(axis.padding);
+      const Value last = axis.stride == 1 ? place : b.op(KOp::k_truncdiv, place, number(axis.stride));
+      const Value window = before[k] == 0 ? last : last - number(before[k]);
+      const int64_t least = axis.padding / axis.stride - before[k], most = (axis.in - 1 + axis.padding) / axis.stride - before[k];
+      if (least < 0) met.exists = both(b, met.exists, window >= number(0));
+      if (most >= axis.out) met.exists = both(b, met.exists, window < number(axis.out));
+      if (axis.stride * (before[k] + 1) > axis.reach()) met.exists = both(b, met.exists, place - window * number(axis.stride) < number(axis.reach()));
+      met.window.push_back(window);
+    }
+    visit(met);
+    for (size_t k = count; k-- > 0 && before[k]-- == 0;) before[k] = windows.met(k) - 1;
+  }
+}
+
+// What is pooled, at a window that an element of the image meets; 0 where there is no such one.
+Value pooled_at(Builder& b, Ref pooled, const Windows& windows, const Met& met) {
+  const std::vector<int64_t>& meta = b.call().meta(pooled).strides;
+  std::vector<int64_t> strides(meta.begin(), meta.begin() + static_cast<ptrdiff_t>(windows.lead));
+  strides.resize(meta.size(), 0);
+  Value at = integer(b, DType::kI64, 0);
+  for (size_t k = 0; k < windows.axes.size(); ++k) at = at + b.cast(met.window[k], DType::kI64) * integer(b, DType::kI64, meta[windows.lead + k]);
+  return b.load_at(pooled, std::move(strides), at, met.exists ? met.exists : b.make(b.kernel().add_const_int(DType::kBool, 1)));
+}
+
+// What an element has of a window's gradient. Over [..., out, size, out, size], or over the image.
+struct Share {
+  Builder& b;
+  const Windows& windows;
+  const Met* met;  // null: each window, each of its elements
+  Value load(Ref pooled) const { return met == nullptr ? b.load_strided(pooled, windows.spread_pooled(pooled)) : pooled_at(b, pooled, windows, *met); }
+  // The number of the window along an axis, in i32.
+  Value window(size_t k) const { return met != nullptr ? met->window[k] : b.cast(b.index(static_cast<int>(windows.lead + 2 * k)), DType::kI32); }
+  // Where the element is in its plane.
+  Value place() const {
+    std::vector<std::pair<size_t, int64_t>> steps;
+    for (size_t k = 0; k < windows.axes.size(); ++k) {
+      if (met == nullptr) {
+        steps.emplace_back(windows.lead + 2 * k, windows.axes[k].stride * windows.flat(k));
+        steps.emplace_back(windows.lead + 2 * k + 1, windows.axes[k].dilation * windows.flat(k));
+      } else {
+        steps.emplace_back(windows.lead + k, windows.flat(k));
+      }
+    }
+    return position(b, steps, 0);
+  }
+};
+
+// A gradient of the image. part: what an element has of a window's gradient, 0 where it is in no such one.
 template <class Part>
 bool backward(const Request& request, const Windows& windows, std::string_view name, Part part) {
   const CallView& call = request.call;
   const Ref grad = call.tensor(0), result = request.result(0);
-  if (grad == kNoRef || !can_pool(request, call.tensor(1), windows)) return request.refuse("no tensor, or padding");
-  if (!windows.apart()) return request.refuse("windows that overlap");
+  if (grad == kNoRef) return request.refuse("no tensor");
+  if (!can_pool(request, call.tensor(1), windows)) return false;
   if (result == kNoRef) return true;
-  if (!windows.all([](const Axis& axis) { return axis.tiles(); })) fill(request, result, 0);
-  Builder b(call, windows.spread_sizes(result));
+  const bool each_in_one = windows.inside() && windows.apart();
+  if (!each_in_one && call.meta(grad).device_type == 0) return request.refuse("windows that overlap, on the CPU");
+  if (!each_in_one && windows.all_met() > kLongestExpression) return request.refuse("an element in many windows");
+  if (each_in_one && !windows.all([](const Axis& axis) { return axis.tiles(); })) fill(request, result, 0);
+  Builder b(call, each_in_one ? windows.spread_sizes(result) : call.meta(result).sizes);
   b.set_type(call.meta(result).dtype);
-  b.store_strided(result, windows.spread_image(result), b.constant(0) + part(b, loaded(b, grad, windows.spread_pooled(grad))));
+  Value total = b.constant(0);
+  const auto add = [&](const Share& share) { total = total + part(share, b.cast(share.load(grad), b.type())); };
+  if (each_in_one) {
+    add({b, windows, nullptr});
+    b.store_strided(result, windows.spread_image(result), total);
+  } else {
+    for_each_met(b, windows, [&](const Met& met) { add({b, windows, &met}); });
+    b.store(result, total);
+  }
   request.out->push_back(b.finish(name));
   return true;
 }
 
 bool largest_backward(const Request& request, const Windows& windows, Ref indices, std::string_view name) {
   if (indices == kNoRef) return request.refuse("no tensor");
-  return backward(request, windows, name, [&](Builder& b, Value grad) {
-    std::vector<std::pair<size_t, int64_t>> steps;
-    for (size_t k = 0; k < windows.axes.size(); ++k) {
-      steps.emplace_back(windows.lead + 2 * k, windows.axes[k].stride * windows.flat(k));
-      steps.emplace_back(windows.lead + 2 * k + 1, windows.axes[k].dilation * windows.flat(k));
-    }
-    return select(b.op(KOp::k_eq, b.load_strided(indices, windows.spread_pooled(indices)), position(b, steps, 0)), grad, b.constant(0));
-  });
+  // Eager puts each gradient in its place, which is faster than a kernel whose lanes are as wide as indices and which stores every other element.
+  const Ref grad = request.call.tensor(0), result = request.result(0);
+  if (grad != kNoRef && result != kNoRef && request.call.meta(grad).device_type == 0 && request.call.meta(result).strides.back() == 1) return request.refuse("contiguous rows, on the CPU");
+  return backward(request, windows, name, [&](const Share& share, Value grad) { return select(share.b.op(KOp::k_eq, share.load(indices), share.place()), grad, share.b.constant(0)); });
 }
 
 const TensorMeta& pooled_meta(const Request& request) { return request.call.result(0); }
 const TensorMeta& gradient_meta(const Request& request) { return request.call.meta(request.call.tensor(0)); }
 
-// By how much a window's sum is divided: argument `by`, or as many as it has elements.
-bool divisor(const Request& request, const Windows& windows, size_t by, double* out) {
-  if (request.call.has(by) && !request.call.is_constant(by)) return request.refuse("a divisor that changes");
-  *out = request.call.has(by) ? request.call.real(by) : static_cast<double>(windows.elements());
-  return true;
-}
+// By how much the sum of a window is divided: argument `by`, or as many elements as count, those outside of the image if the argument before says so.
+struct Divisor {
+  Divisor(const Request& request, const Windows& windows, size_t by)
+      : windows(windows), with_padding(request.call.flag(by - 1)), given(request.call.has(by)), changes(given && !request.call.is_constant(by)), number(given && !changes ? request.call.real(by) : 0) {}
+
+  // window: gives the number of the window along an axis, in i32.
+  template <class Window>
+  Value operator()(Builder& b, Window window) const {
+    if (is_constant()) return b.constant(given ? number : static_cast<double>(windows.elements()));
+    const auto integer_of = [&](int64_t value) { return integer(b, DType::kI32, value); };
+    Value count = integer_of(1);
+    for (size_t k = 0; k < windows.axes.size(); ++k) {
+      const Axis& axis = windows.axes[k];
+      if (axis.all_count(with_padding)) {
+        count = count * integer_of(axis.size);
+        continue;
+      }
+      const Value from = window(k) * integer_of(axis.stride) - integer_of(axis.padding);
+      const Value to = min(from + integer_of(axis.size), integer_of(with_padding ? axis.in + axis.padding : axis.in));
+      count = count * (to - (with_padding ? from : max(from, integer_of(0))));
+    }
+    return b.cast(count, b.type());
+  }
+  bool is_constant() const {
+    return given || windows.all([&](const Axis& axis) { return axis.all_count(with_padding); });
+  }
+
+  const Windows& windows;
+  bool with_padding, given, changes;
+  double number;
+};
 
 // avg_pool(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 bool avg_pool(const Request& request, size_t dims) {
   if (request.call.tensor(0) == kNoRef) return request.refuse("no tensor");
   const Windows windows(request.call, request.call.tensor(0), pooled_meta(request), dims, {.size = 1, .stride = 2, .padding = 3});
-  double by = 1;
-  return divisor(request, windows, 6, &by) && average(request, windows, "avg_pool", [&](Builder& b, Value total) { return total / b.constant(by); });
+  const Divisor divisor(request, windows, 6);
+  if (divisor.changes) return request.refuse("a divisor that changes");
+  return average(request, windows, "avg_pool", [&](Builder& b, Value total) {
+    return total / divisor(b, [&](size_t k) { return b.cast(b.index(static_cast<int>(windows.lead + k)), DType::kI32); });
+  });
 }
 
 // avg_pool_backward(grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 bool avg_pool_backward(const Request& request, size_t dims) {
   if (request.call.tensor(0) == kNoRef || request.call.tensor(1) == kNoRef) return request.refuse("no tensor");
   const Windows windows(request.call, request.call.tensor(1), gradient_meta(request), dims, {.size = 2, .stride = 3, .padding = 4});
-  double by = 1;
-  return divisor(request, windows, 7, &by) && backward(request, windows, "avg_pool_backward", [&](Builder& b, Value grad) { return grad / b.constant(by); });
+  const Divisor divisor(request, windows, 7);
+  if (divisor.changes) return request.refuse("a divisor that changes");
+  return backward(request, windows, "avg_pool_backward", [&](const Share& share, Value grad) {
+    const Value part = grad / divisor(share.b, [&](size_t k) { return share.window(k); });
+    // A window that does not exist may seem to have no elements.
+    return divisor.is_constant() || share.met == nullptr || !share.met->exists ? part : select(share.met->exists, part, share.b.constant(0));
+  });
 }
 
 // By one side after the other, each of them rounded to `type`, as eager.
@@ -303,7 +483,7 @@ bool adaptive_avg_pool_backward(const Request& request, size_t dims) {
   if (request.call.tensor(0) == kNoRef || request.call.tensor(1) == kNoRef) return request.refuse("no tensor");
   const Windows windows(request.call, request.call.tensor(1), gradient_meta(request), dims);
   if (!divides(windows)) return request.refuse("windows of several sizes");
-  return backward(request, windows, "adaptive_avg_pool_backward", [&](Builder& b, Value grad) { return divided_by_sides(b, windows, grad, gradient_meta(request).dtype); });
+  return backward(request, windows, "adaptive_avg_pool_backward", [&](const Share& share, Value grad) { return divided_by_sides(share.b, windows, grad, gradient_meta(request).dtype); });
 }
 
 // max_pool_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode) -> (output, indices)

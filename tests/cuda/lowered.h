@@ -102,14 +102,13 @@ inline std::vector<LoweredKernel> lowered_layers() {
       add(lowered("native_group_norm", {x}, "%0, none, none, 2, 12, 48, 12, 1e-05", {x, tensor_text(dtype, {2, 12}), tensor_text(dtype, {2, 12})}));
       add(lowered("native_group_norm_backward", {x, x, statistic, statistic, weight}, "%0, %1, %2, %3, %4, 2, 12, 48, 3, bools[1,1,1]", {x, weight, weight}, {left[3], left[0], left[4], left[5], left[1]}));
 
-      for (const auto& [window, step, height, width] : {std::tuple{2, 2, 3, 4}, {3, 2, 2, 3}, {3, 1, 4, 6}}) {
+      for (const auto& [window, step, padding, height, width] : {std::tuple{2, 2, 0, 3, 4}, {3, 2, 0, 3, 4}, {3, 1, 1, 6, 8}, {3, 2, 1, 4, 5}}) {
         const std::string y = image({2, 12, height, width}, dtype), at = image({2, 12, height, width}, ir::DType::kI64);
-        const std::string windows = fmt::format("ints[{0},{0}], ints[{1},{1}], ints[0,0], ", window, step);
-        add(lowered("avg_pool2d", {x}, "%0, " + windows + "false, true, none", {y}));
-        left = add(lowered("max_pool2d_with_indices", {x}, "%0, " + windows + "ints[1,1], false", {y, at}));
-        if (window > step) continue;
-        add(lowered("avg_pool2d_backward", {y, x}, "%0, %1, " + windows + "false, true, none", {x}));
-        add(lowered("max_pool2d_with_indices_backward", {y, x, at}, "%0, %1, " + windows + "ints[1,1], false, %2", {x}, {left[1], left[0], left[2]}));
+        const std::string windows = fmt::format("ints[{0},{0}], ints[{1},{1}], ints[{2},{2}], ", window, step, padding);
+        add(lowered("avg_pool2d", {x}, "%0, " + windows + "true, false, none", {y}));
+        left = add(lowered("max_pool2d_with_indices", {x}, "%0, " + windows + "ints[1,1], true", {y, at}));
+        add(lowered("avg_pool2d_backward", {y, x}, "%0, %1, " + windows + "true, false, none", {x}));
+        add(lowered("max_pool2d_with_indices_backward", {y, x, at}, "%0, %1, " + windows + "ints[1,1], true, %2", {x}, {left[1], left[0], left[2]}));
       }
       add(lowered("avg_pool2d", {x}, "%0, ints[6,8], ints[], ints[0,0], false, true, none", {image({2, 12, 1, 1}, dtype)}));
       add(lowered("avg_pool2d", {x}, "%0, ints[6,5], ints[1,1], ints[0,0], false, true, none", {image({2, 12, 1, 4}, dtype)}));

@@ -30,8 +30,9 @@ NOT_LOWERED = {
     "aten::index", "aten::gather", "aten::one_hot", "aten::scatter",
     "aten::_scaled_dot_product_flash_attention_for_cpu", "aten::linspace", "aten::_local_scalar_dense",
     "aten::new_empty_strided",  # nothing is computed
+    "aten::max_pool2d_with_indices_backward", "aten::max_pool3d_with_indices_backward",  # the library's is faster on CPUs
 }
-ON_GPUS = {"aten::mm", "aten::addmm"}  # of one row
+ON_GPUS = {"aten::mm", "aten::addmm", "aten::max_pool2d_with_indices_backward", "aten::max_pool3d_with_indices_backward"}  # products of one row
 
 
 def number(value):
@@ -519,9 +520,9 @@ class AgainstTorch(unittest.TestCase):
         self.check(program)
         self.assertGreater(AgainstTorch.lowered["aten::native_group_norm_backward"] - before["aten::native_group_norm_backward"], 200)
 
-    def images(self, *more):
+    def images(self, dtypes, *more):
         """Batches and single images, contiguous and channels last, with equal numbers, infinities and what is no number."""
-        for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+        for dtype in dtypes:
             for shape in ((2, 3, 7, 8), (3, 6, 6), *more):
                 image = (inputs(shape, dtype, 1) * 2).round() / 2
                 image.view(-1)[::17], image.view(-1)[3::29] = float("nan"), float("-inf")
@@ -535,7 +536,7 @@ class AgainstTorch(unittest.TestCase):
 
     def test_pooling(self):
         def program():
-            for x in self.images():
+            for x in self.images((torch.float32, torch.float64, torch.bfloat16, torch.float16)):
                 for function in (F.max_pool2d, F.avg_pool2d):
                     for arguments in ((2,), ((1, 3),), (2, 3), ((3, 2), (4, 2)), (1,)):
                         self.pool(function, x, *arguments)
@@ -555,7 +556,39 @@ class AgainstTorch(unittest.TestCase):
                         self.pool(function, x, 2), self.pool(function, x, (1, 2, 2), (2, 2, 3))
                     self.pool(F.adaptive_avg_pool3d, x, (2, shape[-2], 2))
             self.pool(F.max_pool1d, inputs((3, 9)).requires_grad_(), 3), self.pool(F.avg_pool1d, inputs((2, 3, 9)).requires_grad_(), 2)
+        before = AgainstTorch.lowered["aten::max_pool2d_with_indices_backward"]
         self.check(program)
+        self.assertGreater(AgainstTorch.lowered["aten::max_pool2d_with_indices_backward"] - before, 20)
+
+    def test_pooling_with_padding_on_gpus(self):
+        """Gradients of 16 bits aside, which eager adds up in 16 bits on CPUs alone, and where windows of -inf have their largest element in images that lie channels last."""
+        windows = ((3, 2, 1, False), (3, 1, 1, False), (2, 2, 0, True), (2, 2, 1, False), ((3, 2), (2, 3), (1, 0), True), (3, 2, 0, False), (3, 2, 0, True), ((2, 5), (1, 2), (1, 2), True))
+
+        def program():
+            for x in self.images((torch.float32, torch.bfloat16, torch.float16), (1, 2, 1, 9)):
+                exact = x.dtype == torch.float32
+                if x.stride(1) == 1:
+                    x = x.detach().clamp(min=-9).requires_grad_()
+                for size, step, padding, ceil in windows if exact else windows[:3]:
+                    if x.shape[-2] == 1 and padding == 0:
+                        continue
+                    with torch.set_grad_enabled(exact):
+                        outs = [F.max_pool2d(x, size, step, padding, ceil_mode=ceil), F.avg_pool2d(x, size, step, padding, ceil),
+                                F.avg_pool2d(x, size, step, padding, ceil, False), F.avg_pool2d(x, size, step, padding, ceil, divisor_override=7)]
+                    for out in outs if exact else ():
+                        out.backward(inputs(tuple(out.shape), out.dtype, 2))
+                if x.shape[-2] > 1:
+                    outs = [F.max_pool2d(x, 2, 1, 1, dilation=2), F.max_pool2d(x, (3, 2), 2, (1, 1), dilation=(1, 3)), F.max_pool2d(x, 5, 1, 2)]
+                    for out in outs if exact else ():
+                        out.backward(inputs(tuple(out.shape), out.dtype, 2))
+            x = inputs((2, 5, 6, 7)).requires_grad_()
+            for out in (F.max_pool3d(x, 3, 2, 1), F.avg_pool3d(x, 3, 2, 1), F.avg_pool3d(x, 2, 2, 1, count_include_pad=False), F.max_pool3d(x, 2, 1), F.avg_pool3d(x, 2, (1, 2, 1))):
+                out.backward(inputs(tuple(out.shape), seed=2))
+        before = Counter(AgainstTorch.lowered)
+        self.check(program, "cuda")
+        for kind in ("max_pool2d_with_indices", "avg_pool2d"):
+            for name in (kind, kind + "_backward"):
+                self.assertGreater(AgainstTorch.lowered["aten::" + name] - before["aten::" + name], 40, name)
 
     def test_losses(self):
         def program():
