@@ -236,8 +236,9 @@ void Renderer::rows() {
   std::vector<bool> held(kernel_.operands.size(), false);
   for (int pass = 0; pass <= passes_.last; ++pass) {
     const std::vector<bool> wanted = nodes_of(pass);
-    const std::vector<size_t> found = passes_.reductions(pass);
+    const std::vector<size_t> found = passes_.reductions(pass), scanning = scans(wanted);
     declare_accumulators(found, v);
+    declare_carries(scanning, pass, 1);
     if (!found.empty() || (pass == passes_.last && passes_.has_full_store)) {
       if (in_registers || held_values) open("_Pragma(\"unroll\") for (int it = 0; it < {}; ++it) {{", rounds);
       else open("_Pragma(\"unroll 4\") for (int it = 0; it < {}; ++it) {{", rounds_text);
@@ -247,19 +248,38 @@ void Renderer::rows() {
       if (parts > 1) condition += fmt::format(" && it * {} + lane < {}", group, of_part_text);
       const bool writes = pass == passes_.last && passes_.has_full_store;
       if (per_block > 1 && writes) condition += condition.empty() ? "live" : " && live";
-      if (condition.empty()) open("{{");
-      else open("if ({}) {{", condition);
-      decompose(space_.reduced, "i", "r", v);
+      const auto where_there = [&] {
+        if (condition.empty()) open("{{");
+        else open("if ({}) {{", condition);
+        decompose(space_.reduced, "i", "r", v);
+      };
+      if (scanning.empty()) where_there();
+      for (size_t o : loads(wanted))
+        if (times[o] == 1 || in_shared || !in_registers) line("{} c{};", raw(o, v), o);
+      declare_gathered(wanted, v, 0);
+      if (!scanning.empty()) where_there();
       for (size_t o : loads(wanted)) {
         const bool kept = times[o] > 1 && (in_registers || in_shared), there = kept && held[o];
-        if (!kept || in_shared) line("{} c{}{};", raw(o, v), o, there ? fmt::format(" = h{}[it * {}]", o, threads) : "");
+        if (there && in_shared) line("c{0} = h{0}[it * {1}];", o, threads);
         if (there) continue;
         load(loaded[o], o, inner, v);
         if (kept && in_shared) line("h{}[it * {}] = c{};", o, threads, o);
         held[o] = kept;
       }
-      declare_gathered(wanted, v, 0);
       gather(wanted, inner, v, loaded, pass);
+      // The group's threads go on together, whether they have elements or not.
+      for (size_t n : scanning) {
+        close();
+        const char* const type = value_type(kernel_.nodes[n].dtype);
+        const string neutral = identity(kernel_.nodes[n].op, kernel_.nodes[n].dtype);
+        line("{} y{}[{}];", type, n, v);
+        line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) y{}[e] = {};", v, n, neutral);
+        where_there();
+        scanned(n, inner, v, loaded, pass);
+        close();
+        line("group_scan<{}, {}, {}>(y{}, {}[0], ({}){}, scratch);", combination(kernel_.nodes[n].op), group, v, n, carry(n, pass), type, neutral);
+        where_there();
+      }
       elements(wanted, inner, v, loaded, pass);
       close();
       close();
@@ -304,14 +324,17 @@ void Renderer::columns() {
   vector_ = v;
   note_alignment(inner, v);
   const int64_t groups = space_.kept_points / v;  // of columns, one of a thread
-  const int across = 32, down = limits_.cuda_column_threads / across;
+  // A scan goes down a column by itself; there are as many blocks as there may be then.
+  const bool scanning = ir::has_scan(kernel_);
+  const int threads = scanning && !symbolic(groups) && groups < int64_t{options_.multiprocessors} * limits_.cuda_column_threads ? 32 : limits_.cuda_column_threads;
+  const int across = scanning ? threads : 32, down = threads / across;
   const bool open_columns = symbolic(space_.reduced_points);
   int64_t parts = 1;
   if (can_split() && !symbolic(groups))
     parts = std::max<int64_t>(1, std::min<int64_t>({open_columns ? limits_.cuda_column_parts : space_.reduced_points / (down * limits_.cuda_column_rows), 4 * options_.multiprocessors / blocks_for(groups, across), limits_.cuda_column_parts}));
   const string of_part = open_columns && parts > 1 ? "of_part" : open_columns ? number(space_.reduced_points) : std::to_string(blocks_for(space_.reduced_points, parts));
   const string rounds = open_columns ? fmt::format("({} + {}) / {}", of_part, down - 1, down) : std::to_string(blocks_for(blocks_for(space_.reduced_points, parts), down));
-  launch(groups, across, parts, limits_.cuda_column_threads);
+  launch(groups, across, parts, threads);
   if (open_columns && parts > 1) line("const {} of_part = {};", index_type_, rounded_up(space_.reduced_points, parts));
 
   line("const int across = threadIdx.x % {0}, lane = threadIdx.x / {0};", across);
@@ -324,6 +347,7 @@ void Renderer::columns() {
     const std::vector<bool> wanted = full_nodes(pass);
     const std::vector<size_t> found = passes_.reductions(pass);
     declare_accumulators(found, v);
+    declare_carries(scans(wanted), pass, v);
     // Several rows at a time, all of which are loaded before the first is used: a thread that waits for each would wait most of the time.
     const std::vector<size_t> operands = loads(wanted);
     std::vector<string> loaded(kernel_.operands.size());
@@ -360,7 +384,7 @@ void Renderer::columns() {
     close();
     // The threads that share the columns combine what they have.
     for (size_t n : found) {
-      if (!std::exchange(shared, true)) line("__shared__ i64 scratch[{}];", limits_.cuda_column_threads * v * 2);
+      if (!std::exchange(shared, true)) line("__shared__ i64 scratch[{}];", threads * v * 2);
       line("{} t{}[{}];", accumulator_type(n), n, v);
       share_columns(n, "a", down, across, v);
     }

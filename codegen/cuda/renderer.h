@@ -249,6 +249,7 @@ class Renderer {
       case KOp::k_draw: return drawn(n, inner, v);
       default: break;
     }
+    if (ir::is_scan(node.op)) return !in_loop(n) ? value(node.a) : fmt::format("y{}{}", n, form_ == kRows ? "[e]" : "");
     if (is_position(node)) return fmt::format("({} == w{})", position_of(kernel_.nodes[static_cast<size_t>(node.a)].i, inner, v > 1 ? "e" : ""), node.b);
     const auto name = [&](int32_t operand) { return operand < 0 ? string() : value(operand); };
     if (rounded_[n])
@@ -366,6 +367,43 @@ class Renderer {
   }
   void declare_held(size_t n) { line("const {} n{} = h{}[it][e];", value_type(kernel_.nodes[n].dtype), n, n); }
 
+  // --- scans: y5 is what one has come to at an element, carry5_0 (of pass 0) what it has come to so far
+  std::vector<size_t> scans(const std::vector<bool>& wanted) const {
+    std::vector<size_t> found;
+    for (size_t n = 0; n < kernel_.nodes.size(); ++n)
+      if (wanted[n] && in_loop(n) && ir::is_scan(kernel_.nodes[n].op)) found.push_back(n);
+    return found;
+  }
+  string carry(size_t n, int pass) const { return fmt::format("carry{}_{}", n, pass); }
+  void declare_carries(const std::vector<size_t>& found, int pass, int v) {
+    for (size_t n : found) {
+      line("{} {}[{}];", value_type(kernel_.nodes[n].dtype), carry(n, pass), v);
+      line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) {}[e] = {};", v, carry(n, pass), identity(kernel_.nodes[n].op, kernel_.nodes[n].dtype));
+    }
+  }
+  // Rows: fills y... with the operand of a scan, whose other operands that are scans are there.
+  void scanned(size_t scan, const Dim* inner, int v, const std::vector<string>& loaded, int pass) {
+    const auto is_there = [&](size_t n) { return n != scan && (kernel_.nodes[n].op == KOp::k_load_at || ir::is_scan(kernel_.nodes[n].op) || is_held_before(n, pass)); };
+    std::vector<bool> found(kernel_.nodes.size(), false);
+    found[static_cast<size_t>(kernel_.nodes[scan].a)] = true;
+    for (size_t n = scan; n-- > 0;) {
+      found[n] = found[n] && in_loop(n);
+      if (!found[n] || is_there(n)) continue;
+      for (int32_t operand : {kernel_.nodes[n].a, kernel_.nodes[n].b, kernel_.nodes[n].c})
+        if (operand >= 0) found[static_cast<size_t>(operand)] = true;
+    }
+    for (size_t n = 0; n < scan; ++n)
+      if (found[n] && draws_together(n, inner, v)) line("{}", draw_all(kernel_, n, v, walk(static_cast<size_t>(kernel_.nodes[n].operand))));
+    open("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) {{", v);
+    for (size_t n = 0; n < scan; ++n) {
+      if (!found[n]) continue;
+      if (is_held_before(n, pass)) declare_held(n);
+      else declare(n, inner, v, loaded);
+    }
+    line("y{}[e] = {};", scan, value(kernel_.nodes[scan].a));
+    close();
+  }
+
   // The nodes that the loop over neighbours computes: of the wanted ones not those that only say where something is read.
   std::vector<bool> nodes_of_element(const std::vector<bool>& wanted, int pass) const {
     std::vector<bool> found = form_ == kPoints ? std::vector<bool>(kernel_.nodes.size(), false) : passes_.goals(pass);
@@ -374,7 +412,7 @@ class Renderer {
     for (size_t n = kernel_.nodes.size(); n-- > 0;) {
       const KernelNode& node = kernel_.nodes[n];
       found[n] = wanted[n] && in_loop(n) && (found[n] || is_held(n));
-      if (!found[n] || node.op == KOp::k_load_at) continue;
+      if (!found[n] || node.op == KOp::k_load_at || (form_ == kRows && ir::is_scan(node.op))) continue;
       for (int32_t operand : {node.a, node.b, node.c})
         if (operand >= 0) found[static_cast<size_t>(operand)] = true;
     }
@@ -398,6 +436,7 @@ class Renderer {
     for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
       if (is_held_before(n, pass)) declare_held(n);
       if (!in_element[n] || (ir::is_reduce(kernel_.nodes[n].op) && form_ != kPoints)) continue;
+      if (form_ == kColumns && ir::is_scan(kernel_.nodes[n].op)) line("const {0} y{1} = {2}[e] = {3};", value_type(kernel_.nodes[n].dtype), n, carry(n, pass), combine(n, carry(n, pass) + "[e]", value(kernel_.nodes[n].a)));
       declare(n, inner, v, loaded);
       if (is_held(n)) line("h{}[it][e] = n{};", n, n);
     }
@@ -438,10 +477,10 @@ class Renderer {
     }
   }
 
-  // May blocks share the reduced points of one kept point? One pass, nothing stored of each element.
+  // May blocks share the reduced points of one kept point? One pass, nothing stored of each element, and nothing that needs what comes before.
   bool can_split() const {
     const std::vector<size_t> found = passes_.reductions(0);
-    return passes_.last == 0 && !passes_.has_full_store && std::none_of(found.begin(), found.end(), [&](size_t n) { return is_arg(kernel_.nodes[n].op); });
+    return passes_.last == 0 && !passes_.has_full_store && !ir::has_scan(kernel_) && std::none_of(found.begin(), found.end(), [&](size_t n) { return is_arg(kernel_.nodes[n].op); });
   }
 
   int64_t blocks_for(int64_t items, int64_t each) const { return (items + each - 1) / each; }

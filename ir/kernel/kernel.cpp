@@ -205,6 +205,8 @@ void add_node_dims(const Kernel& kernel, std::vector<uint32_t>* all) {
     for (int32_t a : {node.a, node.b, node.c})
       if (a >= 0) dims |= (*all)[a];
     if (is_reduce(node.op)) dims &= ~kernel.reduce_dims;
+    for (size_t k = 0; is_scan(node.op) && k < kernel.sizes.size(); ++k)
+      if (kernel.sizes[k] != 1) dims |= kernel.reduce_dims & 1u << k;
     if (node.op == KOp::k_dot && !kernel.sizes.empty()) dims &= ~(1u << (kernel.sizes.size() - 1));
     all->push_back(dims);
   }
@@ -212,6 +214,10 @@ void add_node_dims(const Kernel& kernel, std::vector<uint32_t>* all) {
 
 bool has_op(const Kernel& kernel, KOp op) {
   return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [op](const KernelNode& node) { return node.op == op; });
+}
+
+bool has_scan(const Kernel& kernel) {
+  return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [](const KernelNode& node) { return is_scan(node.op); });
 }
 
 bool attends(const Kernel& kernel) { return has_op(kernel, KOp::k_reduce_attend); }

@@ -16,6 +16,10 @@
 //
 //     x = load o0;  r = draw(seed, offset, o1);  store o1 <- mul(mul(x, cast(lt(r, q))), scale)
 //
+// What goes along a reduced dim and has a value for each of its points is a *scan*: cumsum is
+//
+//     store y <- scan_sum(x)
+//
 // A random number depends on the place of its element alone, which strides say: so a draw names an operand, whose memory it does not touch, and whatever
 // reshapes and merges dims does it for draws too.
 //
@@ -23,13 +27,13 @@
 //
 //     i = load o0;  x = load_at o1, mul(i, n), true;  store o2 <- x
 //
-// where o1 walks along a row. It may reach all of its pointer's memory, so nothing there is stored to.
+// where o1 walks along a row. It may reach all of its pointer's memory, so nothing there is stored to. No scan says where.
 //
 // The compiler derives the passes over the reduced dims: values that a later pass
 // needs again are computed again, from memory as it was before the kernel.
 //
 //     value              depends on                                     computed
-//     full               a reduced dim (through an operand or an index)     at each point
+//     full               a reduced dim (through an operand, an index or a scan)     at each point, a scan's in their order
 //     kept               kept dims only, or reductions                  once for each kept point
 //
 // A store writes at every point of its operand: once for each kept point if the operand's stride is 0 in each reduced dim (of size
@@ -75,6 +79,7 @@ const KOpInfo& kop_info(KOp op);
 // False, and *op unchanged, where no op has that name.
 bool kop_from_name(std::string_view name, KOp* op);
 constexpr bool reads_memory(KOp op) { return op == KOp::k_load || op == KOp::k_load_at; }
+constexpr bool is_scan(KOp op) { return op >= KOp::k_scan_sum && op <= KOp::k_scan_logaddexp; }
 constexpr bool is_reduce(KOp op) { return op >= KOp::k_reduce_sum && op < KOp::kCount; }
 
 inline constexpr int kMaxKernelDims = 16;
@@ -144,6 +149,8 @@ struct Kernel {
 
 // Has it a node of that kind?
 bool has_op(const Kernel& kernel, KOp op);
+
+bool has_scan(const Kernel& kernel);
 
 // The dims that the node's value depends on, one bit per dim, for all nodes: a reduction depends on the kept dims that its operand
 // depends on.

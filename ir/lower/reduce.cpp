@@ -1,4 +1,4 @@
-// Lowering of reductions, losses and softmax: kernels with reduced dims.
+// Lowering of reductions, scans, losses and softmax: kernels with reduced dims.
 //
 // Inputs, outputs, invariants: builder.h (Request). Each operation is one kernel wherever its reductions run over the same dims; values
 // that a later pass over the reduced dims needs are computed again by the compiled kernel. Sources of the formulas: ATen's CPU kernels of
@@ -136,6 +136,21 @@ SoftmaxParts softmax_parts(Reduction& r) {
   return {shifted, sum(exp(shifted))};
 }
 
+// (self, dim, *, dtype): eager's order of additions is no order of elements on a GPU; on a CPU it is, one after the other.
+bool scan(const Request& request, KOp op, std::string_view name) {
+  const CallView& call = request.call;
+  const Ref input = call.tensor(0), result = request.result(0);
+  if (input == kNoRef) return request.refuse("no tensor");
+  if (call.meta(input).device_type == 0) return request.refuse("on the CPU");
+  if (result == kNoRef) return true;
+  Reduction reduction(request, input, call.dims(1, rank_of(request, 0)));
+  if (!reduction.possible()) return request.refuse("nothing there");
+  Builder& b = reduction.builder;
+  b.set_type(result_type(request));
+  b.store(result, b.op(op, b.rounded(reduction.input(), result_type(request))));  // converted first
+  return reduction.finish(name);
+}
+
 template <class Formula>
 bool along_dim(const Request& request, size_t dim_argument, std::string_view name, Formula formula) {
   Ref input = request.call.tensor(0);
@@ -201,6 +216,10 @@ bool lower_isin(const Request& request) {
   request.out->push_back(b.finish("isin"));
   return true;
 }
+
+bool lower_cumsum(const Request& request) { return scan(request, KOp::k_scan_sum, "cumsum"); }
+bool lower_cumprod(const Request& request) { return scan(request, KOp::k_scan_prod, "cumprod"); }
+bool lower_logcumsumexp(const Request& request) { return scan(request, KOp::k_scan_logaddexp, "logcumsumexp"); }
 
 bool lower_var(const Request& request) { return variance(request, false, false, "var"); }
 bool lower_std(const Request& request) { return variance(request, true, false, "std"); }

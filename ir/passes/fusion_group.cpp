@@ -149,8 +149,8 @@ bool FusionGroup::join_same_space(const Lowered& next, const GroupLimits& limits
     if (!replaced) kernel.add_store(operand(store.operand), node_map[store.node]);
   }
   if (static_cast<int>(kernel.operands.size()) > limits.operands || static_cast<int>(kernel.nodes.size()) > limits.nodes) return false;
-  // The rules of kernel.h hold by construction but for one: with a new reduction, an old store per kept point of a value that is not one.
-  if (body_.kernel.reduce_dims != kernel.reduce_dims || other.reduce_dims != kernel.reduce_dims)
+  // The rules of kernel.h hold by construction but for two: with a new reduction, an old store per kept point of a value that is not one; and a scan that says where something is read.
+  if (body_.kernel.reduce_dims != kernel.reduce_dims || other.reduce_dims != kernel.reduce_dims || (has_scan(kernel) && has_op(kernel, KOp::k_load_at)))
     if (!verify_kernel(kernel).ok()) return false;
   if (kernel.name.size() < 60 && !other.name.empty()) kernel.name += "_" + other.name;
   body_ = std::move(joined);
@@ -195,7 +195,7 @@ void FusionGroup::compact() {
       }
       node.i = scalar_map[node.i];
     }
-    reduces = reduces || is_reduce(node.op);
+    reduces = reduces || is_reduce(node.op) || is_scan(node.op);
     node_map[n] = out.add_node(node);
   }
   bool kept_store = false;

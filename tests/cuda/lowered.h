@@ -87,14 +87,14 @@ inline std::string tensor_text(ir::DType dtype, const std::vector<int64_t>& size
 }
 
 // Group norm with its gradients, and pooling with its gradient, contiguous and channels last.
-inline std::vector<LoweredKernel> lowered_layers() {
+inline std::vector<LoweredKernel> lowered_layers(const std::vector<ir::DType>& dtypes) {
   std::vector<LoweredKernel> made;
   const auto add = [&](std::vector<LoweredKernel> kernels) {
     std::vector<Buffer> left = kernels.empty() ? std::vector<Buffer>{} : std::move(kernels.back().buffers);
     for (size_t k = 0; k + 1 < kernels.size(); ++k) made.push_back(std::move(kernels[k]));
     return left;
   };
-  for (const ir::DType dtype : {ir::DType::kF32, ir::DType::kBF16, ir::DType::kF16, ir::DType::kF64})
+  for (const ir::DType dtype : dtypes)
     for (const std::vector<size_t>& order : {std::vector<size_t>{0, 1, 2, 3}, {0, 2, 3, 1}}) {
       const auto image = [&](const std::vector<int64_t>& sizes, ir::DType type) { return tensor_text(type, sizes, order); };
       const std::string x = image({2, 12, 6, 8}, dtype), statistic = tensor_text(dtype, {2, 3}), weight = tensor_text(dtype, {12});

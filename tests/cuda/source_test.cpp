@@ -1,7 +1,6 @@
 // Generated CUDA sources on the CPU: compiled as C++ with shim.h and compared with the reference evaluator, random kernels and named forms.
 //
 // DYNVM_CUDA_FUZZ=n: n random kernels instead of 400; DYNVM_KERNEL_SEED=s: the one of that seed.
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -10,8 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
 #include "../kernel/random_kernel.h"
 #include "codegen/cuda/background.h"
@@ -24,108 +21,11 @@
 #include "ir/kernel/philox.h"
 #include "ir/kernel/symbols.h"
 #include "ir/kernel/text.h"
-#include "lowered.h"
+#include "host.h"
 #include "runtime/base/heuristics.h"
 
 namespace dynvm::test {
 namespace {
-
-using codegen::cuda::Source;
-
-struct Rendered {
-  Kernel kernel;
-  std::vector<Buffer> buffers;
-  std::vector<int64_t> scalars;
-  Tolerance tolerance;
-  std::string what;
-  Source source;
-  std::vector<int64_t> values;  // of the kernel's symbols
-  int64_t value(int64_t number) const { return ir::evaluate(number, kernel.symbols, values); }
-  uint32_t grid_x() const { return source.points == 0 ? source.grid_x : static_cast<uint32_t>((value(source.points) + source.per_block - 1) / source.per_block); }
-};
-
-// All of them in one library, since starting a compiler takes as long as many kernels.
-class HostLibrary {
- public:
-  explicit HostLibrary(const std::vector<Rendered>& kernels) {
-    static int number = 0;  // the loader knows libraries by their names, also those that it has closed
-    folder_ = std::filesystem::temp_directory_path() / fmt::format("dynvm-cuda-{}-{}", getpid(), number++);
-    std::filesystem::create_directories(folder_);
-    const std::string source = folder_ / "kernels.cpp", library = folder_ / "kernels.so";
-    {
-      std::ofstream file(source);
-      file << "#include \"" << DYNVM_SHIM << "\"\n"
-           << "#include \"" << DYNVM_HALF << "\"\n"
-           << "inline float f16_to(unsigned short x) { return dynvm::ir::half_to_float(x); }\n"
-           << "inline unsigned short to_f16(float x) { return dynvm::ir::float_to_half(x); }\n"
-           << "inline unsigned short to_bf16(float x) { return dynvm::ir::float_to_bfloat(x); }\n"
-           << codegen::cuda::prelude();
-      for (const Rendered& each : kernels) {
-        const Source& s = each.source;
-        if (s.grid_x == 0) continue;
-        file << s.text << "extern \"C\" void run_" << s.name << "(const void* p) { shim::run_grid([](const void* q) { " << s.name << "(*(const P_" << s.name << "*)q); }, p, "
-             << each.grid_x() << ", " << s.grid_y << ", " << s.block << "); }\n";
-      }
-    }
-    const std::string command = "c++ -std=c++20 -O1 -ffp-contract=off -w -shared -fPIC -fno-gnu-unique -o " + library + " " + source + " 2>" + (folder_ / "log").string();
-    if (std::system(command.c_str()) != 0) {
-      std::ifstream log(folder_ / "log");
-      error = std::string(std::istreambuf_iterator<char>(log), {}).substr(0, 3000) + "\nsource: " + source;
-      return;
-    }
-    handle_ = dlopen(library.c_str(), RTLD_NOW);
-    if (handle_ == nullptr) error = dlerror();
-  }
-  ~HostLibrary() {
-    if (handle_ != nullptr) dlclose(handle_);
-    if (error.empty()) std::filesystem::remove_all(folder_);
-  }
-  void run(const Rendered& each, void* const* pointers) const {
-    const Source& s = each.source;
-    if (s.grid_x == 0) return;
-    std::vector<int64_t> parameter;
-    for (int32_t pointer : s.pointers) parameter.push_back(reinterpret_cast<int64_t>(pointers[pointer]));
-    parameter.insert(parameter.end(), each.scalars.begin(), each.scalars.end());
-    for (int64_t number : s.numbers) parameter.push_back(each.value(number));
-    parameter.insert(parameter.end(), s.tail.begin(), s.tail.end());
-    std::vector<int64_t> workspace(static_cast<size_t>(s.workspace_bytes + 7) / 8, 0);
-    if (s.workspace_bytes > 0) parameter.push_back(reinterpret_cast<int64_t>(workspace.data()));
-    const auto function = reinterpret_cast<void (*)(const void*)>(dlsym(handle_, ("run_" + s.name).c_str()));
-    function(parameter.data());
-    check_counters(s, workspace);
-  }
-
-  std::string error;
-
- private:
-  // The counters are zero again, for the next launch.
-  static void check_counters(const Source& s, const std::vector<int64_t>& workspace) {
-    for (uint32_t k = 0; s.workspace_bytes > 0 && k < s.grid_x; ++k) EXPECT_EQ(reinterpret_cast<const int32_t*>(workspace.data())[k], 0);
-  }
-
-  std::filesystem::path folder_;
-  void* handle_ = nullptr;
-};
-
-void check(std::vector<Rendered> kernels, int multiprocessors, int vector_bytes, bool wide = false) {
-  int number = 0;
-  for (Rendered& each : kernels) {
-    codegen::cuda::RenderOptions options;
-    options.multiprocessors = multiprocessors;
-    options.vector_bytes = vector_bytes;
-    options.wide = wide;
-    const base::Status status = render_kernel(each.kernel, "k" + std::to_string(number++), options, &each.source);
-    ASSERT_TRUE(status.ok()) << status.message();
-  }
-  const HostLibrary library(kernels);
-  ASSERT_EQ(library.error, "");
-  int failures = 0;
-  for (const Rendered& each : kernels) {
-    const std::string difference = compare_with(each.values.empty() ? each.kernel : ir::with_values(each.kernel, each.values), each.buffers, each.scalars, each.tolerance, [&](void* const* pointers) { library.run(each, pointers); });
-    EXPECT_EQ(difference, "") << each.what << "\n" << each.source.text;
-    if (!difference.empty() && ++failures >= 3) return;
-  }
-}
 
 Rendered random_kernel(uint64_t seed) {
   KernelMaker maker(seed, true);
@@ -150,14 +50,6 @@ TEST(CudaSource, RandomKernelsAgreeWithTheEvaluator) {
   }
   check(std::move(with[0]), 1, 16);
   check(std::move(with[1]), 132, 8);
-}
-
-int32_t dense(Rendered* made, DType dtype, const std::vector<int64_t>& strides, int64_t elements) {
-  static std::mt19937_64 random(7);
-  Buffer buffer{dtype, std::vector<uint8_t>(static_cast<size_t>(elements * ir::dtype_size(dtype)))};
-  fill(&buffer, random, false);
-  made->buffers.push_back(std::move(buffer));
-  return made->kernel.add_operand({dtype, strides, 0, static_cast<int32_t>(made->buffers.size()) - 1});
 }
 
 // Softmax over the last dim: three passes over a row, the input held meanwhile.
@@ -647,22 +539,6 @@ TEST(CudaSource, Draws) {
   EXPECT_FALSE(batch_form(dropout(DType::kF32, {1000}, {0}, 4).kernel, &form));
 }
 
-std::vector<Rendered> layers() {
-  std::vector<Rendered> made;
-  for (LoweredKernel& each : lowered_layers()) {
-    Rendered& kernel = made.emplace_back();
-    kernel.kernel = std::move(each.kernel);
-    kernel.buffers = std::move(each.buffers);
-    kernel.what = std::move(each.what);
-    kernel.tolerance = {64, 1e-5};
-  }
-  return made;
-}
-
-TEST(CudaSource, Layers) {
-  for (const int multiprocessors : {1, 132}) check(layers(), multiprocessors, 16);
-}
-
 // Rows are read in vectors where each begins at a multiple of one, elements one by one.
 TEST(CudaSource, ComputedPlaces) {
   check(at_places(), 132, 16);
@@ -697,7 +573,7 @@ TEST(CudaSource, Forms) {
 TEST(CudaSource, Compiles) {
   if (const std::string missing = codegen::cuda::nvrtc_missing(); !missing.empty()) GTEST_SKIP() << missing;
   std::vector<Rendered> kernels = forms();
-  for (auto& more : {dropouts(), at_places(), layers()}) kernels.insert(kernels.end(), more.begin(), more.end());
+  for (auto& more : {dropouts(), at_places()}) kernels.insert(kernels.end(), more.begin(), more.end());
   for (uint64_t seed = 5000; seed < 5060; ++seed) {
     kernels.push_back(random_kernel(seed));
     if (seed % 2 == 0) kernels.back().kernel = Symbolic(kernels.back().kernel, seed).kernel;

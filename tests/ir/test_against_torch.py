@@ -268,7 +268,7 @@ def tolerance(dtype, name):
     if not dtype.is_floating_point or "pool" in name:  # sums in eager's order
         return 0, 0
     eps = torch.finfo(dtype).eps
-    wide = any(word in name for word in ("sum", "mean", "norm", "softmax", "var", "std", "loss", "backward"))
+    wide = any(word in name for word in ("sum", "cumprod", "mean", "norm", "softmax", "var", "std", "loss", "backward"))
     return (64 if wide else 8) * eps, (64 if wide else 4) * eps
 
 
@@ -589,6 +589,25 @@ class AgainstTorch(unittest.TestCase):
         for kind in ("max_pool2d_with_indices", "avg_pool2d"):
             for name in (kind, kind + "_backward"):
                 self.assertGreater(AgainstTorch.lowered["aten::" + name] - before["aten::" + name], 40, name)
+
+    def test_scans_on_gpus(self):
+        def program():
+            for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.uint8, torch.bool):
+                for x in (inputs((3, 7, 5), dtype), inputs((5, 3, 7), dtype).transpose(0, 2), inputs((), dtype), inputs((4, 1), dtype), inputs((2, 300), dtype)):
+                    if dtype in (torch.bfloat16, torch.float16) and x.numel() > 300:
+                        continue  # eager's own rounding is as large
+                    for dim in range(-1, x.dim()):
+                        x.cumsum(dim), (x * 0.5 if dtype.is_floating_point else x).cumprod(dim)
+                        x.cumsum(dim, dtype=torch.float32), x.cumsum(dim, dtype=torch.int16), x.cumsum(dim, dtype=torch.float16 if x.numel() < 200 else torch.float64)
+                        if dtype.is_floating_point:
+                            x.logcumsumexp(dim)
+            x = inputs((3, 6))
+            x[1, 2], x[2, 1], x[0, 3] = float("nan"), float("inf"), float("-inf")
+            x.cumsum(1), x.cumprod(0), x.logcumsumexp(1)
+        before = Counter(AgainstTorch.lowered)
+        self.check(program, "cuda")
+        for name, least in (("aten::cumsum", 200), ("aten::cumprod", 50), ("aten::logcumsumexp", 30)):
+            self.assertGreater(AgainstTorch.lowered[name] - before[name], least, name)
 
     def test_losses(self):
         def program():
