@@ -161,7 +161,7 @@ TensorEffects tensor_effects(const Trace& trace, Ref ref) {
     case Op::k_kernel: {
       const Kernel& kernel = trace.kernels[inst.imm];
       for (const KernelNode& node : kernel.nodes)
-        if (node.op == KOp::k_load) add_once(&out.reads, kernel.operands[node.operand].pointer);
+        if (reads_memory(node.op)) add_once(&out.reads, kernel.operands[node.operand].pointer);
       for (const KernelStore& store : kernel.stores) add_once(&out.writes, kernel.operands[store.operand].pointer);
       return out;
     }

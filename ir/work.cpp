@@ -26,6 +26,7 @@ double bytes_of(const Kernel& kernel, const KernelOperand& operand) {
 double flops_of(KOp op) {
   switch (op) {
     case KOp::k_load:
+    case KOp::k_load_at:
     case KOp::k_scalar:
     case KOp::k_const:
     case KOp::k_index:
@@ -65,6 +66,7 @@ Work work_of(const Kernel& kernel) {
   for (size_t k = 0; k < kernel.nodes.size(); ++k) {
     const KernelNode& node = kernel.nodes[k];
     if (node.op == KOp::k_load && is_new(&read, kernel.operands[node.operand])) work.bytes_read += bytes_of(kernel, kernel.operands[node.operand]);
+    if (node.op == KOp::k_load_at) work.bytes_read += points_of(kernel, dims[k]) * dtype_size(node.dtype);  // which of them are the same, data says
     // A reduction adds as often as its operand has values; one that has none in the reduced dims is multiplied there, at most.
     uint32_t at = is_reduce(node.op) ? dims[node.a] | kernel.reduce_dims : dims[k];
     if (node.op == KOp::k_dot || node.op == KOp::k_reduce_attend) at |= dims[node.a] | dims[node.b];  // each product is added

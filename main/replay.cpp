@@ -48,6 +48,7 @@ class OtherNumbers {
 bool computes(const ir::KernelNode& node) {
   switch (node.op) {
     case ir::KOp::k_load:
+    case ir::KOp::k_load_at:
     case ir::KOp::k_const:
     case ir::KOp::k_scalar:
     case ir::KOp::k_index: return false;

@@ -154,7 +154,7 @@ profile::KernelData describe_kernel(TraceData& data, const ir::Trace& trace, siz
   for (const ir::KernelNode& node : kernel.nodes) {
     profile::KernelData::Node& shown = out.nodes.emplace_back();
     shown.op = ir::kop_info(node.op).name;
-    if (node.op == ir::KOp::k_load) {
+    if (ir::reads_memory(node.op)) {
       shown.op += " " + memory(node.operand);
       if (std::find(out.reads.begin(), out.reads.end(), memory(node.operand)) == out.reads.end()) out.reads.push_back(memory(node.operand));
     } else if (node.op == ir::KOp::k_const) {

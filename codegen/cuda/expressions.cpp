@@ -142,8 +142,11 @@ std::string expression(const KernelNode& node, DType from, const std::string& a,
 
 const char* combination(KOp op) {
   switch (op) {
+    case KOp::k_scan_sum:
     case KOp::k_reduce_sum: return "Sum";
+    case KOp::k_scan_prod:
     case KOp::k_reduce_prod: return "Prod";
+    case KOp::k_scan_logaddexp: return "LogAddExp";
     case KOp::k_reduce_max: return "Max";
     case KOp::k_reduce_min: return "Min";
     case KOp::k_reduce_any: return "Any";
@@ -157,7 +160,10 @@ std::string identity(KOp op, DType dtype) {
   const int bits = ir::dtype_size(dtype) * 8;
   const bool is_unsigned = dtype == DType::kU8;
   switch (op) {
+    case KOp::k_scan_sum:
     case KOp::k_reduce_sum: return ir::is_floating(dtype) ? real(dtype, 0) : integer(dtype, 0);
+    case KOp::k_scan_logaddexp: return real(dtype, -INFINITY);
+    case KOp::k_scan_prod:
     case KOp::k_reduce_prod: return ir::is_floating(dtype) ? real(dtype, 1) : integer(dtype, 1);
     case KOp::k_reduce_max: return ir::is_floating(dtype) ? real(dtype, -INFINITY) : integer(dtype, is_unsigned ? 0 : -(int64_t{1} << (bits - 2)) * 2);
     case KOp::k_reduce_min:

@@ -42,4 +42,31 @@ std::vector<bool> Passes::goals(int pass) const {
   return wanted;
 }
 
+Passes::Uses Passes::uses() const {
+  Uses out{std::vector<int>(kernel_.nodes.size(), -1), std::vector<int>(kernel_.nodes.size(), -1)};
+  for (int pass = 0; pass <= last; ++pass) {
+    std::vector<bool> wanted = goals(pass);
+    for (size_t n = kernel_.nodes.size(); n-- > 0;) {
+      if (!wanted[n] || !space_.full[n]) continue;
+      if (out.first[n] < 0) out.first[n] = pass;
+      out.last[n] = pass;
+      if (out.first[n] < pass) continue;
+      for (int32_t operand : {kernel_.nodes[n].a, kernel_.nodes[n].b, kernel_.nodes[n].c})
+        if (operand >= 0) wanted[static_cast<size_t>(operand)] = true;
+    }
+  }
+  return out;
+}
+
+int64_t Passes::held_bytes(const Uses& uses) const {
+  int64_t most = 0;
+  for (int pass = 0; pass < last; ++pass) {
+    int64_t bytes = 0;
+    for (size_t n = 0; n < uses.first.size(); ++n)
+      if (uses.first[n] >= 0 && uses.first[n] <= pass && uses.last[n] > pass) bytes += std::max(4, ir::dtype_size(kernel_.nodes[n].dtype));
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
 }  // namespace dynvm::codegen::cuda

@@ -24,6 +24,14 @@ class Passes {
   // What the pass is for: the operands of its reductions, and the last one what is stored of each element.
   std::vector<bool> goals(int pass) const;
 
+  // Which pass computes the value of a full node first, and which needs it last, where none is computed twice: by node, -1 for none.
+  struct Uses {
+    std::vector<int> first, last;
+  };
+  Uses uses() const;
+  // As many bytes of one element as stay between two passes then, at the most.
+  int64_t held_bytes(const Uses& uses) const;
+
   std::vector<int> of;  // by node: the pass before which it cannot be computed; a reduction: the one after
   int last = 0;
   bool has_full_store = false;

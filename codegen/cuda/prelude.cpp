@@ -215,6 +215,12 @@ template <> struct Prod<i64> { static __device__ __forceinline__ i64 apply(i64 a
 template <> struct Prod<int> { static __device__ __forceinline__ int apply(int a, int b) { return (int)((unsigned)a * (unsigned)b); } };
 template <class T> struct Max { static __device__ __forceinline__ T apply(T a, T b) { return k_max(a, b); } };
 template <class T> struct Min { static __device__ __forceinline__ T apply(T a, T b) { return k_min(a, b); } };
+template <class T> struct LogAddExp {
+  static __device__ __forceinline__ T apply(T a, T b) {
+    const T low = k_min(a, b), high = k_max(a, b);
+    return low == high && k_isinf(low) ? low : high + k_log1p(k_exp(low - high));
+  }
+};
 template <class T> struct Any { static __device__ __forceinline__ T apply(T a, T b) { return a || b; } };
 template <class T> struct All { static __device__ __forceinline__ T apply(T a, T b) { return a && b; } };
 // The best value with the lowest position; a NaN is best of all. Position -1: none yet.
@@ -249,6 +255,38 @@ template <template <class> class Op, int G, class T> __device__ __forceinline__ 
 #pragma unroll
   for (int warp = 1; warp < G / 32; ++warp) x = Op<T>::apply(x, part[warp]);
   return x;
+}
+
+// What each of the group's threads has of V neighbours in its place, one thread's behind those of the one before, becomes what they and all before them come to; `carry` is what comes in front of
+// all of them, and becomes what comes to the last one. neutral: what changes nothing. scratch: as above.
+template <template <class> class Op, int G, int V, class T> __device__ __forceinline__ void group_scan(T (&x)[V], T& carry, T neutral, void* scratch) {
+#pragma unroll
+  for (int e = 1; e < V; ++e) x[e] = Op<T>::apply(x[e - 1], x[e]);
+  T before = neutral, all = x[V - 1];  // of the threads of a stretch that has mask threads: those before this one, and all
+#pragma unroll
+  for (int mask = 1; mask < (G < 32 ? G : 32); mask *= 2) {
+    const T other = shuffle(all, mask);
+    const bool later = (threadIdx.x & mask) != 0;
+    if (later) before = Op<T>::apply(other, before);
+    all = later ? Op<T>::apply(other, all) : Op<T>::apply(all, other);
+  }
+  if (G > 32) {
+    T* part = (T*)scratch;
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = all;
+    __syncthreads();
+    T warps = neutral;
+#pragma unroll
+    for (int warp = 0; warp < G / 32; ++warp) {
+      if (warp == threadIdx.x / 32) before = Op<T>::apply(warps, before);
+      warps = Op<T>::apply(warps, part[warp]);
+    }
+    all = warps;
+  }
+  before = Op<T>::apply(carry, before);
+#pragma unroll
+  for (int e = 0; e < V; ++e) x[e] = Op<T>::apply(before, x[e]);
+  carry = Op<T>::apply(carry, all);
 }
 )cuda";
 

@@ -10,6 +10,8 @@
 //             reductions depend on each other. What later passes load again stays in registers, or in shared memory where it is much.
 //   columns   a kept dim is innermost: each thread has V neighbouring kept points, threads of one block share the reduced points among them
 //
+// A scan goes along a row chunk by chunk, with what the group's threads have before each (group_scan), and down a column in one thread.
+//
 // A row or column of which there are few is split over blocks when one pass is all there is: each leaves its part in the workspace, and the last one
 // combines them in their order, so results do not depend on chance.
 //

@@ -64,12 +64,12 @@ Space make_space(const ir::Kernel& kernel) {
     for (int32_t operand : {node.a, node.b, node.c})
       if (operand >= 0) space.needed[static_cast<size_t>(operand)] = true;
     if (node.operand >= 0) space.walked[static_cast<size_t>(node.operand)] = true;
-    if (node.op != ir::KOp::k_load) continue;
+    if (!ir::reads_memory(node.op)) continue;
     space.used[static_cast<size_t>(node.operand)] = true;
     weights[static_cast<size_t>(node.operand)] += ir::dtype_size(node.dtype);
   }
-  const std::vector<uint32_t> dims = ir::node_dims(kernel);
-  for (uint32_t of_node : dims) space.full.push_back((of_node & kernel.reduce_dims) != 0);
+  space.dims = ir::node_dims(kernel);
+  for (uint32_t of_node : space.dims) space.full.push_back((of_node & kernel.reduce_dims) != 0);
   for (size_t d = 0; d < kernel.sizes.size(); ++d) {
     const bool reduced = kernel.reduce_dims >> d & 1;
     (reduced ? space.reduced_points : space.kept_points) *= kernel.sizes[d];
@@ -88,11 +88,11 @@ bool columns_are_inner(const ir::Kernel& kernel, const Space& space) {
   int64_t votes = 0;
   for (size_t n = 0; n < kernel.nodes.size(); ++n) {
     const ir::KernelNode& node = kernel.nodes[n];
-    if (!space.needed[n] || node.op != ir::KOp::k_load || !space.full[n]) continue;
+    if (!space.needed[n] || !ir::reads_memory(node.op) || !space.full[n]) continue;
     const int64_t kept = std::abs(space.kept.back().strides[static_cast<size_t>(node.operand)]), reduced = std::abs(space.reduced.back().strides[static_cast<size_t>(node.operand)]);
     int64_t weight = ir::dtype_size(node.dtype);  // as much as there is of it: a vector is nothing beside a matrix
     for (size_t d = 0; d < kernel.sizes.size(); ++d)
-      if (kernel.operands[static_cast<size_t>(node.operand)].strides[d] != 0) weight *= kernel.sizes[d];
+      if (space.dims[n] >> d & 1) weight *= kernel.sizes[d];
     if (kept != 0 && (reduced == 0 || kept < reduced)) votes += weight;
     else if (reduced != 0) votes -= weight;
   }

@@ -23,6 +23,7 @@ struct Space {
   int64_t kept_points = 1, reduced_points = 1;
   std::vector<bool> needed;        // by node: a store depends on it
   std::vector<bool> full;          // by node: depends on a reduced dim
+  std::vector<uint32_t> dims;      // by node: the kernel's dims that it depends on
   std::vector<bool> used;          // by operand: a needed load's, or a store's
   std::vector<bool> walked;        // by operand: used, or a needed draw's, which touches no memory
 };

@@ -1,6 +1,6 @@
 // The reference evaluator of kernels. See eval.h for what it promises. Tests: tests/kernel/eval_test.cpp.
 //
-// One kept point at a time; a full node has one value for each reduced point, a kept node one value. Stores are collected and applied
+// One kept point at a time; a full node has one value for each reduced point, a kept node one value. A scan goes over the reduced points in order. Stores are collected and applied
 // after the last point, so that loads see memory as it was.
 #include "ir/kernel/eval.h"
 
@@ -263,6 +263,7 @@ class Evaluator {
       return;
     }
     values_[n].assign(full(n) ? num_reduced_ : 1, Value());
+    if (is_scan(node.op)) return scan(n);
     for (size_t point = 0; point < values_[n].size(); ++point) {
       set_index(reduced_, static_cast<int64_t>(point));
       values_[n][point] = node.op == KOp::k_dot ? dot(node) : compute(node, [&](int32_t operand) { return value(operand, static_cast<int64_t>(point)); });
@@ -311,6 +312,7 @@ class Evaluator {
     const Value b = node.b >= 0 ? operand(node.b) : none;
     const Value c = node.c >= 0 ? operand(node.c) : none;
     if (node.op == KOp::k_where) return a.i ? b : c;
+    if (node.op == KOp::k_load_at) return b.i ? read(node.dtype, address(kernel_.operands[node.operand]) + a.i * dtype_size(node.dtype)) : none;
     if (node.op == KOp::k_draw) return result.f = drawn_number(a.i, b.i, element_of(kernel_.operands[node.operand]), DrawForm::of(node.i)), result;
     DType from = kernel_.nodes[node.a].dtype;
     if (node.op == KOp::k_cast) return convert(node.dtype, from, a);
@@ -363,6 +365,27 @@ class Evaluator {
     Value mean;
     mean.f = weights == 0 ? 0 : round_to(node.dtype, sum / weights);
     return mean;
+  }
+
+  void scan(size_t n) {
+    const KernelNode& node = kernel_.nodes[n];
+    Value acc;
+    acc.f = node.op == KOp::k_scan_logaddexp ? -std::numeric_limits<double>::infinity() : node.op == KOp::k_scan_prod;
+    acc.i = node.op == KOp::k_scan_prod;
+    for (size_t point = 0; point < values_[n].size(); ++point) {
+      const Value& v = value(node.a, static_cast<int64_t>(point));
+      switch (node.op) {
+        case KOp::k_scan_sum: acc.f += v.f, acc.i = static_cast<int64_t>(u(acc.i) + u(v.i)); break;
+        case KOp::k_scan_prod: acc.f *= v.f, acc.i = static_cast<int64_t>(u(acc.i) * u(v.i)); break;
+        default: acc.f = log_add_exp(acc.f, v.f);
+      }
+      values_[n][point].f = round_to(node.dtype, acc.f);
+      values_[n][point].i = wrap_to(node.dtype, acc.i);
+    }
+  }
+  static double log_add_exp(double a, double b) {
+    const double low = float_min(a, b), high = float_max(a, b);
+    return low == high && std::isinf(low) ? low : high + std::log1p(std::exp(low - high));
   }
 
   Value reduce(const KernelNode& node) const {

@@ -89,6 +89,16 @@ int32_t Kernel::add_load(int32_t operand) {
   return add_node(node);
 }
 
+int32_t Kernel::add_load_at(int32_t operand, int32_t at, int32_t holds) {
+  KernelNode node;
+  node.op = KOp::k_load_at;
+  node.dtype = operands[operand].dtype;
+  node.a = at;
+  node.b = holds;
+  node.operand = operand;
+  return add_node(node);
+}
+
 int32_t Kernel::add_const(DType dtype, double value) {
   if (is_bool(dtype)) return add_const_int(dtype, value != 0);
   if (!is_floating(dtype)) return add_const_int(dtype, static_cast<int64_t>(value));
@@ -186,24 +196,28 @@ void add_node_dims(const Kernel& kernel, std::vector<uint32_t>* all) {
   for (size_t n = all->size(); n < kernel.nodes.size(); ++n) {
     const KernelNode& node = kernel.nodes[n];
     uint32_t dims = 0;
-    if (node.op == KOp::k_load || node.op == KOp::k_draw) {
+    if (node.operand >= 0) {
       const KernelOperand& operand = kernel.operands[node.operand];
       for (size_t k = 0; k < kernel.sizes.size(); ++k)
         if (operand.strides[k] != 0 && kernel.sizes[k] != 1) dims |= 1u << k;
-    } else if (node.op == KOp::k_index) {
-      if (kernel.sizes[node.i] != 1) dims |= 1u << node.i;
-    } else {
-      for (int32_t a : {node.a, node.b, node.c})
-        if (a >= 0) dims |= (*all)[a];
-      if (is_reduce(node.op)) dims &= ~kernel.reduce_dims;
-      if (node.op == KOp::k_dot && !kernel.sizes.empty()) dims &= ~(1u << (kernel.sizes.size() - 1));
     }
+    if (node.op == KOp::k_index && kernel.sizes[node.i] != 1) dims |= 1u << node.i;
+    for (int32_t a : {node.a, node.b, node.c})
+      if (a >= 0) dims |= (*all)[a];
+    if (is_reduce(node.op)) dims &= ~kernel.reduce_dims;
+    for (size_t k = 0; is_scan(node.op) && k < kernel.sizes.size(); ++k)
+      if (kernel.sizes[k] != 1) dims |= kernel.reduce_dims & 1u << k;
+    if (node.op == KOp::k_dot && !kernel.sizes.empty()) dims &= ~(1u << (kernel.sizes.size() - 1));
     all->push_back(dims);
   }
 }
 
 bool has_op(const Kernel& kernel, KOp op) {
   return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [op](const KernelNode& node) { return node.op == op; });
+}
+
+bool has_scan(const Kernel& kernel) {
+  return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [](const KernelNode& node) { return is_scan(node.op); });
 }
 
 bool attends(const Kernel& kernel) { return has_op(kernel, KOp::k_reduce_attend); }
@@ -249,6 +263,10 @@ bool may_conflict(const Kernel& kernel, const KernelOperand& store, const Kernel
   std::sort(steps.begin(), steps.end(), [](const Step& x, const Step& y) { return x.stride > y.stride; });
   int budget = 1000;
   return reachable(steps, 0, load.offset - store.offset, &budget);
+}
+
+bool may_conflict(const Kernel& kernel, const KernelOperand& store, KOp read, const KernelOperand& from) {
+  return read == KOp::k_load_at ? store.pointer == from.pointer : may_conflict(kernel, store, from);
 }
 
 }  // namespace dynvm::ir

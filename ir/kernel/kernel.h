@@ -16,14 +16,24 @@
 //
 //     x = load o0;  r = draw(seed, offset, o1);  store o1 <- mul(mul(x, cast(lt(r, q))), scale)
 //
+// What goes along a reduced dim and has a value for each of its points is a *scan*: cumsum is
+//
+//     store y <- scan_sum(x)
+//
 // A random number depends on the place of its element alone, which strides say: so a draw names an operand, whose memory it does not touch, and whatever
 // reshapes and merges dims does it for draws too.
+//
+// What lies where data says is read by load_at: of a table of rows of n elements, with an index for each row of the result,
+//
+//     i = load o0;  x = load_at o1, mul(i, n), true;  store o2 <- x
+//
+// where o1 walks along a row. It may reach all of its pointer's memory, so nothing there is stored to. No scan says where.
 //
 // The compiler derives the passes over the reduced dims: values that a later pass
 // needs again are computed again, from memory as it was before the kernel.
 //
 //     value              depends on                                     computed
-//     full               a reduced dim (through a load or an index)     at each point
+//     full               a reduced dim (through an operand, an index or a scan)     at each point, a scan's in their order
 //     kept               kept dims only, or reductions                  once for each kept point
 //
 // A store writes at every point of its operand: once for each kept point if the operand's stride is 0 in each reduced dim (of size
@@ -35,8 +45,8 @@
 //  - Operands of nodes precede them; dtypes follow kops.def; each operand has one stride per dim.
 //  - Loads see memory as it was before the kernel: an operand that is stored to and one that is loaded from through the same pointer
 //    are the same elements in the same places (identical geometry and dtype, in-place) or do not overlap. Different pointer indexes
-//    never overlap, except that the caller may pass the same address for two operands of identical geometry. With symbols in them, two
-//    geometries on one pointer are the same, or they are taken to overlap.
+//    never overlap, except that the caller may pass the same address for two operands of identical geometry, none of them a load_at's. With
+//    symbols in them, two geometries on one pointer are the same, or they are taken to overlap; a load_at overlaps with all stores to its pointer.
 //  - A stored operand has no two points on one element, except the reduced dims (stride 0) and dims of size 1.
 //
 // Tests: tests/kernel/.
@@ -68,6 +78,8 @@ struct KOpInfo {
 const KOpInfo& kop_info(KOp op);
 // False, and *op unchanged, where no op has that name.
 bool kop_from_name(std::string_view name, KOp* op);
+constexpr bool reads_memory(KOp op) { return op == KOp::k_load || op == KOp::k_load_at; }
+constexpr bool is_scan(KOp op) { return op >= KOp::k_scan_sum && op <= KOp::k_scan_logaddexp; }
 constexpr bool is_reduce(KOp op) { return op >= KOp::k_reduce_sum && op < KOp::kCount; }
 
 inline constexpr int kMaxKernelDims = 16;
@@ -77,7 +89,7 @@ struct KernelNode {
   KOp op = KOp::k_const;
   DType dtype = DType::kF32;
   int32_t a = -1, b = -1, c = -1;  // operands: indexes of earlier nodes, -1 where the op has fewer
-  int32_t operand = -1;            // load, draw: index into Kernel::operands
+  int32_t operand = -1;            // load, load_at, draw: index into Kernel::operands
   union {
     double f;       // const of a floating dtype
     int64_t i = 0;  // const of another dtype; scalar: parameter index; index: dim; draw: DrawForm::packed
@@ -120,6 +132,7 @@ struct Kernel {
   int32_t add_operand(KernelOperand operand);
   int32_t add_node(const KernelNode& node);
   int32_t add_load(int32_t operand);                       // dtype from the operand
+  int32_t add_load_at(int32_t operand, int32_t at, int32_t holds);  // dtype from the operand
   int32_t add_const(DType dtype, double value);            // integers and bool: value converted
   int32_t add_const_int(DType dtype, int64_t value);       // exact for i64
   int32_t add_scalar(DType dtype, int32_t parameter);
@@ -137,6 +150,8 @@ struct Kernel {
 // Has it a node of that kind?
 bool has_op(const Kernel& kernel, KOp op);
 
+bool has_scan(const Kernel& kernel);
+
 // The dims that the node's value depends on, one bit per dim, for all nodes: a reduction depends on the kept dims that its operand
 // depends on.
 std::vector<uint32_t> node_dims(const Kernel& kernel);
@@ -146,6 +161,8 @@ void add_node_dims(const Kernel& kernel, std::vector<uint32_t>* dims);
 // Whether a store through one operand could change an element that the other one reads elsewhere in the space: false where the two
 // are disjoint or of identical geometry. Conservative.
 bool may_conflict(const Kernel& kernel, const KernelOperand& store, const KernelOperand& load);
+// The same of what a node of this kind reads through its operand.
+bool may_conflict(const Kernel& kernel, const KernelOperand& store, KOp read, const KernelOperand& from);
 
 // Is it attention: has it a reduce_attend? Such a kernel has a form of its own, for GPUs alone, which no other operation joins.
 bool attends(const Kernel& kernel);

@@ -36,7 +36,7 @@ class Simplify {
     const bool chosen = inner.op == KOp::k_where && full(inner.a) && !full(inner.b) && !full(inner.c);
     if (chosen && node.op == KOp::k_reduce_sum) {
       if (const int32_t sum = sum_of_one(inner); sum >= 0) return sum;
-    } else if (chosen && node.b < 0 && !is_reduce(node.op)) {
+    } else if (chosen && node.b < 0 && !is_reduce(node.op) && !is_scan(node.op)) {
       KernelNode first = node, second = node;
       first.a = inner.b;
       second.a = inner.c;

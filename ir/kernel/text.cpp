@@ -219,6 +219,9 @@ class Parser {
       case KOp::k_load:
         if (!index('o', &node.operand)) return false;
         break;
+      case KOp::k_load_at:
+        if (!index('o', &node.operand) || !punct(',') || !index('n', &node.a) || !punct(',') || !index('n', &node.b)) return false;
+        break;
       case KOp::k_scalar:
         if (!index('s', &node.i)) return false;
         break;
@@ -296,6 +299,7 @@ std::string print_kernel(const Kernel& kernel) {
     out += "  n" + std::to_string(n) + " = " + std::string(info.name) + " " + std::string(dtype_name(node.dtype)) + " ";
     switch (node.op) {
       case KOp::k_load: out += "o" + std::to_string(node.operand); break;
+      case KOp::k_load_at: out += "o" + std::to_string(node.operand) + ", n" + std::to_string(node.a) + ", n" + std::to_string(node.b); break;
       case KOp::k_scalar: out += "s" + std::to_string(node.i); break;
       case KOp::k_index: out += "d" + std::to_string(node.i); break;
       case KOp::k_draw: {

@@ -1,5 +1,6 @@
 // The kernel verifier: every invariant that kernel.h states. Tests: tests/kernel/verify_test.cpp.
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 
 #include "ir/kernel/kernel.h"
@@ -57,8 +58,13 @@ class Verifier {
   }
 
   bool check_nodes() {
-    for (size_t n = 0; n < kernel_.nodes.size(); ++n)
+    for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
       if (!check_node(n)) return false;
+      const KernelNode& node = kernel_.nodes[n];
+      bool scanned = is_scan(node.op);
+      for (int32_t operand : {node.a, node.b, node.c}) scanned = scanned || (operand >= 0 && scanned_[operand]);
+      scanned_.push_back(scanned && !is_reduce(node.op));
+    }
     return true;
   }
 
@@ -72,7 +78,7 @@ class Verifier {
       if (i < info.arity && (args[i] < 0 || args[i] >= static_cast<int32_t>(n))) return fail_node(n, "an operand is not an earlier node");
       if (i >= info.arity && args[i] != -1) return fail_node(n, "too many operands");
     }
-    const bool places = node.op == KOp::k_load || node.op == KOp::k_draw;
+    const bool places = reads_memory(node.op) || node.op == KOp::k_draw;
     if (!places && node.operand != -1) return fail_node(n, "only a load or a draw has an operand");
     if (places && (node.operand < 0 || node.operand >= static_cast<int32_t>(kernel_.operands.size()))) return fail_node(n, "no such operand");
     DType t = node.dtype;
@@ -91,6 +97,10 @@ class Verifier {
         if (node.i < 0 || node.i >= static_cast<int64_t>(kernel_.sizes.size())) return fail_node(n, "no such dim");
         return true;
       case 'U': return check_draw(n);
+      case 'M':
+        if (kernel_.operands[node.operand].dtype != t) return fail_node(n, "dtype is not the operand's");
+        if (type(0) != DType::kI64 || !is_bool(type(1))) return fail_node(n, "needs an i64 and a bool");
+        return (!scanned_[node.a] && !scanned_[node.b]) || fail_node(n, "what a scan gives says where it reads");
       case 'C': return true;
       case 'A': return (same && !is_bool(t)) || fail_node(n, "operands need the node's dtype, not bool");
       case 'F':
@@ -104,8 +114,8 @@ class Verifier {
       case 'W': return (is_bool(type(0)) && type(1) == t && type(2) == t) || fail_node(n, "needs a bool and two operands of the node's dtype");
       case 'R':
         if (!same || is_bool(t)) return fail_node(n, "the operand needs the node's dtype, not bool");
-        if (node.op == KOp::k_reduce_attend && !is_floating(t)) return fail_node(n, "is of floating values");
-        if (is_reduced_floating(t) && (node.op == KOp::k_reduce_sum || node.op == KOp::k_reduce_prod || node.op == KOp::k_reduce_attend)) return fail_node(n, "must be cast to f32 before");
+        if ((node.op == KOp::k_reduce_attend || node.op == KOp::k_scan_logaddexp) && !is_floating(t)) return fail_node(n, "is of floating values");
+        if (is_reduced_floating(t) && (node.op == KOp::k_reduce_sum || node.op == KOp::k_reduce_prod || node.op == KOp::k_reduce_attend || is_scan(node.op))) return fail_node(n, "must be cast to f32 before");
         return check_reduce(n);
       case 'Q': return (same && is_bool(t) && check_reduce(n)) || fail_node(n, "needs a bool and a reduced dim");
       case 'G':
@@ -132,7 +142,7 @@ class Verifier {
     while (!behind.empty()) {
       const KernelNode& node = kernel_.nodes[behind.back()];
       behind.pop_back();
-      if (node.op == KOp::k_dot || is_reduce(node.op)) return fail_node(n, "of sums");
+      if (node.op == KOp::k_dot || is_reduce(node.op) || is_scan(node.op)) return fail_node(n, "of sums");
       for (int32_t operand : {node.a, node.b, node.c})
         if (operand >= 0) behind.push_back(operand);
     }
@@ -141,6 +151,7 @@ class Verifier {
 
   bool check_reduce(size_t n) {
     if (!kernel_.reduce_dims) return fail_node(n, "no dim is reduced");
+    if (is_scan(kernel_.nodes[n].op) && !std::has_single_bit(kernel_.reduce_dims)) return fail_node(n, "needs one reduced dim");
     return true;
   }
 
@@ -158,7 +169,7 @@ class Verifier {
       if (operand.dtype != kernel_.nodes[store.node].dtype) return (void)fail(which + "dtype is not the node's");
       if (!check_store_geometry(operand, dims[store.node], which)) return;
       for (const KernelNode& node : kernel_.nodes)
-        if (node.op == KOp::k_load && may_conflict(kernel_, operand, kernel_.operands[node.operand]))
+        if (reads_memory(node.op) && may_conflict(kernel_, operand, node.op, kernel_.operands[node.operand]))
           return (void)fail(which + "overlaps what o" + std::to_string(node.operand) + " loads");
       for (size_t other = 0; other < s; ++other)
         if (may_conflict(kernel_, operand, kernel_.operands[kernel_.stores[other].operand])) return (void)fail(which + "overlaps another store");
@@ -186,6 +197,7 @@ class Verifier {
   }
 
   const Kernel& kernel_;
+  std::vector<bool> scanned_;  // by node: its value at a point is there when a scan has come to it
   std::string error_;
 };
 

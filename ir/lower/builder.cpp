@@ -33,6 +33,10 @@ Value Builder::load_strided(Ref tensor, std::vector<int64_t> strides, int64_t ex
   return make(kernel_.add_load(operand(tensor, std::move(strides), extra_offset)));
 }
 
+Value Builder::load_at(Ref tensor, std::vector<int64_t> strides, Value at, Value holds, int64_t extra_offset) {
+  return make(kernel_.add_load_at(operand(tensor, std::move(strides), extra_offset), at.node, holds.node));
+}
+
 void Builder::store(Ref tensor, Value value) { store_strided(tensor, broadcast(call_.meta(tensor)), value); }
 
 void Builder::store_strided(Ref tensor, std::vector<int64_t> strides, Value value, int64_t extra_offset) {
@@ -123,6 +127,13 @@ Lowered Builder::finish(std::string_view name) {
   }
   kernel_.name = name;
   return {std::move(kernel_), std::move(tensors_), std::move(scalars_)};
+}
+
+void fill(const Request& request, Ref result, double value) {
+  Builder b(request.call, request.call.meta(result).sizes);
+  b.set_type(request.call.meta(result).dtype);
+  b.store(result, b.constant(value));
+  request.out->push_back(b.finish("fill"));
 }
 
 }  // namespace dynvm::ir

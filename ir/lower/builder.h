@@ -43,6 +43,8 @@ class Builder {
   Value load_raw(Ref tensor);
   // With explicit strides, one per dim of the space, and an offset beside the tensor's own.
   Value load_strided(Ref tensor, std::vector<int64_t> strides, int64_t extra_offset = 0);
+  // As it is, `at` elements behind that place, where `holds`; else 0, and memory is not touched. On GPUs only.
+  Value load_at(Ref tensor, std::vector<int64_t> strides, Value at, Value holds, int64_t extra_offset = 0);
   // Converts to the tensor's dtype and stores.
   void store(Ref tensor, Value value);
   void store_strided(Ref tensor, std::vector<int64_t> strides, Value value, int64_t extra_offset = 0);
@@ -112,6 +114,9 @@ struct Request {
     return false;
   }
 };
+
+// Writes a number everywhere in a result: a kernel of its own.
+void fill(const Request& request, Ref result, double value);
 
 // By family; each returns null where the name is not its own. Names are without "aten::".
 using LowerFunction = bool (*)(const Request&);

@@ -11,14 +11,6 @@
 namespace dynvm::ir {
 namespace {
 
-// Writes zeros (or a number) everywhere in a result.
-void fill(const Request& request, Ref result, double value) {
-  Builder b(request.call, request.call.meta(result).sizes);
-  b.set_type(request.call.meta(result).dtype);
-  b.store(result, b.constant(value));
-  request.out->push_back(b.finish("fill"));
-}
-
 // Copies a tensor into a part of a result: its element at `offset`, with these strides.
 void copy_into(const Request& request, Ref source, Ref result, std::vector<int64_t> strides, int64_t offset) {
   Builder b(request.call, request.call.meta(source).sizes);

@@ -1,91 +1,17 @@
-// Lowering of reductions, losses, softmax and normalisations: kernels with reduced dims.
+// Lowering of reductions, scans, losses and softmax: kernels with reduced dims.
 //
 // Inputs, outputs, invariants: builder.h (Request). Each operation is one kernel wherever its reductions run over the same dims; values
 // that a later pass over the reduced dims needs are computed again by the compiled kernel. Sources of the formulas: ATen's CPU kernels of
-// the same names (SoftMaxKernel, layer_norm_kernel, batch_norm_kernel, WelfordOps), in whose order the terms stand.
+// the same names (SoftMaxKernel, WelfordOps), in whose order the terms stand.
 // Tests: tests/ir/lower_run.cpp, tests/ir/test_against_torch.py.
 #include <cmath>
 #include <limits>
 
+#include "ir/lower/reduction.h"
 #include "ir/lower/structured.h"
 
 namespace dynvm::ir {
 namespace {
-
-uint32_t mask_of(const std::vector<int64_t>& dims) {
-  uint32_t mask = 0;
-  for (int64_t dim : dims) mask |= 1u << dim;
-  return mask;
-}
-
-// A kernel over `input`'s elements that reduces `dims`.
-class Reduction {
- public:
-  Reduction(const Request& request, Ref input, std::vector<int64_t> dims)
-      : request_(request), input_(input), builder(request.call, space(request.call.meta(input).sizes)) {
-    const std::vector<int64_t>& sizes = builder.sizes();
-    mask_ = request.call.meta(input).sizes.empty() ? 1 : mask_of(dims);
-    count_ = 1;
-    for (size_t k = 0; k < sizes.size(); ++k)
-      if (mask_ >> k & 1) count_ *= sizes[k];
-    builder.reduce(mask_);
-  }
-
-  bool possible() const { return mask_ != 0 && builder_points() > 0; }
-  int64_t count() const { return count_; }
-  uint32_t mask() const { return mask_; }
-  Value input() { return builder.load(input_); }
-  Value reduce(KOp op, Value value) { return builder.op(op, value); }
-  Value mean(Value value) { return sum(value) / builder.constant(static_cast<double>(count_)); }
-
-  // The result has the kept dims, with size-1 dims in the place of the reduced ones if its rank is the input's.
-  void store(Ref result, Value value) {
-    if (result == kNoRef) return;
-    const TensorMeta& meta = request_.call.meta(result);
-    if (meta.sizes.size() == builder.sizes().size()) return builder.store(result, value);
-    std::vector<int64_t> strides(builder.sizes().size(), 0);
-    size_t at = 0;
-    for (size_t k = 0; k < strides.size(); ++k)
-      if (!(mask_ >> k & 1)) strides[k] = meta.strides[at++];
-    builder.store_strided(result, strides, value);
-  }
-  // A tensor of the kept dims, such as a saved mean, of either rank.
-  Value load_kept(Ref tensor) {
-    const TensorMeta& meta = request_.call.meta(tensor);
-    if (meta.sizes.size() == builder.sizes().size()) return builder.load(tensor);
-    std::vector<int64_t> strides(builder.sizes().size(), 0);
-    size_t at = 0;
-    for (size_t k = 0; k < strides.size(); ++k)
-      if (!(mask_ >> k & 1)) strides[k] = meta.strides[at++];
-    return builder.cast(builder.load_strided(tensor, strides), builder.type());
-  }
-  bool finish(std::string_view name) {
-    request_.out->push_back(builder.finish(name));
-    return true;
-  }
-
- private:
-  // A 0-dim tensor is reduced as one element.
-  static std::vector<int64_t> space(const std::vector<int64_t>& sizes) { return sizes.empty() ? std::vector<int64_t>{1} : sizes; }
-
-  int64_t builder_points() const {
-    int64_t points = 1;
-    for (int64_t size : request_.call.meta(input_).sizes) points *= size;
-    return points;
-  }
-  const Request& request_;
-  Ref input_;
-  uint32_t mask_ = 0;
-  int64_t count_ = 1;
-
- public:
-  Builder builder;
-};
-
-int64_t rank_of(const Request& request, size_t argument) {
-  Ref tensor = request.call.tensor(argument);
-  return tensor == kNoRef ? 0 : static_cast<int64_t>(request.call.meta(tensor).sizes.size());
-}
 
 // One reduction of one tensor with one result. `dims`: the argument with the dims, -1: all.
 template <class Combine>
@@ -108,7 +34,6 @@ int dims_argument(const Request& request) { return request.call.call().overload.
 DType result_type(const Request& request) {
   return request.result(0) == kNoRef ? DType::kF32 : request.call.meta(request.result(0)).dtype;
 }
-DType input_type(const Request& request) { return request.call.meta(request.call.tensor(0)).dtype; }
 
 bool extreme(const Request& request, int dims, KOp op, KOp bool_op, std::string_view name) {
   DType type = input_type(request);
@@ -211,6 +136,21 @@ SoftmaxParts softmax_parts(Reduction& r) {
   return {shifted, sum(exp(shifted))};
 }
 
+// (self, dim, *, dtype): eager's order of additions is no order of elements on a GPU; on a CPU it is, one after the other.
+bool scan(const Request& request, KOp op, std::string_view name) {
+  const CallView& call = request.call;
+  const Ref input = call.tensor(0), result = request.result(0);
+  if (input == kNoRef) return request.refuse("no tensor");
+  if (call.meta(input).device_type == 0) return request.refuse("on the CPU");
+  if (result == kNoRef) return true;
+  Reduction reduction(request, input, call.dims(1, rank_of(request, 0)));
+  if (!reduction.possible()) return request.refuse("nothing there");
+  Builder& b = reduction.builder;
+  b.set_type(result_type(request));
+  b.store(result, b.op(op, b.rounded(reduction.input(), result_type(request))));  // converted first
+  return reduction.finish(name);
+}
+
 template <class Formula>
 bool along_dim(const Request& request, size_t dim_argument, std::string_view name, Formula formula) {
   Ref input = request.call.tensor(0);
@@ -276,6 +216,10 @@ bool lower_isin(const Request& request) {
   request.out->push_back(b.finish("isin"));
   return true;
 }
+
+bool lower_cumsum(const Request& request) { return scan(request, KOp::k_scan_sum, "cumsum"); }
+bool lower_cumprod(const Request& request) { return scan(request, KOp::k_scan_prod, "cumprod"); }
+bool lower_logcumsumexp(const Request& request) { return scan(request, KOp::k_scan_logaddexp, "logcumsumexp"); }
 
 bool lower_var(const Request& request) { return variance(request, false, false, "var"); }
 bool lower_std(const Request& request) { return variance(request, true, false, "std"); }
@@ -557,169 +501,6 @@ bool lower_log_softmax_backward(const Request& request) {
     Value grad = r.input();
     return grad - exp(r.builder.load(output)) * sum(grad);
   });
-}
-
-namespace {
-
-// The last dims, as many as argument `shape` has.
-std::vector<int64_t> last_dims(const CallView& call, size_t shape, int64_t rank) {
-  std::vector<int64_t> dims;
-  auto count = static_cast<int64_t>(call.arg(shape).ints.size());
-  for (int64_t dim = rank - count; dim < rank; ++dim) dims.push_back(dim);
-  return dims;
-}
-
-// All dims but the second, the channels.
-std::vector<int64_t> not_channels(int64_t rank) {
-  std::vector<int64_t> dims;
-  for (int64_t dim = 0; dim < rank; ++dim)
-    if (dim != 1) dims.push_back(dim);
-  return dims;
-}
-
-bool has_elements(const CallView& call, Ref tensor) {
-  if (tensor == kNoRef) return false;
-  for (int64_t size : call.meta(tensor).sizes)
-    if (size == 0) return false;
-  return true;
-}
-
-}  // namespace
-
-// native_layer_norm(input, normalized_shape, weight, bias, eps) -> (output, mean, rstd)
-bool lower_layer_norm(const Request& request) {
-  const CallView& call = request.call;
-  Ref input = call.tensor(0);
-  if (!is_floating(input_type(request)) || !call.is_constant(4)) return request.refuse("dtype");
-  Reduction r(request, input, last_dims(call, 1, rank_of(request, 0)));
-  if (!r.possible()) return request.refuse("nothing to reduce");
-  Builder& b = r.builder;
-  b.set_type(input_type(request));
-  Value x = r.input();
-  Value mean = r.mean(x);
-  Value difference = x - mean;
-  Value rstd = rsqrt(r.mean(difference * difference) + b.constant(call.real(4)));
-  Value out = difference * rstd;
-  if (Ref weight = call.tensor(2); weight != kNoRef) out = out * b.load(weight);
-  if (Ref bias = call.tensor(3); bias != kNoRef) out = out + b.load(bias);
-  if (request.result(0) != kNoRef) b.store(request.result(0), out);
-  r.store(request.result(1), mean);
-  r.store(request.result(2), rstd);
-  return r.finish("layer_norm");
-}
-
-// native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)
-bool lower_layer_norm_backward(const Request& request) {
-  const CallView& call = request.call;
-  Ref grad = call.tensor(0), input = call.tensor(1), mean = call.tensor(3), rstd = call.tensor(4), weight = call.tensor(5);
-  if (grad == kNoRef || input == kNoRef || mean == kNoRef || rstd == kNoRef) return request.refuse("no tensor");
-  if (!is_floating(call.meta(input).dtype)) return request.refuse("dtype");
-  int64_t rank = rank_of(request, 1);
-  std::vector<int64_t> inner = last_dims(call, 2, rank), outer;
-  for (int64_t dim = 0; dim < rank - static_cast<int64_t>(inner.size()); ++dim) outer.push_back(dim);
-  if (request.result(0) != kNoRef) {
-    Reduction r(request, input, inner);
-    if (!r.possible()) return request.refuse("nothing to reduce");
-    Builder& b = r.builder;
-    b.set_type(call.meta(input).dtype);
-    Value x = r.input(), dy = b.load(grad), m = r.load_kept(mean), a = r.load_kept(rstd);
-    Value scaled = weight == kNoRef ? dy : dy * b.load(weight);
-    Value ds = sum(scaled * x), db = sum(scaled);
-    Value scale = b.constant(1.0 / static_cast<double>(r.count()));
-    Value slope = (db * m - ds) * a * a * a * scale;
-    Value shift = -(slope * m) - db * a * scale;
-    b.store(request.result(0), a * scaled + slope * x + shift);
-    r.finish("layer_norm_backward");
-  }
-  if (request.result(1) == kNoRef && request.result(2) == kNoRef) return true;
-  if (outer.empty()) return request.refuse("no rows");
-  Reduction r(request, input, outer);
-  if (!r.possible()) return request.refuse("nothing to reduce");
-  Builder& b = r.builder;
-  b.set_type(call.meta(input).dtype);
-  auto of_rows = [&](Ref tensor) {  // mean and rstd vary along the rows, which this kernel reduces
-    const TensorMeta& meta = call.meta(tensor);
-    std::vector<int64_t> strides(b.sizes().size(), 0);
-    for (size_t k = 0; k < outer.size(); ++k) strides[k] = meta.sizes[k] == 1 ? 0 : meta.strides[k];
-    return b.cast(b.load_strided(tensor, strides), b.type());
-  };
-  Value dy = b.load(grad);
-  if (request.result(1) != kNoRef) r.store(request.result(1), sum(dy * (r.input() - of_rows(mean)) * of_rows(rstd)));
-  if (request.result(2) != kNoRef) r.store(request.result(2), sum(dy));
-  return r.finish("layer_norm_backward_weight");
-}
-
-// native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps) -> (output, save_mean, save_invstd), cudnn_batch_norm with a fourth
-// result, memory of its own for the backward pass
-bool lower_batch_norm(const Request& request) {
-  const CallView& call = request.call;
-  if (!call.call().overload.empty()) return request.refuse("overload");
-  Ref input = call.tensor(0), weight = call.tensor(1), bias = call.tensor(2), running_mean = call.tensor(3), running_var = call.tensor(4);
-  int64_t rank = rank_of(request, 0);
-  if (input == kNoRef || rank < 2 || !is_floating(input_type(request))) return request.refuse("dtype");
-  if (!call.is_constant(6) || !call.is_constant(7)) return request.refuse("momentum changes");
-  bool training = call.flag(5);
-  if (!training && (running_mean == kNoRef || running_var == kNoRef)) return request.refuse("no statistics");
-  if (has_elements(call, request.result(3))) return request.refuse("cuDNN's own memory");
-  Reduction r(request, input, not_channels(rank));
-  if (!r.possible()) return request.refuse("nothing to reduce");
-  Builder& b = r.builder;
-  b.set_type(input_type(request));
-  if (!training) b.reduce(0);
-  Value eps = b.constant(call.real(7)), x = r.input();
-  Value mean, invstd;
-  if (training) {
-    mean = r.mean(x);
-    Value difference = x - mean;
-    Value squares = sum(difference * difference);
-    auto count = static_cast<double>(r.count());
-    invstd = rsqrt(squares / b.constant(count) + eps);
-    Value momentum = b.constant(call.real(6)), rest = b.constant(1 - call.real(6));
-    if (running_mean != kNoRef) r.store(running_mean, momentum * mean + rest * r.load_kept(running_mean));
-    if (running_var != kNoRef) r.store(running_var, momentum * (squares / b.constant(count - 1)) + rest * r.load_kept(running_var));
-  } else {
-    mean = r.load_kept(running_mean);
-    invstd = rsqrt(r.load_kept(running_var) + eps);
-  }
-  Value out = (x - mean) * invstd;
-  if (weight != kNoRef) out = out * r.load_kept(weight);
-  if (bias != kNoRef) out = out + r.load_kept(bias);
-  if (request.result(0) != kNoRef) b.store(request.result(0), out);
-  for (size_t k : {1, 2})
-    if (has_elements(call, request.result(k))) {
-      if (!training) return request.refuse("saves statistics without training");
-      r.store(request.result(k), k == 1 ? mean : invstd);
-    }
-  return r.finish("batch_norm");
-}
-
-// native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask)
-bool lower_batch_norm_backward(const Request& request) {
-  const CallView& call = request.call;
-  Ref grad = call.tensor(0), input = call.tensor(1), weight = call.tensor(2);
-  int64_t rank = rank_of(request, 1);
-  if (grad == kNoRef || input == kNoRef || rank < 2 || !is_floating(call.meta(input).dtype)) return request.refuse("dtype");
-  if (!call.is_constant(8)) return request.refuse("eps changes");
-  bool training = call.flag(7);
-  Ref mean_ref = call.tensor(training ? 5 : 3), deviation_ref = call.tensor(training ? 6 : 4);
-  if (mean_ref == kNoRef || deviation_ref == kNoRef) return request.refuse("no statistics");
-  Reduction r(request, input, not_channels(rank));
-  if (!r.possible()) return request.refuse("nothing to reduce");
-  Builder& b = r.builder;
-  b.set_type(call.meta(input).dtype);
-  Value x = r.input(), dy = b.load(grad), mean = r.load_kept(mean_ref), invstd = r.load_kept(deviation_ref);
-  if (!training) invstd = rsqrt(invstd + b.constant(call.real(8)));
-  Value centred = x - mean;
-  Value dot = sum(dy * centred), total = sum(dy);
-  if (request.result(0) != kNoRef) {
-    Value scale = weight == kNoRef ? invstd : invstd * r.load_kept(weight);
-    Value count = b.constant(static_cast<double>(r.count()));
-    Value dx = training ? (dy - total / count - centred * (dot * invstd * invstd / count)) * scale : dy * scale;
-    b.store(request.result(0), dx);
-  }
-  if (request.result(1) != kNoRef) r.store(request.result(1), dot * invstd);
-  if (request.result(2) != kNoRef) r.store(request.result(2), total);
-  return r.finish("batch_norm_backward");
 }
 
 }  // namespace dynvm::ir

@@ -418,7 +418,7 @@ class Fuse {
     note_writes(part);
     std::set<int32_t> reads, writes;
     for (const KernelNode& node : part.kernel.nodes)
-      if (node.op == KOp::k_load) reads.insert(part.kernel.operands[node.operand].pointer);
+      if (reads_memory(node.op)) reads.insert(part.kernel.operands[node.operand].pointer);
     for (const KernelStore& store : part.kernel.stores) writes.insert(part.kernel.operands[store.operand].pointer);
     if (writes.empty()) return;
 

@@ -47,7 +47,7 @@ bool same_elements(const Kernel& kernel, const KernelOperand& a, const KernelOpe
 
 bool FusionGroup::loads_from(int32_t storage) const {
   for (const KernelNode& node : body_.kernel.nodes)
-    if (node.op == KOp::k_load && body_.kernel.operands[node.operand].pointer == storage) return true;
+    if (reads_memory(node.op) && body_.kernel.operands[node.operand].pointer == storage) return true;
   return false;
 }
 
@@ -111,14 +111,14 @@ bool FusionGroup::join_same_space(const Lowered& next, const GroupLimits& limits
     for (int32_t* operand_node : {&copy.a, &copy.b, &copy.c})
       if (*operand_node >= 0) *operand_node = node_map[*operand_node];
     if (node.op == KOp::k_scalar) copy.i = scalar_map[node.i];
-    if (node.op == KOp::k_load) {
+    if (reads_memory(node.op)) {
       const KernelOperand& place = other.operands[node.operand];
       int32_t forwarded = -1;
       for (const KernelStore& store : kernel.stores) {
         const KernelOperand& stored = kernel.operands[store.operand];
-        if (same_elements(kernel, stored, place)) {
+        if (node.op == KOp::k_load && same_elements(kernel, stored, place)) {
           forwarded = store.node;
-        } else if (may_conflict(kernel, stored, place)) {
+        } else if (may_conflict(kernel, stored, node.op, place)) {
           return false;
         }
       }
@@ -135,7 +135,7 @@ bool FusionGroup::join_same_space(const Lowered& next, const GroupLimits& limits
   for (const KernelStore& store : other.stores) {
     const KernelOperand& place = other.operands[store.operand];
     for (const KernelNode& node : body_.kernel.nodes)
-      if (node.op == KOp::k_load && may_conflict(kernel, place, body_.kernel.operands[node.operand])) return false;
+      if (reads_memory(node.op) && may_conflict(kernel, place, node.op, body_.kernel.operands[node.operand])) return false;
     bool replaced = false;
     for (size_t k = 0; k < old_stores; ++k) {
       KernelStore& earlier = kernel.stores[k];
@@ -149,8 +149,8 @@ bool FusionGroup::join_same_space(const Lowered& next, const GroupLimits& limits
     if (!replaced) kernel.add_store(operand(store.operand), node_map[store.node]);
   }
   if (static_cast<int>(kernel.operands.size()) > limits.operands || static_cast<int>(kernel.nodes.size()) > limits.nodes) return false;
-  // The rules of kernel.h hold by construction but for one: with a new reduction, an old store per kept point of a value that is not one.
-  if (body_.kernel.reduce_dims != kernel.reduce_dims || other.reduce_dims != kernel.reduce_dims)
+  // The rules of kernel.h hold by construction but for two: with a new reduction, an old store per kept point of a value that is not one; and a scan that says where something is read.
+  if (body_.kernel.reduce_dims != kernel.reduce_dims || other.reduce_dims != kernel.reduce_dims || (has_scan(kernel) && has_op(kernel, KOp::k_load_at)))
     if (!verify_kernel(kernel).ok()) return false;
   if (kernel.name.size() < 60 && !other.name.empty()) kernel.name += "_" + other.name;
   body_ = std::move(joined);
@@ -195,7 +195,7 @@ void FusionGroup::compact() {
       }
       node.i = scalar_map[node.i];
     }
-    reduces = reduces || is_reduce(node.op);
+    reduces = reduces || is_reduce(node.op) || is_scan(node.op);
     node_map[n] = out.add_node(node);
   }
   bool kept_store = false;

@@ -4,7 +4,8 @@
 //
 // Joining kernel B to a group gives the group's kernel followed by B's, point by point. That is right if no point of B depends on another
 // point of the group, or the other way round; so
-//  - B's loads of what the group stores must be of the same elements in the same places: then the stored value is forwarded;
+//  - B's loads of what the group stores must be of the same elements in the same places: then the stored value is forwarded; what B
+//    reads where data says may be any point's, so it is read behind the group;
 //  - other loads and stores of B on storages that the group touches must not overlap with the group's (may_conflict).
 // The spaces may differ: B may be over the kept dims of a group that reduces (an epilogue such as 1 / sqrt(var + eps)), and a space of as
 // many points in another shape is changed into this one, or this one into it, where all strides allow.

@@ -97,6 +97,8 @@ def cases():
     yield "bias gradient", lambda i: (torch.sigmoid(big) * (1 - torch.sigmoid(big))).sum(0) * weight + bias
     yield from attentions(device)
     yield from products_of_one_row(device)
+    yield from layers_of_images(device)
+    yield from scans(device)
 
 
 def attentions(device):
@@ -123,6 +125,58 @@ def products_of_one_row(device):
             for layout, matrix in (("rows", weight), ("columns", across)):
                 yield f"mm {dtype} {rows} {columns} {layout}", lambda i, x=x, m=matrix: x @ m
                 yield f"addmm {dtype} {rows} {columns} {layout}", lambda i, x=x, m=matrix, b=bias: torch.sigmoid(torch.addmm(b, x, m))
+
+
+IMAGE_LAYERS = {
+    "group norm": lambda x, w: F.group_norm(x, 3), "group norm weights": lambda x, w: F.group_norm(x, 4, w, w), "instance norm": lambda x, w: F.group_norm(x, 12, w, w),
+    "group norm silu": lambda x, w: F.silu(F.group_norm(x + 1, 4, w, w)) + x,
+    "max pool 2": lambda x, w: F.max_pool2d(x, 2), "max pool 3 2 1": lambda x, w: F.relu(F.max_pool2d(x, 3, 2, 1)), "max pool 3 1": lambda x, w: F.max_pool2d(x, 3, 1),
+    "max pool 5 1 2": lambda x, w: F.max_pool2d(x, 5, 1, 2), "max pool ceil": lambda x, w: F.max_pool2d(x, 2, 2, ceil_mode=True), "max pool dilated": lambda x, w: F.max_pool2d(x, 2, 1, 1, 2),
+    "avg pool 2": lambda x, w: F.avg_pool2d(x, 2), "avg pool 3 1 1": lambda x, w: F.avg_pool2d(x, 3, 1, 1) * 2, "avg pool 3 2": lambda x, w: F.avg_pool2d(x, 3, 2),
+    "avg pool ceil": lambda x, w: F.avg_pool2d(x, (2, 3), 2, (1, 0), True, False), "avg pool divisor": lambda x, w: F.avg_pool2d(x, 2, 1, 1, divisor_override=3),
+    "avg pool all": lambda x, w: F.avg_pool2d(x, (12, 16)), "adaptive": lambda x, w: F.adaptive_avg_pool2d(x, (4, 8)), "adaptive reduced": lambda x, w: F.adaptive_avg_pool2d(x, (2, 2)),
+}
+
+
+def gradient_of(function, x, w):
+    x = x.detach().clone().requires_grad_()
+    y = function(x, w)
+    y.backward(torch.cos(torch.arange(y.numel(), device=x.device)).to(y.dtype).view(y.shape))
+    return x.grad
+
+
+def layers_of_images(device):
+    """Normalisation and pooling with their gradients, contiguous and channels last; where the largest elements are, of equal ones, infinities and what is no number too."""
+    for dtype in FLOATS:
+        weight = torch.rand(12, device=device).to(dtype)
+        for layout in (torch.contiguous_format, torch.channels_last):
+            x = torch.randn(3, 12, 12, 16, device=device).to(dtype).contiguous(memory_format=layout)
+            for name, function in IMAGE_LAYERS.items():
+                yield f"{name} {dtype} {layout}", lambda i, f=function, x=x, w=weight: f(x, w)
+                yield f"{name} gradient {dtype} {layout}", lambda i, f=function, x=x, w=weight: gradient_of(f, x, w)
+            special = (x * 2).round().contiguous(memory_format=layout)
+            special[:, :, ::5, ::7] = float("nan")
+            special[:, 1:, 3:6, 4:9] = float("-inf")
+            for arguments in ((2,), (3, 2, 1), (3, 1, 1)):
+                yield f"max pool indices {arguments} {dtype} {layout}", lambda i, x=special, a=arguments: F.max_pool2d(x, *a, return_indices=True)[1]
+    volume = torch.randn(2, 3, 6, 7, 8, device=device)
+    for name, function in {"max": lambda x, w: F.max_pool3d(x, 3, 2, 1), "avg": lambda x, w: F.avg_pool3d(x, 2), "avg padded": lambda x, w: F.avg_pool3d(x, 3, 2, 1)}.items():
+        yield f"{name} pool of volumes", lambda i, f=function: f(volume, None)
+        yield f"{name} pool of volumes gradient", lambda i, f=function: gradient_of(f, volume, None)
+
+
+def scans(device):
+    """Along rows and down columns, of one chunk and of many; of 16 bits only short ones, as eager rounds each sum."""
+    for dtype in FLOATS + INTEGERS + (torch.bool,):
+        for rows, columns in ((48, 64), (7, 33)) if dtype in (torch.bfloat16, torch.float16) else ((48, 64), (7, 33), (3, 5000), (3000, 5), (1, 40000)):
+            x = torch.rand(rows, columns, device=device).to(dtype) if dtype.is_floating_point else torch.randint(0, 100, (rows, columns), device=device).to(dtype)
+            for dim in (0, 1):
+                yield f"cumsum {dim} {dtype} {rows} {columns}", lambda i, x=x, dim=dim: x.cumsum(dim)
+                yield f"cumsum of a transposed one {dim} {dtype} {rows} {columns}", lambda i, x=x, dim=dim: (x.t() + 0).cumsum(dim) * 2
+                yield f"cumprod {dim} {dtype} {rows} {columns}", lambda i, x=x * 0.01 + 0.995 if dtype.is_floating_point else x, dim=dim: x.cumprod(dim)
+                if dtype.is_floating_point:
+                    yield f"logcumsumexp {dim} {dtype} {rows} {columns}", lambda i, x=x, dim=dim: (x * 3).logcumsumexp(dim)
+                    yield f"probabilities {dim} {dtype} {rows} {columns}", lambda i, x=x, dim=dim: x.softmax(dim).cumsum(dim) - x
 
 
 def close(first, last, rounding=None):

@@ -1,7 +1,6 @@
 // Generated CUDA sources on the CPU: compiled as C++ with shim.h and compared with the reference evaluator, random kernels and named forms.
 //
 // DYNVM_CUDA_FUZZ=n: n random kernels instead of 400; DYNVM_KERNEL_SEED=s: the one of that seed.
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -10,8 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
 #include "../kernel/random_kernel.h"
 #include "codegen/cuda/background.h"
@@ -24,110 +21,14 @@
 #include "ir/kernel/philox.h"
 #include "ir/kernel/symbols.h"
 #include "ir/kernel/text.h"
+#include "host.h"
 #include "runtime/base/heuristics.h"
 
 namespace dynvm::test {
 namespace {
 
-using codegen::cuda::Source;
-
-struct Rendered {
-  Kernel kernel;
-  std::vector<Buffer> buffers;
-  std::vector<int64_t> scalars;
-  Tolerance tolerance;
-  std::string what;
-  Source source;
-  std::vector<int64_t> values;  // of the kernel's symbols
-  int64_t value(int64_t number) const { return ir::evaluate(number, kernel.symbols, values); }
-  uint32_t grid_x() const { return source.points == 0 ? source.grid_x : static_cast<uint32_t>((value(source.points) + source.per_block - 1) / source.per_block); }
-};
-
-// All of them in one library, since starting a compiler takes as long as many kernels.
-class HostLibrary {
- public:
-  explicit HostLibrary(const std::vector<Rendered>& kernels) {
-    static int number = 0;  // the loader knows libraries by their names, also those that it has closed
-    folder_ = std::filesystem::temp_directory_path() / fmt::format("dynvm-cuda-{}-{}", getpid(), number++);
-    std::filesystem::create_directories(folder_);
-    const std::string source = folder_ / "kernels.cpp", library = folder_ / "kernels.so";
-    {
-      std::ofstream file(source);
-      file << "#include \"" << DYNVM_SHIM << "\"\n"
-           << "#include \"" << DYNVM_HALF << "\"\n"
-           << "inline float f16_to(unsigned short x) { return dynvm::ir::half_to_float(x); }\n"
-           << "inline unsigned short to_f16(float x) { return dynvm::ir::float_to_half(x); }\n"
-           << "inline unsigned short to_bf16(float x) { return dynvm::ir::float_to_bfloat(x); }\n"
-           << codegen::cuda::prelude();
-      for (const Rendered& each : kernels) {
-        const Source& s = each.source;
-        if (s.grid_x == 0) continue;
-        file << s.text << "extern \"C\" void run_" << s.name << "(const void* p) { shim::run_grid([](const void* q) { " << s.name << "(*(const P_" << s.name << "*)q); }, p, "
-             << each.grid_x() << ", " << s.grid_y << ", " << s.block << "); }\n";
-      }
-    }
-    const std::string command = "c++ -std=c++20 -O1 -ffp-contract=off -w -shared -fPIC -fno-gnu-unique -o " + library + " " + source + " 2>" + (folder_ / "log").string();
-    if (std::system(command.c_str()) != 0) {
-      std::ifstream log(folder_ / "log");
-      error = std::string(std::istreambuf_iterator<char>(log), {}).substr(0, 3000) + "\nsource: " + source;
-      return;
-    }
-    handle_ = dlopen(library.c_str(), RTLD_NOW);
-    if (handle_ == nullptr) error = dlerror();
-  }
-  ~HostLibrary() {
-    if (handle_ != nullptr) dlclose(handle_);
-    if (error.empty()) std::filesystem::remove_all(folder_);
-  }
-  void run(const Rendered& each, void* const* pointers) const {
-    const Source& s = each.source;
-    if (s.grid_x == 0) return;
-    std::vector<int64_t> parameter;
-    for (int32_t pointer : s.pointers) parameter.push_back(reinterpret_cast<int64_t>(pointers[pointer]));
-    parameter.insert(parameter.end(), each.scalars.begin(), each.scalars.end());
-    for (int64_t number : s.numbers) parameter.push_back(each.value(number));
-    parameter.insert(parameter.end(), s.tail.begin(), s.tail.end());
-    std::vector<int64_t> workspace(static_cast<size_t>(s.workspace_bytes + 7) / 8, 0);
-    if (s.workspace_bytes > 0) parameter.push_back(reinterpret_cast<int64_t>(workspace.data()));
-    const auto function = reinterpret_cast<void (*)(const void*)>(dlsym(handle_, ("run_" + s.name).c_str()));
-    function(parameter.data());
-    check_counters(s, workspace);
-  }
-
-  std::string error;
-
- private:
-  // The counters are zero again, for the next launch.
-  static void check_counters(const Source& s, const std::vector<int64_t>& workspace) {
-    for (uint32_t k = 0; s.workspace_bytes > 0 && k < s.grid_x; ++k) EXPECT_EQ(reinterpret_cast<const int32_t*>(workspace.data())[k], 0);
-  }
-
-  std::filesystem::path folder_;
-  void* handle_ = nullptr;
-};
-
-void check(std::vector<Rendered> kernels, int multiprocessors, int vector_bytes, bool wide = false) {
-  int number = 0;
-  for (Rendered& each : kernels) {
-    codegen::cuda::RenderOptions options;
-    options.multiprocessors = multiprocessors;
-    options.vector_bytes = vector_bytes;
-    options.wide = wide;
-    const base::Status status = render_kernel(each.kernel, "k" + std::to_string(number++), options, &each.source);
-    ASSERT_TRUE(status.ok()) << status.message();
-  }
-  const HostLibrary library(kernels);
-  ASSERT_EQ(library.error, "");
-  int failures = 0;
-  for (const Rendered& each : kernels) {
-    const std::string difference = compare_with(each.values.empty() ? each.kernel : ir::with_values(each.kernel, each.values), each.buffers, each.scalars, each.tolerance, [&](void* const* pointers) { library.run(each, pointers); });
-    EXPECT_EQ(difference, "") << each.what << "\n" << each.source.text;
-    if (!difference.empty() && ++failures >= 3) return;
-  }
-}
-
 Rendered random_kernel(uint64_t seed) {
-  KernelMaker maker(seed);
+  KernelMaker maker(seed, true);
   maker.make();
   Rendered made;
   made.kernel = std::move(maker.kernel);
@@ -149,14 +50,6 @@ TEST(CudaSource, RandomKernelsAgreeWithTheEvaluator) {
   }
   check(std::move(with[0]), 1, 16);
   check(std::move(with[1]), 132, 8);
-}
-
-int32_t dense(Rendered* made, DType dtype, const std::vector<int64_t>& strides, int64_t elements) {
-  static std::mt19937_64 random(7);
-  Buffer buffer{dtype, std::vector<uint8_t>(static_cast<size_t>(elements * ir::dtype_size(dtype)))};
-  fill(&buffer, random, false);
-  made->buffers.push_back(std::move(buffer));
-  return made->kernel.add_operand({dtype, strides, 0, static_cast<int32_t>(made->buffers.size()) - 1});
 }
 
 // Softmax over the last dim: three passes over a row, the input held meanwhile.
@@ -304,6 +197,77 @@ std::vector<Rendered> dropouts() {
 std::vector<Rendered> attentions() {
   return {attention(2, 3, 19, 37, 16, false, false), attention(1, 2, 40, 40, 64, true, false), attention(2, 2, 17, 130, 40, false, true), attention(1, 3, 1, 70, 32, false, false),
           attention(3, 1, 5, 3, 8, true, true), attention(1, 1, 33, 1, 24, false, false)};
+}
+
+// The memory of an operand: indexes below a bound.
+int32_t indexes(Rendered* made, DType dtype, const std::vector<int64_t>& strides, int64_t elements, int64_t bound) {
+  const int32_t operand = dense(made, dtype, strides, elements);
+  Buffer& buffer = made->buffers.back();
+  for (int64_t k = 0; k < elements; ++k) write_number(dtype, buffer.bytes.data() + k * ir::dtype_size(dtype), static_cast<double>(k * 7919 % bound));
+  return operand;
+}
+
+// Rows of a table by indexes; plus a row of a second table that all have; the sums over their elements, or over rows.
+Rendered rows_of_table(DType dtype, DType of_index, int64_t rows, int64_t columns, uint32_t reduced = 0) {
+  Rendered made;
+  Kernel& k = made.kernel;
+  k.sizes = {rows, columns};
+  k.reduce_dims = reduced;
+  const int64_t entries = 13;
+  const int32_t index = k.add_cast(DType::kI64, k.add_load(indexes(&made, of_index, {1, 0}, rows, entries)));
+  const int32_t at = k.add(KOp::k_mul, index, k.add_const_int(DType::kI64, columns));
+  const int32_t row = k.add_load_at(dense(&made, dtype, {0, 1}, entries * columns), at, k.add_const_int(DType::kBool, 1));
+  const int32_t x = k.add(KOp::k_add, k.add_cast(DType::kF32, row), k.add_cast(DType::kF32, k.add_load(dense(&made, dtype, {0, 1}, columns))));
+  if (reduced != 0) {
+    const bool of_rows = reduced == 2;
+    const int32_t sum = k.add(KOp::k_reduce_sum, k.add(KOp::k_floor, x));
+    k.add_store(dense(&made, DType::kF32, of_rows ? std::vector<int64_t>{1, 0} : std::vector<int64_t>{0, 1}, of_rows ? rows : columns), sum);
+    if (of_rows) k.add_store(dense(&made, DType::kF32, {columns, 1}, rows * columns), k.add(KOp::k_sub, x, sum));
+  } else {
+    k.add_store(dense(&made, dtype, {columns, 1}, rows * columns), k.add_cast(dtype, x));
+  }
+  made.what = fmt::format("rows of a table {} {} {}x{} {}", ir::dtype_name(dtype), ir::dtype_name(of_index), rows, columns, reduced);
+  return made;
+}
+
+// Elements of each row by indexes, where another index says so; both indexes come from memory that a third index finds.
+Rendered elements_of_rows(DType dtype, int64_t rows, int64_t columns) {
+  Rendered made;
+  Kernel& k = made.kernel;
+  k.sizes = {rows, columns};
+  const int64_t length = 9;
+  const int32_t always = k.add_const_int(DType::kBool, 1), first = k.add_load(indexes(&made, DType::kI64, {0, 1}, columns, 5));
+  const int32_t second = k.add_load_at(indexes(&made, DType::kI64, {5, 0}, rows * 5, length), first, always);
+  const int32_t holds = k.add(KOp::k_lt, second, k.add_const_int(DType::kI64, length - 2));
+  k.add_store(dense(&made, dtype, {columns, 1}, rows * columns), k.add_load_at(dense(&made, dtype, {length, 0}, rows * length), second, holds));
+  made.what = fmt::format("elements of rows {} {}x{}", ir::dtype_name(dtype), rows, columns);
+  return made;
+}
+
+// Sums of three neighbours, of a row with nothing around it: memory in front of it and behind it cannot be touched.
+Rendered windows(int64_t rows, int64_t columns, bool points) {
+  Rendered made;
+  Kernel& k = made.kernel;
+  k.sizes = {rows, columns, 3};
+  k.reduce_dims = points ? 0 : 4;
+  const int32_t at = k.add(KOp::k_add, k.add_index(1), k.add_index(2)), holds = k.add(KOp::k_and, k.add(KOp::k_ge, at, k.add_const_int(DType::kI64, 1)), k.add(KOp::k_le, at, k.add_const_int(DType::kI64, columns)));
+  const int32_t memory = dense(&made, DType::kF32, {columns, 1, 1}, rows * columns);
+  k.operands[static_cast<size_t>(memory)].offset = -1;
+  const int32_t x = k.add_load_at(memory, k.add_const_int(DType::kI64, 0), holds);
+  if (points) k.add_store(dense(&made, DType::kF32, {columns * 3, 3, 1}, rows * columns * 3), x);
+  else k.add_store(dense(&made, DType::kF32, {columns, 1, 0}, rows * columns), k.add(KOp::k_reduce_sum, k.add(KOp::k_floor, x)));
+  made.what = fmt::format("windows {}x{} {}", rows, columns, points);
+  return made;
+}
+
+std::vector<Rendered> at_places() {
+  std::vector<Rendered> made;
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF64})
+    for (uint32_t reduced : {0u, 1u, 2u})
+      for (int64_t columns : {96, 33, 4096}) made.push_back(rows_of_table(dtype, columns == 33 ? DType::kI32 : DType::kI64, 40, columns, reduced));
+  for (DType dtype : {DType::kF32, DType::kI64, DType::kBool, DType::kU8, DType::kF16}) made.push_back(elements_of_rows(dtype, 37, 24));
+  for (bool points : {false, true}) made.push_back(windows(5, 1, points)), made.push_back(windows(300, 40, points));
+  return made;
 }
 
 std::vector<Rendered> forms() {
@@ -575,6 +539,24 @@ TEST(CudaSource, Draws) {
   EXPECT_FALSE(batch_form(dropout(DType::kF32, {1000}, {0}, 4).kernel, &form));
 }
 
+// Rows are read in vectors where each begins at a multiple of one, elements one by one.
+TEST(CudaSource, ComputedPlaces) {
+  check(at_places(), 132, 16);
+  check(at_places(), 1, 16);
+  check(at_places(), 1, 4, true);
+  const auto text = [](const Rendered& made) {
+    Source source;
+    EXPECT_TRUE(render_kernel(made.kernel, "k", {.multiprocessors = 1}, &source).ok());
+    return source.text;
+  };
+  for (uint32_t reduced : {0u, 2u}) {
+    EXPECT_NE(text(rows_of_table(DType::kF32, DType::kI64, 400, 96, reduced)).find("= *(const Vec<float, 4>*)(((float*)p.pointer[1]) +"), std::string::npos) << text(rows_of_table(DType::kF32, DType::kI64, 400, 96, reduced));
+    EXPECT_EQ(text(rows_of_table(DType::kF32, DType::kI64, 400, 97, reduced)).find("= *(const Vec"), std::string::npos);
+  }
+  codegen::cuda::BatchForm form;
+  EXPECT_FALSE(batch_form(elements_of_rows(DType::kF32, 5, 1).kernel, &form));
+}
+
 TEST(CudaSource, Forms) {
   const std::vector<Rendered> kernels = forms();
   for (const int multiprocessors : {1, 132}) check(kernels, multiprocessors, 16);
@@ -591,7 +573,7 @@ TEST(CudaSource, Forms) {
 TEST(CudaSource, Compiles) {
   if (const std::string missing = codegen::cuda::nvrtc_missing(); !missing.empty()) GTEST_SKIP() << missing;
   std::vector<Rendered> kernels = forms();
-  for (Rendered& each : dropouts()) kernels.push_back(std::move(each));
+  for (auto& more : {dropouts(), at_places()}) kernels.insert(kernels.end(), more.begin(), more.end());
   for (uint64_t seed = 5000; seed < 5060; ++seed) {
     kernels.push_back(random_kernel(seed));
     if (seed % 2 == 0) kernels.back().kernel = Symbolic(kernels.back().kernel, seed).kernel;

@@ -48,7 +48,7 @@ class Whole(unittest.TestCase):
         self.check(names=("adam", "exits", "recurrent"), background=True)
 
     def test_exits(self):
-        self.check("--stress", "exit", names=("adam", "convolutions", "branches", "dropout", "dropout_exits", "written_inputs", "exits", "sizes", "sizes_training", "sizes_grow"))
+        self.check("--stress", "exit", names=("adam", "convolutions", "group_norm_and_pooling", "branches", "dropout", "dropout_exits", "written_inputs", "exits", "sizes", "sizes_training", "sizes_grow"))
 
     def test_numbers(self):
         """What a kernel has just computed is read where that stores it for the host, the rest by copies."""

@@ -76,6 +76,17 @@ def convolutions_eval(out):
         out.append(t.abs().sum())
 
 
+def group_norm_and_pooling(out):
+    """Images contiguous, then channels last."""
+    for layout in (torch.contiguous_format, torch.channels_last):
+        model = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.GroupNorm(4, 16), nn.SiLU(), nn.MaxPool2d(3, 2, 1), nn.Conv2d(16, 16, 3, padding=1), nn.GroupNorm(4, 16), nn.ReLU(),
+                              nn.MaxPool2d(2), nn.AvgPool2d(3, 1, 1), nn.Flatten(), nn.Linear(16 * 4 * 4, 10)).to(D).to(memory_format=layout)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
+        x, y = torch.randn(8, 3, 16, 16, device=D).contiguous(memory_format=layout), torch.randint(0, 10, (8,), device=D)
+        for _ in range(STEPS):
+            out.append(train(model, optimizer, x, y).detach())
+
+
 class Block(nn.Module):
     def __init__(self, dropout):
         super().__init__()
@@ -287,7 +298,7 @@ def numbers_behind_long_work(out):
 def numbers_of_the_library(out):
     x = torch.arange(60, device=D) / 4
     for k in range(STEPS):
-        out.append((x + k).cumsum(0)[-1].item())
+        out.append((x + k).sort().values[-1].item())
 
 
 def numbers_in_threads(out):
@@ -336,6 +347,14 @@ def sizes_large(out):
             out.append((torch.sigmoid(x) * x - torch.tanh(x)).sum() / x.numel() + (x.view(-1, 1) * torch.ones(3, device=D)).abs().sum(0).sum() + torch.logsumexp(x, 0))
 
 
+def sizes_scans(out):
+    """Rows and columns that are as long as each run says: what of a distribution comes before half, and positions of tokens that count."""
+    for x in [torch.linspace(-1, 1, rows * length, device=D).view(rows, length) for rows, length in [(3, 40) if k < 12 else (2 + k % 5, 5 + 37 * k % 1500) for k in range(2 * STEPS)]]:
+        before = torch.softmax(x * 5, -1).cumsum(-1)
+        positions = (x > -0.5).cumsum(-1) - 1
+        out.append((before < 0.5).sum() + positions.sum() + (x + 2).log().cumsum(0).sum() / x.numel())
+
+
 def sizes_grow(out):
     """A cache that is longer with each step."""
     keys = torch.zeros(2, 4, 1, 16, device=D)
@@ -350,10 +369,10 @@ def sizes_grow(out):
             out.append(x.sum() + weights.amax())
 
 
-CASES = {f.__name__: f for f in (adam, batches_of_a_pool, losses_as_lists, convolutions, convolutions_eval, attention, attention_bf16, attention_dropout_bf16,
+CASES = {f.__name__: f for f in (adam, batches_of_a_pool, losses_as_lists, convolutions, convolutions_eval, group_norm_and_pooling, attention, attention_bf16, attention_dropout_bf16,
                                  attention_eval, recurrent, branches, dropout, dropout_exits, streams, written_inputs, freed_between, exits,
                                  numbers, numbers_of_one_kernel, numbers_behind_long_work, numbers_of_the_library, numbers_in_threads, own_captures,
-                                 sizes, sizes_training, sizes_large, sizes_grow)}
+                                 sizes, sizes_training, sizes_large, sizes_scans, sizes_grow)}
 
 
 def main(names):

@@ -96,7 +96,7 @@ void run_case(const std::string& text, const codegen::CpuFeatures& features, boo
     for (auto& storage : memory) pointers.push_back(storage.data());
     for (auto& storage : compiled) compiled_pointers.push_back(storage.data());
     eval_kernel(kernel, pointers.data(), nullptr);
-    if (attends(kernel)) {  // for GPUs alone
+    if (attends(kernel) || has_op(kernel, KOp::k_load_at) || has_scan(kernel)) {  // for GPUs alone
       compiled = memory;
       continue;
     }

@@ -49,6 +49,14 @@ TEST(Work, ReductionsAndFusedMultiplyAdds) {
   EXPECT_EQ(work.flops, 2 * 200 + 200 + 10);
 }
 
+// Each element that is read at a computed place counts: which of them are the same, data says.
+TEST(Work, ComputedPlaces) {
+  const Work work = of_kernel(R"("k" sizes [100, 8] pointers 3 { o0 = i64 p0 + 0 {1, 0} o1 = f32 p1 + 0 {0, 1} o2 = f32 p2 + 0 {8, 1}
+    n0 = load i64 o0 n1 = const i64 8 n2 = mul i64 n0, n1 n3 = const bool 1 n4 = load_at f32 o1, n2, n3 store o2, n4 })");
+  EXPECT_EQ(work.bytes_read, 8 * 100 + 4 * 800);
+  EXPECT_EQ(work.flops, 100);
+}
+
 TEST(Work, OperationsOfTheLibrary) {
   Trace trace;
   const base::Status status = parse_trace(R"(trace 1 "t" storages 4

@@ -1,5 +1,5 @@
 // Random kernels, with memory for them: shapes with sizes 0 and 1 and tails, strides, broadcasts, in-place stores, all dtypes, reductions in several
-// passes; and the same with symbols for some numbers. All ops in them are exact, so that results must agree to the bit with the evaluator's.
+// passes, loads at computed places and scans where asked for; and the same with symbols for some numbers. All ops in them are exact, so that results must agree to the bit with the evaluator's.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,8 @@ using ir::KOp;
 
 class KernelMaker {
  public:
-  explicit KernelMaker(uint64_t seed) : random_(seed * 0x9e3779b97f4a7c15u + 1) {}
+  // for_gpus: with load_at and scans, which kernels for CPUs have not.
+  explicit KernelMaker(uint64_t seed, bool for_gpus = false) : for_gpus_(for_gpus), random_(seed * 0x9e3779b97f4a7c15u + 1) {}
 
   Kernel kernel;
   std::vector<Buffer> buffers;
@@ -127,6 +128,7 @@ class KernelMaker {
     static const KOp kTests[] = {KOp::k_isnan, KOp::k_isinf, KOp::k_isfinite};
     DType type = dtype();
     bool floating = ir::is_floating(type);
+    if (for_gpus_ && chance(12)) return make_load_at(type);
     int what = pick(100);
     if (what < 8) {
       kernel.add_const(type, (pick(33) - 16) / 4.0);
@@ -155,20 +157,35 @@ class KernelMaker {
     }
   }
 
+  // Somewhere in the memory behind the place of its operand, often at a multiple of a vector.
+  void make_load_at(DType type) {
+    const int64_t count = 1 + pick(12), step = chance(50) ? 8 : 1;
+    const int32_t operand = make_operand(type, false, false);
+    for (int64_t stride : kernel.operands[static_cast<size_t>(operand)].strides)
+      if (stride < 0) return;  // other numbers for symbols would move it beyond that
+    buffers.back().bytes.resize(buffers.back().bytes.size() + static_cast<size_t>((count - 1) * step * ir::dtype_size(type)));
+    fill(&buffers.back(), random_, false);
+    const size_t before = kernel.nodes.size();
+    const int32_t at = kernel.add(KOp::k_mul, kernel.add(KOp::k_mod, as(DType::kI64, any()), kernel.add_const_int(DType::kI64, count)), kernel.add_const_int(DType::kI64, step));
+    kernel.add_load_at(operand, at, chance(50) ? kernel.add_const_int(DType::kBool, 1) : as(DType::kBool, any()));
+    if (!ir::verify_kernel(kernel).ok()) kernel.nodes.resize(before);  // a scan would say where
+  }
+
   void make_reduction(DType type) {
     static const KOp kOps[] = {KOp::k_reduce_sum, KOp::k_reduce_sum, KOp::k_reduce_prod, KOp::k_reduce_max, KOp::k_reduce_min,
                                KOp::k_reduce_any, KOp::k_reduce_all, KOp::k_reduce_argmax, KOp::k_reduce_argmin};
     KOp op = kOps[pick(9)];
+    if (for_gpus_ && std::has_single_bit(kernel.reduce_dims) && chance(40)) op = chance(70) ? KOp::k_scan_sum : KOp::k_scan_prod;
     char typing = ir::kop_info(op).typing;
     if (typing == 'Q') type = DType::kBool;
     else if (ir::is_bool(type)) type = DType::kI32;
     if (ir::is_reduced_floating(type)) type = DType::kF32;
     int32_t a = as(type, any());
-    if (ir::is_floating(type) && op == KOp::k_reduce_sum) {
+    if (ir::is_floating(type) && (op == KOp::k_reduce_sum || op == KOp::k_scan_sum)) {
       // Small integers: their sums are exact in any order. A NaN would be exact too but hides everything else.
       a = kernel.add(KOp::k_where, kernel.add(KOp::k_isnan, a), kernel.add_const(type, 1), a);
       a = kernel.add(KOp::k_floor, kernel.add(KOp::k_max, kernel.add(KOp::k_min, a, kernel.add_const(type, 8)), kernel.add_const(type, -8)));
-    } else if (ir::is_floating(type) && op == KOp::k_reduce_prod) {
+    } else if (ir::is_floating(type) && (op == KOp::k_reduce_prod || op == KOp::k_scan_prod)) {
       a = kernel.add(KOp::k_sign, a);
     }
     KernelNode node;
@@ -196,6 +213,7 @@ class KernelMaker {
     if (!ir::verify_kernel(kernel).ok()) kernel.stores.pop_back();
   }
 
+  bool for_gpus_;
   std::mt19937_64 random_;
   std::vector<DType> dtypes_;
 };
