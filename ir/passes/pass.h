@@ -54,6 +54,7 @@ void pass_cse(Trace& trace, const PassOptions& options);
 void pass_hoist(Trace& trace, const PassOptions& options);
 void pass_dce(Trace& trace, const PassOptions& options);
 void pass_sink(Trace& trace, const PassOptions& options);
+void pass_epilogue(Trace& trace, const PassOptions& options);
 void pass_fuse(Trace& trace, const PassOptions& options);
 void pass_early(Trace& trace, const PassOptions& options);
 
