@@ -434,6 +434,52 @@ base::Status draw(const Call& c, const std::string& name, Generator* generator) 
   return base::Status();
 }
 
+// embedding, index_select, gather, index: an element of the result from where its indexes say.
+base::Status indexed_read(const Call& c, const std::string& name) {
+  const Array in = c.array(0), out = c.result(0);
+  const Indexes& sizes = in.meta->sizes;
+  bool bounds = true;
+  const auto inside = [&](double index, int64_t size) {
+    if (name == "index" && index < 0) index += static_cast<double>(size);
+    bounds = bounds && index >= 0 && index < static_cast<double>(size);
+    return bounds ? static_cast<int64_t>(index) : 0;
+  };
+  std::vector<Array> list;  // of index, by dim
+  size_t rank = 0, first = sizes.size(), count = 0;
+  bool neighbours = true;
+  if (name == "index") {
+    Call each = c;
+    for (each.element = 0; each.element < c.call.args[1].operands.size(); ++each.element) {
+      list.push_back(each.array(1));
+      if (!list.back()) continue;
+      if (count > 0 && !list[each.element - 1]) neighbours = false;
+      if (count++ == 0) first = each.element;
+      rank = std::max(rank, list.back().meta->sizes.size());
+    }
+    if (!neighbours) first = 0;
+  }
+  for_each(out.meta->sizes, [&](const Indexes& index) {
+    Indexes from;
+    if (name == "embedding") {
+      from = {inside(c.array(1).get({index.begin(), index.end() - 1}), sizes[0]), index.back()};
+    } else if (name == "index") {
+      const Indexes place(index.begin() + static_cast<ptrdiff_t>(first), index.begin() + static_cast<ptrdiff_t>(first + rank));
+      Indexes others = index;
+      others.erase(others.begin() + static_cast<ptrdiff_t>(first), others.begin() + static_cast<ptrdiff_t>(first + rank));
+      auto next = others.begin();
+      for (size_t d = 0; d < sizes.size(); ++d) from.push_back(d < list.size() && list[d] ? inside(list[d].get(place), sizes[d]) : *next++);
+    } else {
+      const auto dim = static_cast<size_t>(c.number(1) < 0 ? c.number(1) + static_cast<double>(std::max<size_t>(sizes.size(), 1)) : c.number(1));
+      const Indexes place = name == "gather" ? index : c.array(2).meta->sizes.empty() || index.empty() ? Indexes(c.array(2).meta->sizes.size(), 0) : Indexes{index[dim]};
+      const int64_t at = inside(c.array(2).get(place), sizes.empty() ? 1 : sizes[dim]);
+      from = index;
+      if (!sizes.empty()) from[dim] = at;
+    }
+    if (bounds) out.set(index, in.get(from));
+  });
+  return bounds ? base::Status() : base::Status::failure("an index is out of bounds");
+}
+
 bool structured(const Call& c, const std::string& name, bool* known) {
   *known = true;
   if (name == "sum" || name == "mean" || name == "amax" || name == "amin" || name == "var") return reduction(c, name);
@@ -458,6 +504,7 @@ base::Status evaluate_aten(const Trace& trace, const Inst& inst, const std::vect
   bool known = false;
   if (call.is_random) return draw(c, name, generator);
   if (structured(c, name, &known) || known) return base::Status();
+  if (name == "embedding" || name == "index_select" || name == "gather" || name == "index") return indexed_read(c, name);
   bool lists = name.rfind("_foreach_", 0) == 0, in_place = name.back() == '_';
   if (lists) name = name.substr(9);
   if (in_place) name.pop_back();

@@ -216,6 +216,10 @@ bool has_op(const Kernel& kernel, KOp op) {
 
 bool attends(const Kernel& kernel) { return has_op(kernel, KOp::k_reduce_attend); }
 
+bool for_gpus(const Kernel& kernel) {
+  return attends(kernel) || has_op(kernel, KOp::k_draw) || has_op(kernel, KOp::k_load_at) || has_op(kernel, KOp::k_within);
+}
+
 std::vector<uint32_t> node_dims(const Kernel& kernel) {
   std::vector<uint32_t> dims;
   add_node_dims(kernel, &dims);

@@ -21,9 +21,9 @@
 //
 // What lies where data says is read by load_at: of a table of rows of n elements, with an index for each row of the result,
 //
-//     i = load o0;  x = load_at o1, mul(i, n), true;  store o2 <- x
+//     i = within(load o0, rows);  x = load_at o1, mul(i, n), true;  store o2 <- x
 //
-// where o1 walks along a row. It may reach all of its pointer's memory, so nothing there is stored to.
+// where o1 walks along a row. A place that there is not stops the device (within), as eager's kernels for GPUs do. A load_at may reach all of its pointer's memory, so nothing there is stored to.
 //
 // The compiler derives the passes over the reduced dims: values that a later pass
 // needs again are computed again, from memory as it was before the kernel.
@@ -159,6 +159,9 @@ bool may_conflict(const Kernel& kernel, const KernelOperand& store, KOp read, co
 
 // Is it attention: has it a reduce_attend? Such a kernel has a form of its own, for GPUs alone, which no other operation joins.
 bool attends(const Kernel& kernel);
+
+// Has it an operation that no compiler for CPUs knows?
+bool for_gpus(const Kernel& kernel);
 
 // Checks all invariants above; the message names the node, operand or store.
 base::Status verify_kernel(const Kernel& kernel);

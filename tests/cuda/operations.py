@@ -97,6 +97,7 @@ def cases():
     yield "bias gradient", lambda i: (torch.sigmoid(big) * (1 - torch.sigmoid(big))).sum(0) * weight + bias
     yield from attentions(device)
     yield from products_of_one_row(device)
+    yield from reads_by_indexes(device)
 
 
 def attentions(device):
@@ -123,6 +124,40 @@ def products_of_one_row(device):
             for layout, matrix in (("rows", weight), ("columns", across)):
                 yield f"mm {dtype} {rows} {columns} {layout}", lambda i, x=x, m=matrix: x @ m
                 yield f"addmm {dtype} {rows} {columns} {layout}", lambda i, x=x, m=matrix, b=bias: torch.sigmoid(torch.addmm(b, x, m))
+
+
+def reads_by_indexes(device):
+    """Rows and elements of tensors of each dtype and layout, by indexes of both dtypes, from the end too, alone and among other work."""
+    for k, dtype in enumerate((*FLOATS, *INTEGERS, torch.bool)):
+        of_index = (torch.int64, torch.int32)[k % 2]
+        for layout, x, _ in layouts(lambda *sizes, dtype=dtype: torch.randint(0, 100, sizes, device=device).to(dtype)):
+            if layout != "dense" and k > 2 and (k + len(layout)) % 3 > 0:
+                continue
+            rows, columns = x.shape
+            index = (torch.arange(40, device=device) * 7 % rows).to(of_index)
+            few = (index % 3).view(8, 5)
+            across = torch.arange(rows * 5, device=device).view(5, rows).t() * 11 % columns
+            half, third = few[:4, :1], across.t()[:4] % 3
+            first, last, low, even, one = half * 0, half - 1, across[:3] % 3, x[:, : columns // 2 * 2], x[None]
+            for name, function in {
+                "embedding": lambda index=index, x=x: F.embedding(index, x), "embedding of pairs": lambda index=few[::2], x=even: F.embedding(index, x, padding_idx=1),
+                "index_select 0": lambda index=index, x=x: x.index_select(0, index), "index_select 1": lambda index=few[0], x=x: x.index_select(-1, index),
+                "gather 1": lambda index=across, x=x: x.gather(1, index), "gather 0": lambda index=low, x=x: x.gather(0, index),
+                "index rows": lambda index=-index, x=x: x[index], "index columns": lambda index=few - 3, x=x: x[:, index],
+                "index both": lambda index=half, other=third, x=x: x[index, other], "index apart": lambda index=first, other=last, x=one: x[index, :, other],
+            }.items():
+                yield f"{name} {dtype} {layout}", lambda i, f=function: f()
+                yield f"{name} {dtype} {layout} with more", lambda i, f=function: f().to(torch.float32) * 2 + 1
+    big, words, places = torch.randn(500, 768, device=device), torch.randint(0, 500, (16, 128), device=device), torch.arange(128, device=device)
+    norm = torch.nn.LayerNorm(768, device=device)
+
+    def embed(i):
+        with torch.no_grad():
+            return norm(F.embedding(words, big) + F.embedding(places, big)[None] * 0.5)
+
+    yield "embedding and norm", embed
+    yield "rows that are written between", lambda i: (big.index_select(0, words[0]) + big.mul(2).index_select(0, words[1])).sum(0)
+    yield "columns of rows", lambda i: big[words].sum((0, 1))
 
 
 def close(first, last, rounding=None):

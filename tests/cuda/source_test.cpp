@@ -58,7 +58,7 @@ class HostLibrary {
            << "inline float f16_to(unsigned short x) { return dynvm::ir::half_to_float(x); }\n"
            << "inline unsigned short to_f16(float x) { return dynvm::ir::float_to_half(x); }\n"
            << "inline unsigned short to_bf16(float x) { return dynvm::ir::float_to_bfloat(x); }\n"
-           << codegen::cuda::prelude();
+           << codegen::cuda::prelude() << "extern \"C\" bool failed() { const bool was = shim::failed; shim::failed = false; return was; }\n";
       for (const Rendered& each : kernels) {
         const Source& s = each.source;
         if (s.grid_x == 0) continue;
@@ -79,9 +79,10 @@ class HostLibrary {
     if (handle_ != nullptr) dlclose(handle_);
     if (error.empty()) std::filesystem::remove_all(folder_);
   }
-  void run(const Rendered& each, void* const* pointers) const {
+  // False where an assertion has not held.
+  bool run(const Rendered& each, void* const* pointers) const {
     const Source& s = each.source;
-    if (s.grid_x == 0) return;
+    if (s.grid_x == 0) return true;
     std::vector<int64_t> parameter;
     for (int32_t pointer : s.pointers) parameter.push_back(reinterpret_cast<int64_t>(pointers[pointer]));
     parameter.insert(parameter.end(), each.scalars.begin(), each.scalars.end());
@@ -92,6 +93,7 @@ class HostLibrary {
     const auto function = reinterpret_cast<void (*)(const void*)>(dlsym(handle_, ("run_" + s.name).c_str()));
     function(parameter.data());
     check_counters(s, workspace);
+    return !reinterpret_cast<bool (*)()>(dlsym(handle_, "failed"))();
   }
 
   std::string error;
@@ -120,7 +122,7 @@ void check(std::vector<Rendered> kernels, int multiprocessors, int vector_bytes,
   ASSERT_EQ(library.error, "");
   int failures = 0;
   for (const Rendered& each : kernels) {
-    const std::string difference = compare_with(each.values.empty() ? each.kernel : ir::with_values(each.kernel, each.values), each.buffers, each.scalars, each.tolerance, [&](void* const* pointers) { library.run(each, pointers); });
+    const std::string difference = compare_with(each.values.empty() ? each.kernel : ir::with_values(each.kernel, each.values), each.buffers, each.scalars, each.tolerance, [&](void* const* pointers) { EXPECT_TRUE(library.run(each, pointers)); });
     EXPECT_EQ(difference, "") << each.what << "\n" << each.source.text;
     if (!difference.empty() && ++failures >= 3) return;
   }
@@ -321,7 +323,7 @@ Rendered rows_of_table(DType dtype, DType of_index, int64_t rows, int64_t column
   k.sizes = {rows, columns};
   k.reduce_dims = reduced;
   const int64_t entries = 13;
-  const int32_t index = k.add_cast(DType::kI64, k.add_load(indexes(&made, of_index, {1, 0}, rows, entries)));
+  const int32_t index = k.add(KOp::k_within, k.add_cast(DType::kI64, k.add_load(indexes(&made, of_index, {1, 0}, rows, entries))), k.add_const_int(DType::kI64, entries));
   const int32_t at = k.add(KOp::k_mul, index, k.add_const_int(DType::kI64, columns));
   const int32_t row = k.add_load_at(dense(&made, dtype, {0, 1}, entries * columns), at, k.add_const_int(DType::kBool, 1));
   const int32_t x = k.add(KOp::k_add, k.add_cast(DType::kF32, row), k.add_cast(DType::kF32, k.add_load(dense(&made, dtype, {0, 1}, columns))));
@@ -662,6 +664,27 @@ TEST(CudaSource, ComputedPlaces) {
   }
   codegen::cuda::BatchForm form;
   EXPECT_FALSE(batch_form(elements_of_rows(DType::kF32, 5, 1).kernel, &form));
+}
+
+// An index that is too large, or negative, fails the kernel, wherever it is; and nothing is read there.
+TEST(CudaSource, OutOfBounds) {
+  std::vector<Rendered> kernels;
+  for (uint32_t reduced : {0u, 1u, 2u})
+    for (int64_t columns : {96, 33}) kernels.push_back(rows_of_table(DType::kF32, columns == 33 ? DType::kI32 : DType::kI64, 40, columns, reduced));
+  int number = 0;
+  for (Rendered& each : kernels) ASSERT_TRUE(render_kernel(each.kernel, "k" + std::to_string(number++), {}, &each.source).ok());
+  const HostLibrary library(kernels);
+  ASSERT_EQ(library.error, "");
+  for (const Rendered& each : kernels)
+    for (const auto& [at, index] : {std::pair<int64_t, double>{0, 13}, {39, -1}, {17, 2147483647}, {17, 12}}) {
+      std::vector<Buffer> buffers = each.buffers;
+      const DType dtype = buffers[0].dtype;
+      write_number(dtype, buffers[0].bytes.data() + at * ir::dtype_size(dtype), index);
+      std::vector<void*> pointers;
+      for (Buffer& buffer : buffers) pointers.push_back(buffer.bytes.data());
+      EXPECT_EQ(ir::eval_kernel(each.kernel, pointers.data(), nullptr), index == 12) << each.what << " " << index;
+      EXPECT_EQ(library.run(each, pointers.data()), index == 12) << each.what << " " << index;
+    }
 }
 
 TEST(CudaSource, Forms) {

@@ -122,6 +122,34 @@ def attention_eval(out):
         out.append(y.abs().mean())
 
 
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.places, self.norm, self.head = nn.Embedding(50, 64, padding_idx=0), nn.Embedding(16, 64), nn.LayerNorm(64), nn.Linear(64, 10)
+        self.register_buffer("positions", torch.arange(16)[None])
+
+    def forward(self, tokens):
+        return self.head(F.gelu(self.norm(self.words(tokens) + self.places(self.positions))))
+
+
+def embeddings(out):
+    """Rows of tables that each step writes; then elements, columns and places by indexes that are computed."""
+    model = Tagger().to(D)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    batches = torch.randint(0, 50, (STEPS, 8, 16), device=D)
+    for tokens in batches:
+        optimizer.zero_grad()
+        loss = -model(tokens).log_softmax(-1).gather(-1, (tokens % 10).unsqueeze(-1)).mean()
+        loss.backward()
+        optimizer.step()
+        out.append(loss.detach())
+    for tokens in batches:
+        with torch.no_grad():
+            scores = model(tokens)
+            some = scores[:, tokens[0] % 16 - 16, tokens[1] % 10] + scores.index_select(1, tokens[2] % 16).amax(-1)
+            out.append(some.sum() + model.words.weight[tokens].mean())
+
+
 def recurrent(out):
     cell = nn.LSTMCell(32, 32).to(D)
     xs = torch.randn(STEPS * 3, 4, 32, device=D)
@@ -338,7 +366,7 @@ def sizes_grow(out):
 
 
 CASES = {f.__name__: f for f in (adam, batches_of_a_pool, losses_as_lists, convolutions, convolutions_eval, attention, attention_bf16, attention_dropout_bf16,
-                                 attention_eval, recurrent, branches, dropout, dropout_exits, streams, written_inputs, freed_between, exits,
+                                 attention_eval, embeddings, recurrent, branches, dropout, dropout_exits, streams, written_inputs, freed_between, exits,
                                  numbers, numbers_of_one_kernel, numbers_behind_long_work, numbers_of_the_library, numbers_in_threads,
                                  sizes, sizes_training, sizes_large, sizes_grow)}
 

@@ -27,11 +27,11 @@ NOT_LOWERED = {
     "aten::mm", "aten::addmm", "aten::bmm", "aten::convolution", "aten::convolution_backward",  # libraries
     "aten::bernoulli_", "aten::native_dropout", "aten::randn", "aten::rand", "aten::randint",  # random
     "aten::nll_loss_forward", "aten::embedding", "aten::embedding_dense_backward",  # indexing
-    "aten::index", "aten::gather", "aten::one_hot", "aten::scatter",
+    "aten::index", "aten::gather", "aten::index_select", "aten::one_hot", "aten::scatter",
     "aten::_scaled_dot_product_flash_attention_for_cpu", "aten::max_pool2d_with_indices",
     "aten::max_pool2d_with_indices_backward", "aten::linspace", "aten::_local_scalar_dense",
 }
-ON_GPUS = {"aten::mm", "aten::addmm"}  # of one row
+ON_GPUS = {"aten::mm", "aten::addmm", "aten::embedding", "aten::index", "aten::gather", "aten::index_select"}  # products of one row; reads by indexes
 
 
 def number(value):
@@ -601,6 +601,62 @@ class AgainstTorch(unittest.TestCase):
                     torch.mm(x, matrix)
                     torch.addmm(bias, x, matrix), torch.addmm(bias[:1], x, matrix, beta=0.5, alpha=2), torch.addmm(bias.view(1, 7), x, matrix)
         self.check(program, "cuda")
+
+    def test_reads_by_indexes_on_gpus(self):
+        def program():
+            for k, dtype in enumerate((torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)):
+                of_index = (torch.int64, torch.int32)[k % 2]
+                x = inputs((7, 6, 5), dtype)
+                index = torch.tensor([3, 0, 6, 3, 1], dtype=of_index)
+                pairs = torch.tensor([[4, 1, 0, 2], [2, 2, 4, 0]], dtype=of_index)
+                for look in (x, x.permute(1, 2, 0).contiguous().permute(2, 0, 1), inputs((14, 6, 10), dtype)[::2, :, 1::2], x[:, :1].expand(7, 6, 5)):
+                    for dim in (0, 1, -1):
+                        torch.index_select(look, dim, index[:4] % look.shape[dim])
+                        torch.index_select(look, dim, index[1])
+                    for table in (look[0], look[:, 1], look[1].t()):
+                        F.embedding(pairs, table), F.embedding(pairs[:, ::2], table, padding_idx=0), F.embedding(pairs[0, 0], table), F.embedding(pairs.t()[:0], table)
+                    look[index], look[:, pairs], look[..., pairs[:, 1]], look[index[:4], pairs], look[index[:4], :, pairs], look[:, pairs[:1], pairs[:, :1]]
+                    look[-index.to(of_index) - 1 if of_index == torch.int64 else index], look[index[0], pairs], look[pairs, pairs, -pairs], look[index[2]], look[index[2], :, index[3]]
+                for dim in range(3):
+                    where = torch.randint(0, x.shape[dim], (5, 4, 3))
+                    torch.gather(x, dim, where), torch.gather(x.transpose(0, 2).contiguous().transpose(0, 2), dim, where.transpose(0, 1).contiguous().transpose(0, 1)[:, 1:])
+                torch.gather(x[0, 0, 0], 0, torch.tensor(0)), torch.index_select(x[0, 0, 0], 0, torch.tensor([0]))
+                torch.take_along_dim(x, torch.tensor([[[1], [0]]]), 1)
+        before = AgainstTorch.lowered.copy()
+        self.check(program, "cuda")
+        for name, least in {"embedding": 350, "index_select": 200, "index": 350, "gather": 60}.items():
+            self.assertGreater(AgainstTorch.lowered[f"aten::{name}"] - before[f"aten::{name}"], least, name)
+        with Recorder() as recorder:
+            program()
+        reads = [case for case in recorder.cases if case.name in ("aten::embedding", "aten::index_select", "aten::index", "aten::gather")]
+        self.assertEqual({code for _, code, _, _ in run(reads)}, {1})  # CPUs raise an error
+
+    def test_indexes_out_of_bounds_on_gpus(self):
+        """A kernel fails where eager's raises here: only index counts from the end."""
+        high, wide, one = inputs((5, 3)), inputs((3, 5)), torch.tensor([1])
+        for program, bound in ((lambda i: F.embedding(i, high), (0, 5)), (lambda i: high.index_select(0, i), (0, 5)), (lambda i: wide.gather(1, i.view(1, 1)), (0, 5)),
+                               (lambda i: high[i], (-5, 5)), (lambda i: wide[one, i], (-5, 5))):
+            with Recorder() as recorder:
+                program(torch.tensor([0]))
+            case = recorder.cases[-1]
+            memory = case.before
+            at = next(k for k in reversed(range(len(memory))) if len(memory[k]) == 8 and case.before[k] == struct.pack("<q", 0))
+            for index in (bound[0] - 1, bound[0], bound[1] - 1, bound[1], 2 ** 40, -2 ** 63):
+                memory[at] = struct.pack("<q", index)
+                ((_, code, message, _),) = run([case], "cuda")
+                self.assertEqual(code, 0 if bound[0] <= index < bound[1] else 3, f"{case.text} {index} {message}")
+
+    def test_whole_embeddings_on_gpus(self):
+        """Rows of the tokens, the sum with those of positions, and its layer norm are one kernel."""
+        words, places, tokens, positions = inputs((20, 16)), inputs((9, 16), seed=1), torch.randint(0, 20, (4, 9)), torch.arange(9)
+        norm = torch.nn.LayerNorm(16)
+
+        def step():
+            x = F.embedding(tokens, words) + F.embedding(positions, places)
+            y = norm(x)
+            return [x, y]
+        trace = self.check_whole(step, 2, "cuda")  # the positions' are of one sentence, in a kernel before
+        self.assertIn('"embedding_add_layer_norm', trace)
 
     def test_attention_on_gpus(self):
         def attend(q, k, v, bias, logsumexp, dropout=0.0, causal=False, *, scale=None):

@@ -1,4 +1,4 @@
-// Loads at computed places: text, the verifier, the evaluator, what the value depends on, what stores conflict with, simplifying around them, the compiler for x86.
+// Loads at computed places, and bounds of indexes: text, the verifier, the evaluator, what the value depends on, what stores conflict with, simplifying around them, the compiler for x86.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -105,12 +105,36 @@ TEST(LoadAt, Simplified) {
   EXPECT_EQ(out[2], 10);
 }
 
+const char* kWithin = R"("within" sizes [3] pointers 2 {
+  o0 = i64 p0 + 0 {1}
+  o1 = i64 p1 + 0 {1}
+  n0 = load i64 o0
+  n1 = const i64 5
+  n2 = within i64 n0, n1
+  store o1, n2
+})";
+
+// Nothing is stored by a kernel that fails, be it at its last point.
+TEST(Within, Evaluated) {
+  const Kernel kernel = parsed(kWithin);
+  EXPECT_EQ(print_kernel(kernel), kWithin);
+  for (const int64_t last : {int64_t{4}, int64_t{5}, int64_t{-1}, INT64_MIN}) {
+    int64_t index[] = {0, 3, last}, out[3] = {7, 7, 7};
+    void* pointers[] = {index, out};
+    EXPECT_EQ(eval_kernel(kernel, pointers, nullptr), last == 4);
+    EXPECT_EQ(out[1], last == 4 ? 3 : 7);
+  }
+}
+
 // Nothing that is lowered for CPUs has one.
 TEST(LoadAt, NotForX86) {
-  std::unique_ptr<codegen::CompiledKernel> compiled;
-  const base::Status status = codegen::compile_kernel(parsed(kText), codegen::cpu_features(), {}, &compiled);
-  ASSERT_FALSE(status.ok());
-  EXPECT_NE(status.message().find("no code for load_at"), std::string::npos) << status.message();
+  for (const auto& [text, name] : {std::pair<const char*, const char*>{kText, "load_at"}, {kWithin, "within"}}) {
+    EXPECT_TRUE(for_gpus(parsed(text)));
+    std::unique_ptr<codegen::CompiledKernel> compiled;
+    const base::Status status = codegen::compile_kernel(parsed(text), codegen::cpu_features(), {}, &compiled);
+    ASSERT_FALSE(status.ok());
+    EXPECT_NE(status.message().find(std::string("no code for ") + name), std::string::npos) << status.message();
+  }
 }
 
 }  // namespace

@@ -165,7 +165,10 @@ class KernelMaker {
       if (stride < 0) return;  // other numbers for symbols would move it beyond that
     buffers.back().bytes.resize(buffers.back().bytes.size() + static_cast<size_t>((count - 1) * step * ir::dtype_size(type)));
     fill(&buffers.back(), random_, false);
-    const int32_t at = kernel.add(KOp::k_mul, kernel.add(KOp::k_mod, as(DType::kI64, any()), kernel.add_const_int(DType::kI64, count)), kernel.add_const_int(DType::kI64, step));
+    const int32_t bound = kernel.add_const_int(DType::kI64, count);
+    int32_t index = kernel.add(KOp::k_mod, as(DType::kI64, any()), bound);
+    if (chance(30)) index = kernel.add(KOp::k_within, index, bound);
+    const int32_t at = kernel.add(KOp::k_mul, index, kernel.add_const_int(DType::kI64, step));
     kernel.add_load_at(operand, at, chance(50) ? kernel.add_const_int(DType::kBool, 1) : as(DType::kBool, any()));
   }
 
