@@ -173,6 +173,11 @@ template <class T> __device__ __forceinline__ T k_within(T a, T b) {
   return 0;
 }
 
+__device__ __forceinline__ void add_at(float* at, float x) { atomicAdd(at, x); }
+__device__ __forceinline__ void add_at(double* at, double x) { atomicAdd(at, x); }
+__device__ __forceinline__ void add_at(int* at, int x) { atomicAdd(at, x); }
+__device__ __forceinline__ void add_at(i64* at, i64 x) { atomicAdd((u64*)at, (u64)x); }
+
 // Draws: drawn_number of ir/kernel/philox.h. T threads with vectors of V elements; R: there may be more than one round.
 struct Words { unsigned x, y, z, w; };
 __device__ __forceinline__ Words philox(i64 seed, u64 call, unsigned thread) {

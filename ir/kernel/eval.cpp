@@ -226,7 +226,14 @@ class Evaluator {
       if (failed_) return false;
       for (const KernelStore& store : kernel_.stores) collect(store);
     }
-    for (const Write& w : writes_) write(w.dtype, w.at, w.value);
+    for (const Write& w : writes_) {
+      if (!w.adds) {
+        write(w.dtype, w.at, w.value);
+        continue;
+      }
+      const Value before = read(w.dtype, w.at);
+      write(w.dtype, w.at, {before.f + w.value.f, static_cast<int64_t>(u(before.i) + u(w.value.i))});
+    }
     return true;
   }
 
@@ -235,6 +242,7 @@ class Evaluator {
     DType dtype;
     char* at;
     Value value;
+    bool adds;
   };
 
   bool full(size_t n) const { return dims_[n] & kernel_.reduce_dims; }
@@ -413,12 +421,11 @@ class Evaluator {
 
   void collect(const KernelStore& store) {
     const KernelOperand& operand = kernel_.operands[store.operand];
-    bool moves = false;
-    for (int k : reduced_)
-      if (kernel_.sizes[k] != 1 && operand.strides[k] != 0) moves = true;
-    for (int64_t point = 0; point < (moves ? num_reduced_ : 1); ++point) {
+    for (int64_t point = 0; point < (is_full_store(kernel_, dims_, store) ? num_reduced_ : 1); ++point) {
       set_index(reduced_, point);
-      writes_.push_back({operand.dtype, address(operand), value(store.node, point)});
+      if (store.has_place() && !value(store.holds, point).i) continue;
+      const int64_t at = store.has_place() ? value(store.at, point).i : 0;
+      writes_.push_back({operand.dtype, address(operand) + at * dtype_size(operand.dtype), value(store.node, point), store.adds});
     }
   }
 

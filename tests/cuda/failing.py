@@ -20,6 +20,9 @@ FAILING = {
     "index_select": lambda table, index, k: table.index_select(0, index),
     "gather": lambda table, index, k: table.gather(0, -index.view(1, 1)),
     "index": lambda table, index, k: table[-index],
+    "scatter": lambda table, index, k: table.scatter(0, index.view(1, 1), 1.0),
+    "index_add": lambda table, index, k: table.index_add(0, -index, table[:1], alpha=0),
+    "index_put": lambda table, index, k: table.index_put((-index,), table[:1]),
 }
 
 

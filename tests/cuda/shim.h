@@ -103,7 +103,11 @@ inline bool failed = false;  // an assertion has not held; on a device nothing w
 #define __shfl_xor_sync(all, x, mask) shim::shuffle_xor(x, mask)
 
 inline void __assertfail(const char*, const char*, unsigned, const char*, size_t) { shim::failed = true; }
-inline int atomicAdd(int* at, int n) { return (*at += n) - n; }
+template <class T> T atomicAdd(T* at, T n) {
+  const T before = *at;
+  *at = before + n;
+  return before;
+}
 inline float __int_as_float(int x) {
   float y;
   memcpy(&y, &x, sizeof y);

@@ -74,7 +74,7 @@ class Whole(unittest.TestCase):
         self.check_failing("assertion")
 
     def test_an_index_out_of_bounds_stops_the_device(self):
-        for how in ("embedding", "index_select", "gather", "index"):
+        for how in ("embedding", "index_select", "gather", "index", "scatter", "index_add", "index_put"):
             with self.subTest(how):
                 self.check_failing(how)
 
