@@ -100,7 +100,7 @@ class Whole(unittest.TestCase):
             peaks = []
             with tempfile.TemporaryDirectory() as folder:
                 report = os.path.join(folder, "report.json")
-                for program in ([PYTHON], [DYNVM, "--hot", "3", "--cache", "off", "--cuda-background", "off", "--report", report]):
+                for program in ([PYTHON], [DYNVM, "--cache", "off", "--cuda-background", "off", "--report", report]):
                     done = subprocess.run([*program, os.path.join(HERE, "memory.py"), name], capture_output=True, text=True, timeout=200)
                     if done.returncode == 77:
                         self.skipTest("no CUDA device")
