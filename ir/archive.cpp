@@ -61,7 +61,7 @@ template <class A>
 void fields(A& a, KernelOperand& x) { a(x.dtype, x.strides, x.offset, x.pointer); }
 
 template <class A>
-void fields(A& a, KernelStore& x) { a(x.operand, x.node); }
+void fields(A& a, KernelStore& x) { a(x.operand, x.node, x.at, x.holds, x.adds); }
 
 template <class A>
 void fields(A& a, Kernel& x) { a(x.name, x.sizes, x.reduce_dims, x.operands, x.nodes, x.stores, x.scalar_types, x.symbols, x.num_pointers); }

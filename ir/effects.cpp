@@ -162,7 +162,10 @@ TensorEffects tensor_effects(const Trace& trace, Ref ref) {
       const Kernel& kernel = trace.kernels[inst.imm];
       for (const KernelNode& node : kernel.nodes)
         if (reads_memory(node.op)) add_once(&out.reads, kernel.operands[node.operand].pointer);
-      for (const KernelStore& store : kernel.stores) add_once(&out.writes, kernel.operands[store.operand].pointer);
+      for (const KernelStore& store : kernel.stores) {
+        if (store.adds) add_once(&out.reads, kernel.operands[store.operand].pointer);
+        add_once(&out.writes, kernel.operands[store.operand].pointer);
+      }
       return out;
     }
     case Op::k_draw_offset:

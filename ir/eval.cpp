@@ -182,8 +182,7 @@ class Evaluator {
       scalars.push_back(kernel.scalar_types[k] == DType::kF64 ? std::bit_cast<int64_t>(value) : static_cast<int64_t>(value));
     }
     if (out_.run_kernel) return out_.run_kernel(kernel, pointers.data(), scalars.data());
-    eval_kernel(kernel, pointers.data(), scalars.data());
-    return base::Status();
+    return eval_kernel(kernel, pointers.data(), scalars.data()) ? base::Status() : base::Status::failure(kernel.name + ": an index is out of bounds");
   }
 
   void observe(const Inst& inst) {

@@ -10,6 +10,7 @@
 #include <limits>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ir/drawing.h"
 
@@ -434,6 +435,103 @@ base::Status draw(const Call& c, const std::string& name, Generator* generator) 
   return base::Status();
 }
 
+// Where tensors of indexes say: of the table, the first argument, the index for each index of the space.
+class Lookup {
+ public:
+  Lookup(const Call& c, const std::string& stem) : c_(c), sizes_(c.array(0).meta->sizes) {
+    from_the_end_ = stem == "index" || stem == "index_put" || stem == "index_fill";
+    if (stem == "index" || stem == "index_put") {
+      how_ = kIndexes;
+      Call each = c;
+      size_t count = 0;
+      bool neighbours = true;
+      Indexes rest;
+      for (size_t d = 0; d < sizes_.size(); ++d) {
+        each.element = d;
+        list_.push_back(d < c.call.args[1].operands.size() ? each.array(1) : Array{});
+        if (!list_.back()) {
+          rest.push_back(sizes_[d]);
+          continue;
+        }
+        if (count > 0 && !list_[d - 1]) neighbours = false;
+        if (count++ == 0) first_ = d;
+        const Indexes& of = list_.back().meta->sizes;
+        while (together_.size() < of.size()) together_.insert(together_.begin(), 1);
+        for (size_t k = 0; k < of.size(); ++k)
+          if (int64_t& size = together_[together_.size() - of.size() + k]; size == 1) size = of[k];
+      }
+      if (!neighbours) first_ = 0;
+      space = rest;
+      space.insert(space.begin() + static_cast<ptrdiff_t>(first_), together_.begin(), together_.end());
+    } else if (stem == "embedding") {
+      how_ = kRows;
+      space = c.array(1).meta->sizes;
+      space.push_back(sizes_[1]);
+    } else {
+      how_ = stem == "gather" || stem == "scatter" || stem == "scatter_add" ? kElements : kList;
+      dim_ = static_cast<size_t>(c.number(1) < 0 ? c.number(1) + static_cast<double>(std::max<size_t>(sizes_.size(), 1)) : c.number(1));
+      const Indexes& of = c.array(2).meta->sizes;
+      space = how_ == kElements ? of : sizes_;
+      if (how_ == kList && !space.empty()) space[dim_] = of.empty() ? 1 : of[0];
+    }
+  }
+
+  // False where an index is out of bounds.
+  bool operator()(const Indexes& index, Indexes* to) const {
+    bool bounds = true;
+    const auto inside = [&](double at, int64_t size) {
+      if (from_the_end_ && at < 0) at += static_cast<double>(size);
+      bounds = bounds && at >= 0 && at < static_cast<double>(size);
+      return bounds ? static_cast<int64_t>(at) : 0;
+    };
+    *to = index;
+    if (how_ == kRows) {
+      *to = {inside(c_.array(1).get({index.begin(), index.end() - 1}), sizes_[0]), index.back()};
+    } else if (how_ == kIndexes) {
+      const auto begin = index.begin() + static_cast<ptrdiff_t>(first_), end = begin + static_cast<ptrdiff_t>(together_.size());
+      Indexes rest(index.begin(), begin);
+      rest.insert(rest.end(), end, index.end());
+      to->clear();
+      for (auto next = rest.begin(); const Array& each : list_) to->push_back(each ? inside(each.get({begin, end}), sizes_[to->size()]) : *next++);
+    } else {
+      const Array list = c_.array(2);
+      const int64_t at = inside(list.get(how_ == kElements ? index : index.empty() || list.meta->sizes.empty() ? Indexes(list.meta->sizes.size(), 0) : Indexes{index[dim_]}), sizes_.empty() ? 1 : sizes_[dim_]);
+      if (!sizes_.empty()) (*to)[dim_] = at;
+    }
+    return bounds;
+  }
+
+  Indexes space;
+
+ private:
+  const Call& c_;
+  const Indexes& sizes_;
+  enum { kRows, kList, kElements, kIndexes } how_ = kRows;
+  bool from_the_end_ = false;
+  size_t dim_ = 0, first_ = 0;
+  std::vector<Array> list_;  // by dim
+  Indexes together_;
+};
+
+// Reads and writes by indexes. stem: the name without the mark of what is in place.
+base::Status indexed(const Call& c, const std::string& stem, bool in_place) {
+  const Lookup lookup(c, stem);
+  const bool reads = stem == "embedding" || stem == "index_select" || stem == "gather" || stem == "index", adds = stem == "scatter_add" || stem == "index_add";
+  const Array table = c.array(0), out = in_place ? table : c.result(0), values = reads ? Array{} : c.array(stem == "index_put" ? 2 : 3);
+  const double factor = stem == "index_add" ? c.number(4) : 1;
+  if (!reads && !in_place) for_each(table.meta->sizes, [&](const Indexes& index) { out.set(index, table.get(index)); });
+  bool bounds = true;
+  for_each(lookup.space, [&](const Indexes& index) {
+    Indexes place;
+    bounds = bounds && lookup(index, &place);
+    if (!bounds) return;
+    if (reads) out.set(index, table.get(place));
+    else if (adds) out.set(place, out.get(place) + values.get(index) * factor);
+    else out.set(place, values ? values.get(index) : c.number(3));
+  });
+  return bounds ? base::Status() : base::Status::failure("an index is out of bounds");
+}
+
 bool structured(const Call& c, const std::string& name, bool* known) {
   *known = true;
   if (name == "sum" || name == "mean" || name == "amax" || name == "amin" || name == "var") return reduction(c, name);
@@ -461,6 +559,8 @@ base::Status evaluate_aten(const Trace& trace, const Inst& inst, const std::vect
   bool lists = name.rfind("_foreach_", 0) == 0, in_place = name.back() == '_';
   if (lists) name = name.substr(9);
   if (in_place) name.pop_back();
+  static const std::unordered_set<std::string> by_indexes = {"embedding", "index_select", "gather", "index", "scatter", "scatter_add", "index_add", "index_copy", "index_fill", "index_put"};
+  if (by_indexes.count(name)) return indexed(c, name, in_place);
   auto rule = rules().find(name);
   if (rule == rules().end()) return base::Status::failure("is not known to the evaluator");
   size_t count = lists ? call.args[0].operands.size() : 1;

@@ -72,8 +72,16 @@ Work work_of(const Kernel& kernel) {
     if (node.op == KOp::k_dot || node.op == KOp::k_reduce_attend) at |= dims[node.a] | dims[node.b];  // each product is added
     work.flops += flops_of(node.op) * points_of(kernel, at & all);
   }
-  for (const KernelStore& store : kernel.stores)
+  for (const KernelStore& store : kernel.stores) {
+    if (store.has_place()) {
+      const double points = points_of(kernel, is_full_store(kernel, dims, store) ? all : all & ~kernel.reduce_dims);
+      const double bytes = points * dtype_size(kernel.operands[store.operand].dtype);
+      work.bytes_written += bytes;
+      if (store.adds) work.bytes_read += bytes, work.flops += points;
+      continue;
+    }
     if (is_new(&written, kernel.operands[store.operand])) work.bytes_written += bytes_of(kernel, kernel.operands[store.operand]);
+  }
   return work;
 }
 

@@ -167,7 +167,10 @@ profile::KernelData describe_kernel(TraceData& data, const ir::Trace& trace, siz
   }
   for (const ir::KernelStore& store : kernel.stores) {
     out.writes.push_back(memory(store.operand));
-    out.nodes.push_back({"store " + memory(store.operand), {store.node}});
+    profile::KernelData::Node& shown = out.nodes.emplace_back();
+    shown.op = (store.adds ? "add_at " : store.has_place() ? "store_at " : "store ") + memory(store.operand);
+    for (int32_t arg : {store.node, store.at, store.holds})
+      if (arg >= 0) shown.args.push_back(arg);
   }
   return out;
 }

@@ -15,7 +15,7 @@ constexpr size_t kParameterBytes = 4000;   // a function's parameter is at most 
 }  // namespace
 
 bool batch_form(const ir::Kernel& kernel, BatchForm* out) {
-  if (kernel.reduce_dims != 0 || !kernel.symbols.empty() || kernel.stores.empty()) return false;
+  if (kernel.reduce_dims != 0 || !kernel.symbols.empty() || kernel.stores.empty() || ir::stores_at_places(kernel)) return false;
   for (ir::KOp op : {ir::KOp::k_index, ir::KOp::k_dot, ir::KOp::k_draw, ir::KOp::k_load_at})
     if (ir::has_op(kernel, op)) return false;
   const Space space = make_space(kernel);

@@ -19,10 +19,11 @@ bool is_multiple(const ir::Kernel& kernel, int32_t n, int64_t of) {
   }
 }
 
-std::vector<bool> nodes_of_place(const ir::Kernel& kernel, size_t load_at, const std::function<bool(size_t)>& is_there) {
+std::vector<bool> nodes_of_place(const ir::Kernel& kernel, int32_t at, int32_t holds, const std::function<bool(size_t)>& is_there) {
   std::vector<bool> found(kernel.nodes.size(), false);
-  for (size_t n = load_at + 1; n-- > 0;) {
-    if (n != load_at && (!found[n] || is_there(n))) continue;
+  found[static_cast<size_t>(at)] = found[static_cast<size_t>(holds)] = true;
+  for (size_t n = kernel.nodes.size(); n-- > 0;) {
+    if (!found[n] || is_there(n)) continue;
     for (int32_t operand : {kernel.nodes[n].a, kernel.nodes[n].b, kernel.nodes[n].c})
       if (operand >= 0) found[static_cast<size_t>(operand)] = true;
   }

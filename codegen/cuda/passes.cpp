@@ -19,12 +19,14 @@ Passes::Passes(const ir::Kernel& kernel, const Space& space) : of(kernel.nodes.s
     ++of[n];
   }
   for (const KernelStore& store : kernel.stores)
-    if (is_full_store(store)) last = std::max(last, of[static_cast<size_t>(store.node)]), has_full_store = true;
+    if (is_full_store(store)) {
+      has_full_store = true;
+      for (int32_t n : {store.node, store.at, store.holds})
+        if (n >= 0) last = std::max(last, of[static_cast<size_t>(n)]);
+    }
 }
 
-bool Passes::is_full_store(const KernelStore& store) const {
-  return std::any_of(space_.reduced.begin(), space_.reduced.end(), [&](const Dim& dim) { return dim.strides[static_cast<size_t>(store.operand)] != 0; });
-}
+bool Passes::is_full_store(const KernelStore& store) const { return ir::is_full_store(kernel_, space_.dims, store); }
 
 std::vector<size_t> Passes::reductions(int pass) const {
   std::vector<size_t> found;
@@ -38,7 +40,9 @@ std::vector<bool> Passes::goals(int pass) const {
   for (size_t n : reductions(pass)) wanted[static_cast<size_t>(kernel_.nodes[n].a)] = true;
   if (pass == last)
     for (const KernelStore& store : kernel_.stores)
-      if (is_full_store(store)) wanted[static_cast<size_t>(store.node)] = true;
+      if (is_full_store(store))
+        for (int32_t n : {store.node, store.at, store.holds})
+          if (n >= 0) wanted[static_cast<size_t>(n)] = true;
   return wanted;
 }
 

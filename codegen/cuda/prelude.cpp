@@ -11,6 +11,7 @@ typedef unsigned long long u64;
 template <class T, int N> struct alignas(sizeof(T) * N) Vec { T v[N]; };
 #define DYNVM_DYNAMIC_SHARED(name) extern __shared__ i64 name[]
 #define DYNVM_GRID_CONSTANT __grid_constant__
+extern "C" __device__ __attribute__((noreturn)) void __assertfail(const char*, const char*, unsigned, const char*, size_t);  // NVRTC knows it, but not that it does not return
 // _ftz: denormal operands and results are 0, which saves three instructions.
 __device__ __forceinline__ float ex2(float x) { float y; asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 __device__ __forceinline__ float ex2_ftz(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
@@ -164,6 +165,18 @@ template <class T> __device__ __forceinline__ T int_pow(T base, T exponent) {
 }
 template <class T> __device__ __forceinline__ T int_shl(T a, T b) { return b < 0 || b >= (T)(sizeof(T) * 8) ? (T)0 : (T)((u64)a << b); }
 template <class T> __device__ __forceinline__ T int_shr(T a, T b) { return b < 0 || b >= (T)(sizeof(T) * 8) ? (a < 0 ? (T)-1 : (T)0) : (T)(a >> b); }
+
+// What eager asserts of an index; nothing is read that lies elsewhere.
+template <class T> __device__ __forceinline__ T k_within(T a, T b) {
+  if (a >= 0 && a < b) return a;
+  __assertfail("0 <= index && index < size", "dynvm", 0, "kernel", 1);
+  return 0;
+}
+
+__device__ __forceinline__ void add_at(float* at, float x) { atomicAdd(at, x); }
+__device__ __forceinline__ void add_at(double* at, double x) { atomicAdd(at, x); }
+__device__ __forceinline__ void add_at(int* at, int x) { atomicAdd(at, x); }
+__device__ __forceinline__ void add_at(i64* at, i64 x) { atomicAdd((u64*)at, (u64)x); }
 
 // Draws: drawn_number of ir/kernel/philox.h. T threads with vectors of V elements; R: there may be more than one round.
 struct Words { unsigned x, y, z, w; };

@@ -117,7 +117,14 @@ void Renderer::kept_stores(const string& condition) {
     if (passes_.is_full_store(each)) continue;
     const size_t o = static_cast<size_t>(each.operand);
     const int64_t step = inner == nullptr ? 0 : stride(*inner, o);
-    line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) ({})[e * ({}){}] = {};", vector_, place(o), index_type_, number(step), to_memory(kernel_.operands[o].dtype, value(each.node)));
+    const string in_memory = to_memory(kernel_.operands[o].dtype, value(each.node));
+    if (each.has_place()) {
+      open("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) {{", vector_);
+      write_at(each, inner, vector_, in_memory);
+      close();
+    } else {
+      line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) ({})[e * ({}){}] = {};", vector_, place(o), index_type_, number(step), in_memory);
+    }
   }
   for (const MirroredStore& each : options_.mirrors) {
     const KernelStore& stored = kernel_.stores[static_cast<size_t>(each.store)];

@@ -99,7 +99,7 @@ class Renderer {
     v = std::min(v, 8);
     const auto fits = [&](int n) {
       if (inner.size % n != 0) return false;
-      return std::any_of(kernel_.stores.begin(), kernel_.stores.end(), [&](const KernelStore& store) { return is_vector(static_cast<size_t>(store.operand), inner, n); }) ||
+      return std::any_of(kernel_.stores.begin(), kernel_.stores.end(), [&](const KernelStore& store) { return stores_vector(store, &inner, n); }) ||
              any_load_is_vector(inner, n);
     };
     while (v > 1 && !fits(v)) v /= 2;
@@ -107,8 +107,12 @@ class Renderer {
   }
 
   bool any_load_is_vector(const Dim& inner, int v) const {
-    for (size_t n = 0; n < kernel_.nodes.size(); ++n)
-      if (space_.needed[n] && (kernel_.nodes[n].op == KOp::k_load ? is_vector(static_cast<size_t>(kernel_.nodes[n].operand), inner, v) : kernel_.nodes[n].op == KOp::k_load_at && gathered(n, &inner, v) == Gathered::kVector)) return true;
+    for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
+      const KernelNode& node = kernel_.nodes[n];
+      if (!space_.needed[n]) continue;
+      if (node.op == KOp::k_load && is_vector(static_cast<size_t>(node.operand), inner, v)) return true;
+      if (node.op == KOp::k_load_at && gathered(node, &inner, v) == Gathered::kVector) return true;
+    }
     return false;
   }
 
@@ -206,32 +210,48 @@ class Renderer {
     else line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) ({})[e * ({}){}] = {}.v[e];", v, at, index_type_, number(stride(*inner, o)), from);
   }
 
-  // --- loads at computed places (gathers.h)
-  Gathered gathered(size_t n, const Dim* inner, int v) const {
-    const KernelNode& node = kernel_.nodes[n];
-    const auto o = static_cast<size_t>(node.operand);
+  // --- loads and stores at computed places (gathers.h)
+  Gathered gathered(size_t o, int32_t at, int32_t holds, const Dim* inner, int v) const {
     if (v == 1 || inner == nullptr) return Gathered::kOne;
     for (int32_t dim : inner->sources)
-      if ((space_.dims[static_cast<size_t>(node.a)] | space_.dims[static_cast<size_t>(node.b)]) >> dim & 1) return Gathered::kEach;
+      if ((space_.dims[static_cast<size_t>(at)] | space_.dims[static_cast<size_t>(holds)]) >> dim & 1) return Gathered::kEach;
     if (stride(*inner, o) == 0) return Gathered::kOne;
-    return is_vector(o, *inner, v) && is_multiple(kernel_, node.a, v) ? Gathered::kVector : Gathered::kEach;
+    return is_vector(o, *inner, v) && is_multiple(kernel_, at, v) ? Gathered::kVector : Gathered::kEach;
+  }
+  Gathered gathered(const KernelNode& node, const Dim* inner, int v) const { return gathered(static_cast<size_t>(node.operand), node.a, node.b, inner, v); }
+  // Are v neighbours stored as one?
+  bool stores_vector(const KernelStore& store, const Dim* inner, int v) const {
+    const auto o = static_cast<size_t>(store.operand);
+    return !store.has_place() ? is_vector(o, *inner, v) : !store.adds && gathered(o, store.at, store.holds, inner, v) == Gathered::kVector;
   }
 
-  // What is there, as memory has it, or 0: of neighbour e where each has a place of its own.
-  string read_at(size_t n, const Dim* inner, int v, Gathered how) const {
-    const KernelNode& node = kernel_.nodes[n];
+  // The address: of neighbour e where each has one of its own.
+  string place_at(size_t o, int32_t at, const Dim* inner, int v, bool each) const {
+    const int64_t step = inner == nullptr || v == 1 || !each ? 0 : stride(*inner, o);
+    return place(o) + (step != 0 ? fmt::format(" + e * ({}){}", index_type_, number(step)) : "") + " + " + value(at);
+  }
+  bool always(int32_t holds) const {
+    const KernelNode& node = kernel_.nodes[static_cast<size_t>(holds)];
+    return node.op == KOp::k_const && node.i != 0;
+  }
+
+  // What is there, as memory has it, or 0.
+  string read_at(const KernelNode& node, const Dim* inner, int v, Gathered how) const {
     const auto o = static_cast<size_t>(node.operand);
-    const int64_t step = inner == nullptr || v == 1 || how != Gathered::kEach ? 0 : stride(*inner, o);
-    const string at = place(o) + (step != 0 ? fmt::format(" + e * ({}){}", index_type_, number(step)) : "") + " + " + value(node.a);
     const string type = how == Gathered::kVector ? raw(o, v) : memory_type(node.dtype);
-    const KernelNode& holds = kernel_.nodes[static_cast<size_t>(node.b)];
-    const string read = fmt::format("*(const {}*)({})", type, at);
-    return holds.op == KOp::k_const && holds.i != 0 ? read : fmt::format("({} ? {} : {})", value(node.b), read, how == Gathered::kVector ? type + "{}" : "(" + type + ")0");
+    const string read = fmt::format("*(const {}*)({})", type, place_at(o, node.a, inner, v, how == Gathered::kEach));
+    return always(node.b) ? read : fmt::format("({} ? {} : {})", value(node.b), read, how == Gathered::kVector ? type + "{}" : "(" + type + ")0");
+  }
+  // Stores what memory has of one neighbour, or adds it.
+  void write_at(const KernelStore& store, const Dim* inner, int v, const string& x) {
+    const string condition = always(store.holds) ? "" : "if (" + value(store.holds) + ") ", at = place_at(static_cast<size_t>(store.operand), store.at, inner, v, true);
+    if (store.adds) line("{}add_at({}, {});", condition, at, x);
+    else line("{}*({}) = {};", condition, at, x);
   }
 
   string gathered_element(size_t n, const Dim* inner, int v) const {
     const ir::DType dtype = kernel_.nodes[n].dtype;
-    return gathered(n, inner, v) == Gathered::kOne ? from_memory(dtype, gathered_[n] + ".v[0]") : vector_element(dtype, gathered_[n]);
+    return gathered(kernel_.nodes[n], inner, v) == Gathered::kOne ? from_memory(dtype, gathered_[n] + ".v[0]") : vector_element(dtype, gathered_[n]);
   }
 
   // --- nodes
@@ -242,7 +262,7 @@ class Renderer {
     const KernelNode& node = kernel_.nodes[n];
     switch (node.op) {
       case KOp::k_load: return element(loaded[static_cast<size_t>(node.operand)], static_cast<size_t>(node.operand), inner, v);
-      case KOp::k_load_at: return in_loop(n) ? gathered_element(n, inner, v) : from_memory(node.dtype, read_at(n, inner, v, Gathered::kEach));
+      case KOp::k_load_at: return in_loop(n) ? gathered_element(n, inner, v) : from_memory(node.dtype, read_at(node, inner, v, Gathered::kEach));
       case KOp::k_const: return constant(node);
       case KOp::k_scalar: return scalar(kernel_, node, fmt::format("p.scalar[{}]", node.i));
       case KOp::k_index: return index_of(node.i, inner, v > 1 ? "e" : "");
@@ -336,21 +356,26 @@ class Renderer {
   void gather(const std::vector<bool>& wanted, const Dim* inner, int v, const std::vector<string>& loaded, int pass) {
     for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
       if (kernel_.nodes[n].op != KOp::k_load_at || !wanted[n] || !in_loop(n)) continue;
-      const std::vector<bool> behind = nodes_of_place(kernel_, n, [&](size_t k) { return !in_loop(k) || kernel_.nodes[k].op == KOp::k_load_at || is_held_before(k, pass); });
-      const Gathered how = gathered(n, inner, v);
-      open("{{");
-      for (size_t k = 0; k < n; ++k)
-        if (behind[k] && in_loop(k) && draws_together(k, inner, v)) line("{}", draw_all(kernel_, k, v, walk(static_cast<size_t>(kernel_.nodes[k].operand))));
-      if (how == Gathered::kEach) open("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) {{", v);
-      else open("{{"), line("const int e = 0; (void)e;");
-      for (size_t k = 0; k < n; ++k) {
-        if (!behind[k] || !in_loop(k)) continue;
-        if (is_held_before(k, pass)) declare_held(k);
-        else declare(k, inner, v, loaded);
-      }
-      line("{}{} = {};", gathered_[n], how == Gathered::kEach ? ".v[e]" : how == Gathered::kOne ? ".v[0]" : "", read_at(n, inner, v, how));
+      const KernelNode& node = kernel_.nodes[n];
+      const Gathered how = gathered(node, inner, v);
+      open_place(node.a, node.b, how == Gathered::kEach, inner, v, loaded, pass);
+      line("{}{} = {};", gathered_[n], how == Gathered::kEach ? ".v[e]" : how == Gathered::kOne ? ".v[0]" : "", read_at(node, inner, v, how));
       close();
       close();
+    }
+  }
+  // Opens two blocks, where a place and its condition are there: for each neighbour, or for all of them.
+  void open_place(int32_t at, int32_t holds, bool each, const Dim* inner, int v, const std::vector<string>& loaded, int pass) {
+    const std::vector<bool> nodes = nodes_of_place(kernel_, at, holds, [&](size_t n) { return !in_loop(n) || kernel_.nodes[n].op == KOp::k_load_at || is_held_before(n, pass); });
+    open("{{");
+    for (size_t n = 0; n < nodes.size(); ++n)
+      if (nodes[n] && in_loop(n) && draws_together(n, inner, v)) line("{}", draw_all(kernel_, n, v, walk(static_cast<size_t>(kernel_.nodes[n].operand))));
+    if (each) open("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) {{", v);
+    else open("{{"), line("const int e = 0; (void)e;");
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      if (!nodes[n] || !in_loop(n)) continue;
+      if (is_held_before(n, pass)) declare_held(n);
+      else declare(n, inner, v, loaded);
     }
   }
   // Declares what gather() fills: of one vector, or of `count` of them, of which gather() and elements() have number u. False where there is nothing.
@@ -408,7 +433,9 @@ class Renderer {
   std::vector<bool> nodes_of_element(const std::vector<bool>& wanted, int pass) const {
     std::vector<bool> found = form_ == kPoints ? std::vector<bool>(kernel_.nodes.size(), false) : passes_.goals(pass);
     if (form_ == kPoints)
-      for (const KernelStore& store : kernel_.stores) found[static_cast<size_t>(store.node)] = true;
+      for (const KernelStore& store : kernel_.stores)
+        for (int32_t n : {store.node, store.at, store.holds})
+          if (n >= 0) found[static_cast<size_t>(n)] = true;
     for (size_t n = kernel_.nodes.size(); n-- > 0;) {
       const KernelNode& node = kernel_.nodes[n];
       found[n] = wanted[n] && in_loop(n) && (found[n] || is_held(n));
@@ -425,8 +452,10 @@ class Renderer {
     std::vector<size_t> stored;
     for (size_t s = 0; stores && s < kernel_.stores.size(); ++s)
       if (form_ == kPoints || passes_.is_full_store(kernel_.stores[s])) stored.push_back(s);
-    const auto packed = [&](size_t s) { return v > 1 && is_half(kernel_.stores[s]); };  // converted in pairs, behind the loop
-    for (size_t s : stored) line("{} s{}{};", packed(s) ? "float" : raw(static_cast<size_t>(kernel_.stores[s].operand), v), s, packed(s) ? fmt::format("[{}]", v) : "");
+    const auto at_once = [&](size_t s) { return kernel_.stores[s].has_place() && !stores_vector(kernel_.stores[s], inner, v); };  // where the loop is
+    const auto packed = [&](size_t s) { return v > 1 && is_half(kernel_.stores[s]) && !at_once(s); };  // converted in pairs, behind the loop
+    for (size_t s : stored)
+      if (!at_once(s)) line("{} s{}{};", packed(s) ? "float" : raw(static_cast<size_t>(kernel_.stores[s].operand), v), s, packed(s) ? fmt::format("[{}]", v) : "");
     const std::vector<bool> in_element = nodes_of_element(wanted, pass);
     for (size_t n = 0; n < kernel_.nodes.size(); ++n)
       if (in_element[n] && draws_together(n, inner, v)) line("{}", draw_all(kernel_, n, v, walk(static_cast<size_t>(kernel_.nodes[n].operand))));
@@ -447,14 +476,26 @@ class Renderer {
       else line("{} = {};", acc, combine(n, acc, contribution(n, inner, v > 1 ? "e" : "")));
     }
     for (size_t s : stored) {
-      if (packed(s)) line("s{}[e] = {};", s, stored_value(kernel_.stores[s]));
-      else line("s{}.v[e] = {};", s, to_memory(kernel_.operands[static_cast<size_t>(kernel_.stores[s].operand)].dtype, stored_value(kernel_.stores[s])));
+      const string in_memory = to_memory(kernel_.operands[static_cast<size_t>(kernel_.stores[s].operand)].dtype, stored_value(kernel_.stores[s]));
+      if (at_once(s)) write_at(kernel_.stores[s], inner, v, in_memory);
+      else if (packed(s)) line("s{}[e] = {};", s, stored_value(kernel_.stores[s]));
+      else line("s{}.v[e] = {};", s, in_memory);
     }
     close();
     for (size_t s : stored) {
-      const size_t o = static_cast<size_t>(kernel_.stores[s].operand);
+      const KernelStore& each = kernel_.stores[s];
+      const size_t o = static_cast<size_t>(each.operand);
+      if (at_once(s)) continue;
       if (packed(s)) line("const {} v{} = {};", raw(o, v), s, vector_to_memory(kernel_.operands[o].dtype, fmt::format("s{}", s)));
-      store(fmt::format("{}{}", packed(s) ? "v" : "s", s), o, inner, v);
+      const string vector = fmt::format("{}{}", packed(s) ? "v" : "s", s);
+      if (!each.has_place()) {
+        store(vector, o, inner, v);
+        continue;
+      }
+      open_place(each.at, each.holds, false, inner, v, loaded, pass);
+      line("{}*({}*)({}) = {};", always(each.holds) ? "" : "if (" + value(each.holds) + ") ", raw(o, v), place_at(o, each.at, inner, v, false), vector);
+      close();
+      close();
     }
     if (form_ == kPoints)
       for (const MirroredStore& each : options_.mirrors) line("{}", parameter_.mirror(each, fmt::format("s{}.v[0]", each.store)));

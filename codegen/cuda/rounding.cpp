@@ -42,6 +42,8 @@ std::vector<bool> seen_rounded(const Kernel& kernel) {
   for (const ir::KernelStore& store : kernel.stores) {
     used[static_cast<size_t>(store.node)] = true;
     if (!ir::is_reduced_floating(kernel.operands[static_cast<size_t>(store.operand)].dtype)) exactly[static_cast<size_t>(store.node)] = true;
+    for (int32_t n : {store.at, store.holds})
+      if (n >= 0) used[static_cast<size_t>(n)] = exactly[static_cast<size_t>(n)] = true;
   }
   for (size_t n = kernel.nodes.size(); n-- > 0;) {
     const KernelNode& node = kernel.nodes[n];

@@ -54,7 +54,9 @@ Space make_space(const ir::Kernel& kernel) {
   space.walked.assign(kernel.operands.size(), false);
   std::vector<int64_t> weights(kernel.operands.size(), 0);
   for (const ir::KernelStore& store : kernel.stores) {
-    space.needed[static_cast<size_t>(store.node)] = space.used[static_cast<size_t>(store.operand)] = true;
+    for (int32_t n : {store.node, store.at, store.holds})
+      if (n >= 0) space.needed[static_cast<size_t>(n)] = true;
+    space.used[static_cast<size_t>(store.operand)] = true;
     space.walked[static_cast<size_t>(store.operand)] = true;
     weights[static_cast<size_t>(store.operand)] += 2 * ir::dtype_size(kernel.operands[static_cast<size_t>(store.operand)].dtype);
   }

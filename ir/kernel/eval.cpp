@@ -213,7 +213,7 @@ class Evaluator {
  public:
   Evaluator(const Kernel& kernel, void* const* pointers, const int64_t* scalars) : kernel_(kernel), pointers_(pointers), scalars_(scalars), dims_(node_dims(kernel)) {}
 
-  void run() {
+  bool run() {
     for (size_t k = 0; k < kernel_.sizes.size(); ++k) (kernel_.reduce_dims >> k & 1 ? reduced_ : kept_).push_back(static_cast<int>(k));
     for (int k : reduced_) num_reduced_ *= kernel_.sizes[k];
     int64_t num_kept = 1;
@@ -222,10 +222,19 @@ class Evaluator {
     index_.assign(kernel_.sizes.size(), 0);
     for (int64_t point = 0; point < num_kept; ++point) {
       set_index(kept_, point);
-      for (size_t n = 0; n < kernel_.nodes.size(); ++n) evaluate(n);
+      for (size_t n = 0; n < kernel_.nodes.size() && !failed_; ++n) evaluate(n);
+      if (failed_) return false;
       for (const KernelStore& store : kernel_.stores) collect(store);
     }
-    for (const Write& w : writes_) write(w.dtype, w.at, w.value);
+    for (const Write& w : writes_) {
+      if (!w.adds) {
+        write(w.dtype, w.at, w.value);
+        continue;
+      }
+      const Value before = read(w.dtype, w.at);
+      write(w.dtype, w.at, {before.f + w.value.f, static_cast<int64_t>(u(before.i) + u(w.value.i))});
+    }
+    return true;
   }
 
  private:
@@ -233,6 +242,7 @@ class Evaluator {
     DType dtype;
     char* at;
     Value value;
+    bool adds;
   };
 
   bool full(size_t n) const { return dims_[n] & kernel_.reduce_dims; }
@@ -312,7 +322,8 @@ class Evaluator {
     const Value b = node.b >= 0 ? operand(node.b) : none;
     const Value c = node.c >= 0 ? operand(node.c) : none;
     if (node.op == KOp::k_where) return a.i ? b : c;
-    if (node.op == KOp::k_load_at) return b.i ? read(node.dtype, address(kernel_.operands[node.operand]) + a.i * dtype_size(node.dtype)) : none;
+    if (node.op == KOp::k_load_at) return b.i && !failed_ ? read(node.dtype, address(kernel_.operands[node.operand]) + a.i * dtype_size(node.dtype)) : none;
+    if (node.op == KOp::k_within) return failed_ = failed_ || a.i < 0 || a.i >= b.i, a;
     if (node.op == KOp::k_draw) return result.f = drawn_number(a.i, b.i, element_of(kernel_.operands[node.operand]), DrawForm::of(node.i)), result;
     DType from = kernel_.nodes[node.a].dtype;
     if (node.op == KOp::k_cast) return convert(node.dtype, from, a);
@@ -432,12 +443,11 @@ class Evaluator {
 
   void collect(const KernelStore& store) {
     const KernelOperand& operand = kernel_.operands[store.operand];
-    bool moves = false;
-    for (int k : reduced_)
-      if (kernel_.sizes[k] != 1 && operand.strides[k] != 0) moves = true;
-    for (int64_t point = 0; point < (moves ? num_reduced_ : 1); ++point) {
+    for (int64_t point = 0; point < (is_full_store(kernel_, dims_, store) ? num_reduced_ : 1); ++point) {
       set_index(reduced_, point);
-      writes_.push_back({operand.dtype, address(operand), value(store.node, point)});
+      if (store.has_place() && !value(store.holds, point).i) continue;
+      const int64_t at = store.has_place() ? value(store.at, point).i : 0;
+      writes_.push_back({operand.dtype, address(operand) + at * dtype_size(operand.dtype), value(store.node, point), store.adds});
     }
   }
 
@@ -450,10 +460,11 @@ class Evaluator {
   std::vector<int64_t> index_;
   std::vector<std::vector<Value>> values_;
   std::vector<Write> writes_;
+  bool failed_ = false;
 };
 
 }  // namespace
 
-void eval_kernel(const Kernel& kernel, void* const* pointers, const int64_t* scalars) { Evaluator(kernel, pointers, scalars).run(); }
+bool eval_kernel(const Kernel& kernel, void* const* pointers, const int64_t* scalars) { return Evaluator(kernel, pointers, scalars).run(); }
 
 }  // namespace dynvm::ir

@@ -11,7 +11,8 @@
 
 namespace dynvm::ir {
 
-// `pointers` has num_pointers entries, `scalars` one 8-byte pattern per scalar. The kernel must verify.
-void eval_kernel(const Kernel& kernel, void* const* pointers, const int64_t* scalars);
+// `pointers` has num_pointers entries, `scalars` one 8-byte pattern per scalar. The kernel must verify. False where it fails (within): then it
+// stores nothing.
+bool eval_kernel(const Kernel& kernel, void* const* pointers, const int64_t* scalars);
 
 }  // namespace dynvm::ir

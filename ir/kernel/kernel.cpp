@@ -175,7 +175,9 @@ int32_t Kernel::add(KOp op, int32_t a, int32_t b, int32_t c) {
 
 void Kernel::drop_unused_nodes() {
   std::vector<int32_t> position(nodes.size(), -1);
-  for (const KernelStore& store : stores) position[store.node] = 0;
+  for (const KernelStore& store : stores)
+    for (int32_t n : {store.node, store.at, store.holds})
+      if (n >= 0) position[n] = 0;
   for (size_t n = nodes.size(); n-- > 0;)
     for (int32_t a : {nodes[n].a, nodes[n].b, nodes[n].c})
       if (a >= 0 && position[n] == 0) position[a] = 0;
@@ -189,7 +191,9 @@ void Kernel::drop_unused_nodes() {
     nodes[kept++] = node;
   }
   nodes.resize(kept);
-  for (KernelStore& store : stores) store.node = position[store.node];
+  for (KernelStore& store : stores)
+    for (int32_t* n : {&store.node, &store.at, &store.holds})
+      if (*n >= 0) *n = position[*n];
 }
 
 void add_node_dims(const Kernel& kernel, std::vector<uint32_t>* all) {
@@ -221,6 +225,14 @@ bool has_scan(const Kernel& kernel) {
 }
 
 bool attends(const Kernel& kernel) { return has_op(kernel, KOp::k_reduce_attend); }
+
+bool stores_at_places(const Kernel& kernel) {
+  return std::any_of(kernel.stores.begin(), kernel.stores.end(), [](const KernelStore& store) { return store.has_place(); });
+}
+
+bool for_gpus(const Kernel& kernel) {
+  return attends(kernel) || has_op(kernel, KOp::k_draw) || has_op(kernel, KOp::k_load_at) || has_op(kernel, KOp::k_within) || stores_at_places(kernel) || has_scan(kernel);
+}
 
 std::vector<uint32_t> node_dims(const Kernel& kernel) {
   std::vector<uint32_t> dims;
@@ -265,8 +277,19 @@ bool may_conflict(const Kernel& kernel, const KernelOperand& store, const Kernel
   return reachable(steps, 0, load.offset - store.offset, &budget);
 }
 
-bool may_conflict(const Kernel& kernel, const KernelOperand& store, KOp read, const KernelOperand& from) {
-  return read == KOp::k_load_at ? store.pointer == from.pointer : may_conflict(kernel, store, from);
+bool may_conflict(const Kernel& kernel, const KernelStore& store, const KernelOperand& stored, KOp read, const KernelOperand& from) {
+  return store.has_place() || read == KOp::k_load_at ? stored.pointer == from.pointer : may_conflict(kernel, stored, from);
+}
+
+bool may_conflict(const Kernel& kernel, const KernelStore& a, const KernelOperand& to_a, const KernelStore& b, const KernelOperand& to_b) {
+  return a.has_place() || b.has_place() ? to_a.pointer == to_b.pointer : may_conflict(kernel, to_a, to_b);
+}
+
+bool is_full_store(const Kernel& kernel, const std::vector<uint32_t>& dims, const KernelStore& store) {
+  const KernelOperand& operand = kernel.operands[store.operand];
+  for (size_t k = 0; k < kernel.sizes.size(); ++k)
+    if ((kernel.reduce_dims >> k & 1) && kernel.sizes[k] != 1 && operand.strides[k] != 0) return true;
+  return store.has_place() && ((dims[store.node] | dims[store.at] | dims[store.holds]) & kernel.reduce_dims) != 0;
 }
 
 }  // namespace dynvm::ir

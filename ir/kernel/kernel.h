@@ -25,9 +25,12 @@
 //
 // What lies where data says is read by load_at: of a table of rows of n elements, with an index for each row of the result,
 //
-//     i = load o0;  x = load_at o1, mul(i, n), true;  store o2 <- x
+//     i = within(load o0, rows);  x = load_at o1, mul(i, n), true;  store o2 <- x
 //
-// where o1 walks along a row. It may reach all of its pointer's memory, so nothing there is stored to. No scan says where.
+// where o1 walks along a row. A place that there is not stops the device (within), as eager's kernels for GPUs do. A load_at may reach all of its pointer's memory, so nothing there is stored to. No scan says where, of neither loads nor stores.
+//
+// What is stored where data says is a store with a place of its own: `store_at o2 <- x, at, holds`, and `add_at`, which adds to what is there, in any order of the points.
+// It happens at each point of the reduced dims if anything of it depends on one of them. Of several points that store to one element, any may be the last.
 //
 // The compiler derives the passes over the reduced dims: values that a later pass
 // needs again are computed again, from memory as it was before the kernel.
@@ -46,8 +49,9 @@
 //  - Loads see memory as it was before the kernel: an operand that is stored to and one that is loaded from through the same pointer
 //    are the same elements in the same places (identical geometry and dtype, in-place) or do not overlap. Different pointer indexes
 //    never overlap, except that the caller may pass the same address for two operands of identical geometry, none of them a load_at's. With
-//    symbols in them, two geometries on one pointer are the same, or they are taken to overlap; a load_at overlaps with all stores to its pointer.
-//  - A stored operand has no two points on one element, except the reduced dims (stride 0) and dims of size 1.
+//    symbols in them, two geometries on one pointer are the same, or they are taken to overlap; a load_at, and a store with a place of its own,
+//    overlaps with all others on its pointer.
+//  - A stored operand has no two points on one element, except the reduced dims (stride 0) and dims of size 1, and stores with a place of their own.
 //
 // Tests: tests/kernel/.
 #pragma once
@@ -111,6 +115,10 @@ struct KernelOperand {
 struct KernelStore {
   int32_t operand;  // index into Kernel::operands; its dtype is the node's
   int32_t node;
+  int32_t at = -1, holds = -1;  // nodes, as load_at's: so many elements behind, where that holds; -1: at the operand's place
+  bool adds = false;            // to what is there: f32, f64, i32, i64
+
+  bool has_place() const { return at >= 0; }
   friend bool operator==(const KernelStore&, const KernelStore&) = default;
 };
 
@@ -142,6 +150,7 @@ struct Kernel {
   // Any other op: dtype by its typing rule (bool for comparisons, i64 for argmax, the dtype of b for where, else of a).
   int32_t add(KOp op, int32_t a, int32_t b = -1, int32_t c = -1);
   void add_store(int32_t operand, int32_t node) { stores.push_back({operand, node}); }
+  void add_store_at(int32_t operand, int32_t node, int32_t at, int32_t holds, bool adds) { stores.push_back({operand, node, at, holds, adds}); }
   void drop_unused_nodes();                                // those that no store needs; the others keep their order
 
   friend bool operator==(const Kernel&, const Kernel&) = default;
@@ -161,11 +170,21 @@ void add_node_dims(const Kernel& kernel, std::vector<uint32_t>* dims);
 // Whether a store through one operand could change an element that the other one reads elsewhere in the space: false where the two
 // are disjoint or of identical geometry. Conservative.
 bool may_conflict(const Kernel& kernel, const KernelOperand& store, const KernelOperand& load);
-// The same of what a node of this kind reads through its operand.
-bool may_conflict(const Kernel& kernel, const KernelOperand& store, KOp read, const KernelOperand& from);
+// The same of a store and what a node of that kind loads from an operand, and of two stores.
+bool may_conflict(const Kernel& kernel, const KernelStore& store, const KernelOperand& stored, KOp read, const KernelOperand& from);
+bool may_conflict(const Kernel& kernel, const KernelStore& a, const KernelOperand& to_a, const KernelStore& b, const KernelOperand& to_b);
+
+// Does it store at each point of the reduced dims, not once for each kept point? dims: node_dims.
+bool is_full_store(const Kernel& kernel, const std::vector<uint32_t>& dims, const KernelStore& store);
 
 // Is it attention: has it a reduce_attend? Such a kernel has a form of its own, for GPUs alone, which no other operation joins.
 bool attends(const Kernel& kernel);
+
+// Has it a store with a place of its own?
+bool stores_at_places(const Kernel& kernel);
+
+// Has it an operation that no compiler for CPUs knows?
+bool for_gpus(const Kernel& kernel);
 
 // Checks all invariants above; the message names the node, operand or store.
 base::Status verify_kernel(const Kernel& kernel);

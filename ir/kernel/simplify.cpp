@@ -21,7 +21,9 @@ class Simplify {
       to_.push_back(simplified(copy));
       add_node_dims(kernel_, &dims_);
     }
-    for (KernelStore& store : kernel_.stores) store.node = to_[static_cast<size_t>(store.node)];
+    for (KernelStore& store : kernel_.stores)
+      for (int32_t* n : {&store.node, &store.at, &store.holds})
+        if (*n >= 0) *n = to_[static_cast<size_t>(*n)];
     kernel_.drop_unused_nodes();
   }
 

@@ -185,9 +185,13 @@ class Parser {
 
   bool line() {
     skip();
-    if (accept_word("store")) {
+    const std::string_view word = peek_word();
+    if (word == "store" || word == "store_at" || word == "add_at") {
       KernelStore store;
+      accept_word(word);
       if (!index('o', &store.operand) || !punct(',') || !index('n', &store.node)) return false;
+      if (word != "store" && (!punct(',') || !index('n', &store.at) || !punct(',') || !index('n', &store.holds))) return false;
+      store.adds = word == "add_at";
       kernel_.stores.push_back(store);
       return true;
     }
@@ -318,7 +322,11 @@ std::string print_kernel(const Kernel& kernel) {
     }
     out += "\n";
   }
-  for (const KernelStore& store : kernel.stores) out += "  store o" + std::to_string(store.operand) + ", n" + std::to_string(store.node) + "\n";
+  for (const KernelStore& store : kernel.stores) {
+    out += std::string(store.adds ? "  add_at" : store.has_place() ? "  store_at" : "  store") + " o" + std::to_string(store.operand) + ", n" + std::to_string(store.node);
+    if (store.has_place()) out += ", n" + std::to_string(store.at) + ", n" + std::to_string(store.holds);
+    out += "\n";
+  }
   return out + "}";
 }
 

@@ -160,20 +160,28 @@ class Verifier {
     for (size_t s = 0; s < kernel_.stores.size(); ++s) {
       const KernelStore& store = kernel_.stores[s];
       std::string which = "store " + std::to_string(s) + ": ";
-      if (store.operand < 0 || store.operand >= static_cast<int32_t>(kernel_.operands.size()) || store.node < 0 ||
-          store.node >= static_cast<int32_t>(kernel_.nodes.size())) {
+      const auto is_node = [&](int32_t n) { return n >= 0 && n < static_cast<int32_t>(kernel_.nodes.size()); };
+      if (store.operand < 0 || store.operand >= static_cast<int32_t>(kernel_.operands.size()) || !is_node(store.node) || (store.has_place() && (!is_node(store.at) || !is_node(store.holds)))) {
         fail(which + "no such operand or node");
         return;
       }
       const KernelOperand& operand = kernel_.operands[store.operand];
       if (operand.dtype != kernel_.nodes[store.node].dtype) return (void)fail(which + "dtype is not the node's");
-      if (!check_store_geometry(operand, dims[store.node], which)) return;
+      if (store.has_place() ? !check_place(store, which) : !check_store_geometry(operand, dims[store.node], which)) return;
       for (const KernelNode& node : kernel_.nodes)
-        if (reads_memory(node.op) && may_conflict(kernel_, operand, node.op, kernel_.operands[node.operand]))
+        if (reads_memory(node.op) && may_conflict(kernel_, store, operand, node.op, kernel_.operands[node.operand]))
           return (void)fail(which + "overlaps what o" + std::to_string(node.operand) + " loads");
       for (size_t other = 0; other < s; ++other)
-        if (may_conflict(kernel_, operand, kernel_.operands[kernel_.stores[other].operand])) return (void)fail(which + "overlaps another store");
+        if (may_conflict(kernel_, store, operand, kernel_.stores[other], kernel_.operands[kernel_.stores[other].operand])) return (void)fail(which + "overlaps another store");
     }
+  }
+
+  bool check_place(const KernelStore& store, const std::string& which) {
+    if (kernel_.nodes[store.at].dtype != DType::kI64 || !is_bool(kernel_.nodes[store.holds].dtype)) return fail(which + "a place needs an i64 and a bool");
+    const DType dtype = kernel_.nodes[store.node].dtype;
+    if (store.adds && (dtype_size(dtype) < 4 || !(is_floating(dtype) || is_integer(dtype)))) return fail(which + "nothing is added in this dtype");
+    if (scanned_[static_cast<size_t>(store.at)] || scanned_[static_cast<size_t>(store.holds)]) return fail(which + "what a scan gives says where it stores");
+    return !attends(kernel_) || fail(which + "attention has no place");
   }
 
   bool check_store_geometry(const KernelOperand& operand, uint32_t node_dims, const std::string& which) {

@@ -44,6 +44,11 @@ void Builder::store_strided(Ref tensor, std::vector<int64_t> strides, Value valu
   kernel_.add_store(operand(tensor, std::move(strides), extra_offset), node);
 }
 
+void Builder::store_at(Ref tensor, std::vector<int64_t> strides, Value value, Value at, Value holds, bool adds) {
+  const int32_t node = kernel_.add_cast(call_.meta(tensor).dtype, value.node);
+  kernel_.add_store_at(operand(tensor, std::move(strides), 0), node, at.node, holds.node, adds);
+}
+
 Value Builder::number(size_t argument) {
   Ref scalar = call_.runtime_scalar(argument);
   if (scalar == kNoRef) {

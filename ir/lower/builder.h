@@ -48,6 +48,8 @@ class Builder {
   // Converts to the tensor's dtype and stores.
   void store(Ref tensor, Value value);
   void store_strided(Ref tensor, std::vector<int64_t> strides, Value value, int64_t extra_offset = 0);
+  // The same `at` elements behind that place, where `holds`; or adds it to what is there. On GPUs only.
+  void store_at(Ref tensor, std::vector<int64_t> strides, Value value, Value at, Value holds, bool adds);
 
   Value cast(Value a, DType dtype) { return make(kernel_.add_cast(dtype, a.node)); }
   // Rounds to the dtype as a store and a load between two operations would.

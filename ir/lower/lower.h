@@ -11,7 +11,7 @@
 // other sizes than the codes: so an operation on such tensors is lowered twice, with two sets of codes, and has to give the same.
 //
 // Invariant: an operation is lowered only if the kernels do what eager does for all data; what may raise depending on data (integer
-// division by a tensor) is not.
+// division by a tensor) is not, but where eager stops the device instead, as kernels can (within).
 // Tests: tests/ir/lower_run.cpp (against eval.h), tests/ir/test_against_torch.py (against PyTorch).
 #pragma once
 

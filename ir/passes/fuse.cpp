@@ -407,7 +407,7 @@ class Fuse {
       const KernelOperand& operand = kernel.operands[store.operand];
       constants_.erase(operand.pointer);
       const KernelNode& node = kernel.nodes[store.node];
-      if (node.op != KOp::k_const || kernel.reduce_dims != 0) continue;
+      if (node.op != KOp::k_const || kernel.reduce_dims != 0 || store.has_place()) continue;
       if (kernel.num_points() * dtype_size(operand.dtype) == bytes_[operand.pointer] && operand.offset == 0)
         constants_[operand.pointer] = node;
     }
@@ -419,7 +419,10 @@ class Fuse {
     std::set<int32_t> reads, writes;
     for (const KernelNode& node : part.kernel.nodes)
       if (reads_memory(node.op)) reads.insert(part.kernel.operands[node.operand].pointer);
-    for (const KernelStore& store : part.kernel.stores) writes.insert(part.kernel.operands[store.operand].pointer);
+    for (const KernelStore& store : part.kernel.stores) {
+      if (store.adds) reads.insert(part.kernel.operands[store.operand].pointer);
+      writes.insert(part.kernel.operands[store.operand].pointer);
+    }
     if (writes.empty()) return;
 
     std::set<int> depends_on;

@@ -62,13 +62,15 @@ bool FusionGroup::shares_load(const Lowered& other) const {
 bool FusionGroup::adapt(Lowered* next) {
   Kernel& mine = body_.kernel;
   Kernel& other = next->kernel;
-  if (mine.sizes == other.sizes) return mine.reduce_dims == other.reduce_dims || mine.reduce_dims == 0 || other.reduce_dims == 0;
+  // What stores where data says at each point of dims that come to be reduced might do it once then, if it depends on none of them.
+  const auto joins_space = [](const Kernel& kernel, const Kernel& space) { return kernel.reduce_dims == space.reduce_dims || (kernel.reduce_dims == 0 && !stores_at_places(kernel)); };
+  if (mine.sizes == other.sizes) return joins_space(mine, other) || joins_space(other, mine);
   if (mine.reduce_dims != 0 && other.reduce_dims == 0 && kept_sizes(mine) == other.sizes) {
     spread(&other, mine);
     return true;
   }
-  if (other.reduce_dims == 0 && reshape_kernel(&other, mine.sizes)) return true;
-  return mine.reduce_dims == 0 && reshape_kernel(&mine, other.sizes);
+  if (other.reduce_dims == 0 && joins_space(other, mine) && reshape_kernel(&other, mine.sizes)) return true;
+  return mine.reduce_dims == 0 && joins_space(mine, other) && reshape_kernel(&mine, other.sizes);
 }
 
 bool FusionGroup::join(const Lowered& next, const GroupLimits& limits) {
@@ -116,9 +118,9 @@ bool FusionGroup::join_same_space(const Lowered& next, const GroupLimits& limits
       int32_t forwarded = -1;
       for (const KernelStore& store : kernel.stores) {
         const KernelOperand& stored = kernel.operands[store.operand];
-        if (node.op == KOp::k_load && same_elements(kernel, stored, place)) {
+        if (node.op == KOp::k_load && !store.has_place() && same_elements(kernel, stored, place)) {
           forwarded = store.node;
-        } else if (may_conflict(kernel, stored, node.op, place)) {
+        } else if (may_conflict(kernel, store, stored, node.op, place)) {
           return false;
         }
       }
@@ -135,22 +137,23 @@ bool FusionGroup::join_same_space(const Lowered& next, const GroupLimits& limits
   for (const KernelStore& store : other.stores) {
     const KernelOperand& place = other.operands[store.operand];
     for (const KernelNode& node : body_.kernel.nodes)
-      if (reads_memory(node.op) && may_conflict(kernel, place, node.op, body_.kernel.operands[node.operand])) return false;
+      if (reads_memory(node.op) && may_conflict(kernel, store, place, node.op, body_.kernel.operands[node.operand])) return false;
     bool replaced = false;
     for (size_t k = 0; k < old_stores; ++k) {
       KernelStore& earlier = kernel.stores[k];
-      if (same_elements(kernel, kernel.operands[earlier.operand], place)) {
+      if (!store.has_place() && !earlier.has_place() && same_elements(kernel, kernel.operands[earlier.operand], place)) {
         earlier.node = node_map[store.node];  // the last write is the one that is seen
         replaced = true;
-      } else if (may_conflict(kernel, place, kernel.operands[earlier.operand])) {
+      } else if (may_conflict(kernel, store, place, earlier, kernel.operands[earlier.operand])) {
         return false;
       }
     }
-    if (!replaced) kernel.add_store(operand(store.operand), node_map[store.node]);
+    if (store.has_place()) kernel.add_store_at(operand(store.operand), node_map[store.node], node_map[store.at], node_map[store.holds], store.adds);
+    else if (!replaced) kernel.add_store(operand(store.operand), node_map[store.node]);
   }
   if (static_cast<int>(kernel.operands.size()) > limits.operands || static_cast<int>(kernel.nodes.size()) > limits.nodes) return false;
-  // The rules of kernel.h hold by construction but for two: with a new reduction, an old store per kept point of a value that is not one; and a scan that says where something is read.
-  if (body_.kernel.reduce_dims != kernel.reduce_dims || other.reduce_dims != kernel.reduce_dims || (has_scan(kernel) && has_op(kernel, KOp::k_load_at)))
+  // The rules of kernel.h hold by construction but for two: with a new reduction, an old store per kept point of a value that is not one; and a scan that says where something is read or stored.
+  if (body_.kernel.reduce_dims != kernel.reduce_dims || other.reduce_dims != kernel.reduce_dims || (has_scan(kernel) && (has_op(kernel, KOp::k_load_at) || stores_at_places(kernel))))
     if (!verify_kernel(kernel).ok()) return false;
   if (kernel.name.size() < 60 && !other.name.empty()) kernel.name += "_" + other.name;
   body_ = std::move(joined);
@@ -160,7 +163,9 @@ bool FusionGroup::join_same_space(const Lowered& next, const GroupLimits& limits
 void FusionGroup::compact() {
   Kernel& kernel = body_.kernel;
   std::vector<bool> used(kernel.nodes.size(), false);
-  for (const KernelStore& store : kernel.stores) used[store.node] = true;
+  for (const KernelStore& store : kernel.stores)
+    for (int32_t n : {store.node, store.at, store.holds})
+      if (n >= 0) used[n] = true;
   for (size_t n = kernel.nodes.size(); n-- > 0;) {
     if (!used[n]) continue;
     for (int32_t operand : {kernel.nodes[n].a, kernel.nodes[n].b, kernel.nodes[n].c})
@@ -199,12 +204,11 @@ void FusionGroup::compact() {
     node_map[n] = out.add_node(node);
   }
   bool kept_store = false;
+  const std::vector<uint32_t> dims = node_dims(kernel);
   for (const KernelStore& store : kernel.stores) {
-    out.add_store(operand(store.operand), node_map[store.node]);
-    bool moves = false;
-    for (size_t k = 0; k < kernel.sizes.size(); ++k)
-      if ((kernel.reduce_dims >> k & 1) && kernel.sizes[k] != 1 && kernel.operands[store.operand].strides[k] != 0) moves = true;
-    kept_store = kept_store || !moves;
+    if (store.has_place()) out.add_store_at(operand(store.operand), node_map[store.node], node_map[store.at], node_map[store.holds], store.adds);
+    else out.add_store(operand(store.operand), node_map[store.node]);
+    kept_store = kept_store || !is_full_store(kernel, dims, store);
   }
   // Without any reduction left the dims are ordinary ones, unless a store per kept point says otherwise.
   out.reduce_dims = reduces || kept_store ? kernel.reduce_dims : 0;

@@ -38,7 +38,7 @@ class Planner {
     for (size_t s = 0; s < kernel.stores.size(); ++s) {
       const ir::KernelOperand& operand = kernel.operands[static_cast<size_t>(kernel.stores[s].operand)];
       if (operand.pointer != meta.storage) continue;
-      if (store >= 0 || operand.dtype != meta.dtype || operand.offset != meta.offset || !is_one_point(kernel, operand)) return -1;
+      if (store >= 0 || kernel.stores[s].has_place() || operand.dtype != meta.dtype || operand.offset != meta.offset || !is_one_point(kernel, operand)) return -1;
       store = static_cast<int32_t>(s);
     }
     if (store < 0 || ir::attends(kernel)) return -1;

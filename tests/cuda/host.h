@@ -54,7 +54,7 @@ class HostLibrary {
            << "inline float f16_to(unsigned short x) { return dynvm::ir::half_to_float(x); }\n"
            << "inline unsigned short to_f16(float x) { return dynvm::ir::float_to_half(x); }\n"
            << "inline unsigned short to_bf16(float x) { return dynvm::ir::float_to_bfloat(x); }\n"
-           << codegen::cuda::prelude();
+           << codegen::cuda::prelude() << "extern \"C\" bool failed() { const bool was = shim::failed; shim::failed = false; return was; }\n";
       for (const Rendered& each : kernels) {
         const Source& s = each.source;
         if (s.grid_x == 0) continue;
@@ -75,9 +75,10 @@ class HostLibrary {
     if (handle_ != nullptr) dlclose(handle_);
     if (error.empty()) std::filesystem::remove_all(folder_);
   }
-  void run(const Rendered& each, void* const* pointers) const {
+  // False where an assertion has not held.
+  bool run(const Rendered& each, void* const* pointers) const {
     const Source& s = each.source;
-    if (s.grid_x == 0) return;
+    if (s.grid_x == 0) return true;
     std::vector<int64_t> parameter;
     for (int32_t pointer : s.pointers) parameter.push_back(reinterpret_cast<int64_t>(pointers[pointer]));
     parameter.insert(parameter.end(), each.scalars.begin(), each.scalars.end());
@@ -88,6 +89,7 @@ class HostLibrary {
     const auto function = reinterpret_cast<void (*)(const void*)>(dlsym(handle_, ("run_" + s.name).c_str()));
     function(parameter.data());
     check_counters(s, workspace);
+    return !reinterpret_cast<bool (*)()>(dlsym(handle_, "failed"))();
   }
 
   std::string error;
@@ -116,7 +118,7 @@ inline void check(std::vector<Rendered> kernels, int multiprocessors, int vector
   ASSERT_EQ(library.error, "");
   int failures = 0;
   for (const Rendered& each : kernels) {
-    const std::string difference = compare_with(each.values.empty() ? each.kernel : ir::with_values(each.kernel, each.values), each.buffers, each.scalars, each.tolerance, [&](void* const* pointers) { library.run(each, pointers); });
+    const std::string difference = compare_with(each.values.empty() ? each.kernel : ir::with_values(each.kernel, each.values), each.buffers, each.scalars, each.tolerance, [&](void* const* pointers) { EXPECT_TRUE(library.run(each, pointers)); });
     EXPECT_EQ(difference, "") << each.what << "\n" << each.source.text;
     if (!difference.empty() && ++failures >= 3) return;
   }

@@ -99,6 +99,8 @@ def cases():
     yield from products_of_one_row(device)
     yield from layers_of_images(device)
     yield from scans(device)
+    yield from reads_by_indexes(device)
+    yield from writes_by_indexes(device)
 
 
 def attentions(device):
@@ -177,6 +179,67 @@ def scans(device):
                 if dtype.is_floating_point:
                     yield f"logcumsumexp {dim} {dtype} {rows} {columns}", lambda i, x=x, dim=dim: (x * 3).logcumsumexp(dim)
                     yield f"probabilities {dim} {dtype} {rows} {columns}", lambda i, x=x, dim=dim: x.softmax(dim).cumsum(dim) - x
+def reads_by_indexes(device):
+    """Rows and elements of tensors of each dtype and layout, by indexes of both dtypes, from the end too, alone and among other work."""
+    for k, dtype in enumerate((*FLOATS, *INTEGERS, torch.bool)):
+        of_index = (torch.int64, torch.int32)[k % 2]
+        for layout, x, _ in layouts(lambda *sizes, dtype=dtype: torch.randint(0, 100, sizes, device=device).to(dtype)):
+            if layout != "dense" and k > 2 and (k + len(layout)) % 3 > 0:
+                continue
+            rows, columns = x.shape
+            index = (torch.arange(40, device=device) * 7 % rows).to(of_index)
+            few = (index % 3).view(8, 5)
+            across = torch.arange(rows * 5, device=device).view(5, rows).t() * 11 % columns
+            half, third = few[:4, :1], across.t()[:4] % 3
+            first, last, low, even, one = half * 0, half - 1, across[:3] % 3, x[:, : columns // 2 * 2], x[None]
+            for name, function in {
+                "embedding": lambda index=index, x=x: F.embedding(index, x), "embedding of pairs": lambda index=few[::2], x=even: F.embedding(index, x, padding_idx=1),
+                "index_select 0": lambda index=index, x=x: x.index_select(0, index), "index_select 1": lambda index=few[0], x=x: x.index_select(-1, index),
+                "gather 1": lambda index=across, x=x: x.gather(1, index), "gather 0": lambda index=low, x=x: x.gather(0, index),
+                "index rows": lambda index=-index, x=x: x[index], "index columns": lambda index=few - 3, x=x: x[:, index],
+                "index both": lambda index=half, other=third, x=x: x[index, other], "index apart": lambda index=first, other=last, x=one: x[index, :, other],
+            }.items():
+                yield f"{name} {dtype} {layout}", lambda i, f=function: f()
+                yield f"{name} {dtype} {layout} with more", lambda i, f=function: f().to(torch.float32) * 2 + 1
+    big, words, places = torch.randn(500, 768, device=device), torch.randint(0, 500, (16, 128), device=device), torch.arange(128, device=device)
+    norm = torch.nn.LayerNorm(768, device=device)
+
+    def embed(i):
+        with torch.no_grad():
+            return norm(F.embedding(words, big) + F.embedding(places, big)[None] * 0.5)
+
+    yield "embedding and norm", embed
+    yield "rows that are written between", lambda i: (big.index_select(0, words[0]) + big.mul(2).index_select(0, words[1])).sum(0)
+    yield "columns of rows", lambda i: big[words].sum((0, 1))
+
+
+def writes_by_indexes(device):
+    """Rows and elements to where indexes say, into copies and in place, of each dtype and layout; additions of whole numbers, whose order nobody sees."""
+    for k, dtype in enumerate((*FLOATS, *INTEGERS, torch.bool)):
+        of_index = (torch.int64, torch.int32)[k % 2]
+        number = True if dtype == torch.bool else 3
+        for layout, x, _ in layouts(lambda *sizes, dtype=dtype: torch.randint(0, 100, sizes, device=device).to(dtype)):
+            if layout == "broadcast" or (layout != "dense" and k > 2 and (k + len(layout)) % 3 > 0):
+                continue
+            rows, columns = x.shape
+            index, many = torch.arange(rows - 1, max(rows - 6, -1), -1, device=device), torch.arange(300, device=device) * 7 % rows
+            across = (torch.arange(rows, device=device)[:, None] + torch.arange(5, device=device) * 2) % columns
+            source, values, one = (torch.randint(0, 100, (n, columns), device=device).to(dtype) for n in (len(index), rows, 1))
+            added = torch.randint(0, 100, (300, columns), device=device).to(dtype)
+            cases = {
+                "index_copy 0": lambda x=x, i=index, s=source: x.index_copy(0, i, s), "index_copy_ 1": lambda x=x, i=across[0], s=values[:, :5]: x.clone().index_copy_(1, i, s),
+                "index_fill": lambda x=x, i=index - rows, n=number: x.index_fill(0, i, n), "scatter": lambda x=x, i=across, s=values: x.scatter(1, i, s),
+                "scatter_ of a number": lambda x=x, i=across[:3] % columns, n=number: x.clone().scatter_(1, i, n), "index_put rows": lambda x=x, i=index.to(of_index) - rows, s=source: x.index_put((i,), s),
+                "index_put elements": lambda x=x, i=index[:, None], j=across[0], s=one[0, :1]: x.clone().index_put_((i, j), s),
+            }
+            if dtype in (torch.float32, torch.float64, torch.int64, torch.int32):
+                cases |= {"index_add": lambda x=x, i=many.to(of_index), s=added: x.index_add(0, i, s, alpha=2), "index_add_ 1": lambda x=x, i=across[0].repeat(3), s=added[:rows, :15] if rows <= 300 else None: x.clone().index_add_(1, i, s),
+                          "scatter_add": lambda x=x, i=across // 2, s=values: x.scatter_add(1, i, s), "scatter_add_ 0": lambda x=x, i=(many[:, None] + torch.arange(columns, device=device)) % rows, s=added: x.clone().scatter_add_(0, i, s)}
+            for name, function in cases.items():
+                yield f"{name} {dtype} {layout}", lambda i, f=function: f()
+    nodes, edges, weight = torch.randint(-50, 50, (400, 96), device=device).float(), torch.randint(0, 400, (2, 3000), device=device), torch.randint(0, 4, (3000, 1), device=device).float()
+    yield "messages", lambda i: torch.zeros(400, 96, device=device).index_add_(0, edges[1], nodes[edges[0]] * weight) + nodes
+    yield "sums of messages", lambda i: torch.zeros(400, device=device).index_add_(0, edges[1], (nodes[edges[0]] * weight).sum(1))
 
 
 def close(first, last, rounding=None):

@@ -92,6 +92,8 @@ template <class T> T shuffle_xor(T x, int mask) {
   return x;
 }
 
+inline bool failed = false;  // an assertion has not held; on a device nothing would run any more
+
 }  // namespace shim
 
 #define threadIdx shim::thread
@@ -100,7 +102,12 @@ template <class T> T shuffle_xor(T x, int mask) {
 #define __threadfence()
 #define __shfl_xor_sync(all, x, mask) shim::shuffle_xor(x, mask)
 
-inline int atomicAdd(int* at, int n) { return (*at += n) - n; }
+inline void __assertfail(const char*, const char*, unsigned, const char*, size_t) { shim::failed = true; }
+template <class T> T atomicAdd(T* at, T n) {
+  const T before = *at;
+  *at = before + n;
+  return before;
+}
 inline float __int_as_float(int x) {
   float y;
   memcpy(&y, &x, sizeof y);

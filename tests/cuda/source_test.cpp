@@ -44,12 +44,19 @@ TEST(CudaSource, RandomKernelsAgreeWithTheEvaluator) {
   const uint64_t first = one ? std::strtoull(one, nullptr, 10) : 0, last = one ? first + 1 : count ? std::strtoull(count, nullptr, 10) : 400;
   // Few multiprocessors: the small kernels of tests are split over blocks as large ones are, and vectors are not given up for more threads.
   std::vector<Rendered> with[2];
+  int placed[2][2] = {};  // stores at computed places: of reductions' kernels, at each point
   for (uint64_t seed = first; seed < last; ++seed) {
     Rendered made = random_kernel(seed);
+    for (const ir::KernelStore& store : made.kernel.stores)
+      if (store.has_place()) ++placed[made.kernel.reduce_dims != 0][is_full_store(made.kernel, ir::node_dims(made.kernel), store)];
     if (made.kernel.num_points() != 0 || first + 1 == last) with[seed % 2].push_back(std::move(made));  // without points even a store's rules say nothing
   }
   check(std::move(with[0]), 1, 16);
   check(std::move(with[1]), 132, 8);
+  if (first + 1 == last) return;
+  EXPECT_GT(placed[0][0], 10);
+  EXPECT_GT(placed[1][0], 10);
+  EXPECT_GT(placed[1][1], 10);
 }
 
 // Softmax over the last dim: three passes over a row, the input held meanwhile.
@@ -214,7 +221,7 @@ Rendered rows_of_table(DType dtype, DType of_index, int64_t rows, int64_t column
   k.sizes = {rows, columns};
   k.reduce_dims = reduced;
   const int64_t entries = 13;
-  const int32_t index = k.add_cast(DType::kI64, k.add_load(indexes(&made, of_index, {1, 0}, rows, entries)));
+  const int32_t index = k.add(KOp::k_within, k.add_cast(DType::kI64, k.add_load(indexes(&made, of_index, {1, 0}, rows, entries))), k.add_const_int(DType::kI64, entries));
   const int32_t at = k.add(KOp::k_mul, index, k.add_const_int(DType::kI64, columns));
   const int32_t row = k.add_load_at(dense(&made, dtype, {0, 1}, entries * columns), at, k.add_const_int(DType::kBool, 1));
   const int32_t x = k.add(KOp::k_add, k.add_cast(DType::kF32, row), k.add_cast(DType::kF32, k.add_load(dense(&made, dtype, {0, 1}, columns))));
@@ -260,12 +267,38 @@ Rendered windows(int64_t rows, int64_t columns, bool points) {
   return made;
 }
 
+// Rows added to rows of a table, or stored there, each to another one; of all elements, or their sums.
+Rendered rows_to_table(DType dtype, int64_t rows, int64_t columns, bool adds, bool sums) {
+  Rendered made;
+  Kernel& k = made.kernel;
+  k.sizes = {rows, columns};
+  k.reduce_dims = sums ? 2 : 0;
+  const int64_t entries = adds ? 7 : rows;
+  const int32_t index = k.add(KOp::k_within, k.add_load(indexes(&made, DType::kI64, {1, 0}, rows, entries)), k.add_const_int(DType::kI64, entries));
+  const int32_t holds = k.add(KOp::k_ne, index, k.add_const_int(DType::kI64, 2)), always = k.add_const_int(DType::kBool, 1);
+  int32_t x = k.add_load(dense(&made, dtype, {columns, 1}, rows * columns));
+  if (ir::is_floating(dtype)) x = k.add(KOp::k_floor, x);
+  if (sums) x = k.add(KOp::k_reduce_sum, x);
+  const int32_t at = sums ? index : k.add(KOp::k_mul, index, k.add_const_int(DType::kI64, columns));
+  const int32_t table = dense(&made, dtype, {0, sums ? 0 : 1}, entries * (sums ? 1 : columns));
+  for (int64_t n = 0; n < entries * (sums ? 1 : columns); ++n) write_number(dtype, made.buffers.back().bytes.data() + n * ir::dtype_size(dtype), static_cast<double>(n % 5));
+  k.add_store_at(table, x, at, adds ? holds : always, adds);
+  made.what = fmt::format("rows to a table {} {}x{} {} {}", ir::dtype_name(dtype), rows, columns, adds, sums);
+  return made;
+}
+
 std::vector<Rendered> at_places() {
   std::vector<Rendered> made;
   for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF64})
     for (uint32_t reduced : {0u, 1u, 2u})
       for (int64_t columns : {96, 33, 4096}) made.push_back(rows_of_table(dtype, columns == 33 ? DType::kI32 : DType::kI64, 40, columns, reduced));
   for (DType dtype : {DType::kF32, DType::kI64, DType::kBool, DType::kU8, DType::kF16}) made.push_back(elements_of_rows(dtype, 37, 24));
+  for (DType dtype : {DType::kF32, DType::kF64, DType::kI32, DType::kI64})
+    for (bool sums : {false, true})
+      for (int64_t columns : {40, 33}) made.push_back(rows_to_table(dtype, 50, columns, true, sums));
+  for (DType dtype : {DType::kF32, DType::kBF16, DType::kU8})
+    for (int64_t columns : {40, 33}) made.push_back(rows_to_table(dtype, 50, columns, false, false));
+  made.push_back(rows_to_table(DType::kF32, 3000, 4, true, false));
   for (bool points : {false, true}) made.push_back(windows(5, 1, points)), made.push_back(windows(300, 40, points));
   return made;
 }
@@ -553,8 +586,31 @@ TEST(CudaSource, ComputedPlaces) {
     EXPECT_NE(text(rows_of_table(DType::kF32, DType::kI64, 400, 96, reduced)).find("= *(const Vec<float, 4>*)(((float*)p.pointer[1]) +"), std::string::npos) << text(rows_of_table(DType::kF32, DType::kI64, 400, 96, reduced));
     EXPECT_EQ(text(rows_of_table(DType::kF32, DType::kI64, 400, 97, reduced)).find("= *(const Vec"), std::string::npos);
   }
+  EXPECT_NE(text(rows_to_table(DType::kF32, 400, 96, false, false)).find("*(Vec<float, 4>*)(((float*)p.pointer[2]) +"), std::string::npos) << text(rows_to_table(DType::kF32, 400, 96, false, false));
   codegen::cuda::BatchForm form;
   EXPECT_FALSE(batch_form(elements_of_rows(DType::kF32, 5, 1).kernel, &form));
+  EXPECT_FALSE(batch_form(rows_to_table(DType::kF32, 1, 8, true, false).kernel, &form));
+}
+
+// An index that is too large, or negative, fails the kernel, wherever it is; and nothing is read there.
+TEST(CudaSource, OutOfBounds) {
+  std::vector<Rendered> kernels;
+  for (uint32_t reduced : {0u, 1u, 2u})
+    for (int64_t columns : {96, 33}) kernels.push_back(rows_of_table(DType::kF32, columns == 33 ? DType::kI32 : DType::kI64, 40, columns, reduced));
+  int number = 0;
+  for (Rendered& each : kernels) ASSERT_TRUE(render_kernel(each.kernel, "k" + std::to_string(number++), {}, &each.source).ok());
+  const HostLibrary library(kernels);
+  ASSERT_EQ(library.error, "");
+  for (const Rendered& each : kernels)
+    for (const auto& [at, index] : {std::pair<int64_t, double>{0, 13}, {39, -1}, {17, 2147483647}, {17, 12}}) {
+      std::vector<Buffer> buffers = each.buffers;
+      const DType dtype = buffers[0].dtype;
+      write_number(dtype, buffers[0].bytes.data() + at * ir::dtype_size(dtype), index);
+      std::vector<void*> pointers;
+      for (Buffer& buffer : buffers) pointers.push_back(buffer.bytes.data());
+      EXPECT_EQ(ir::eval_kernel(each.kernel, pointers.data(), nullptr), index == 12) << each.what << " " << index;
+      EXPECT_EQ(library.run(each, pointers.data()), index == 12) << each.what << " " << index;
+    }
 }
 
 TEST(CudaSource, Forms) {
@@ -573,7 +629,8 @@ TEST(CudaSource, Forms) {
 TEST(CudaSource, Compiles) {
   if (const std::string missing = codegen::cuda::nvrtc_missing(); !missing.empty()) GTEST_SKIP() << missing;
   std::vector<Rendered> kernels = forms();
-  for (auto& more : {dropouts(), at_places()}) kernels.insert(kernels.end(), more.begin(), more.end());
+  for (Rendered& each : dropouts()) kernels.push_back(std::move(each));
+  for (Rendered& each : at_places()) kernels.push_back(std::move(each));
   for (uint64_t seed = 5000; seed < 5060; ++seed) {
     kernels.push_back(random_kernel(seed));
     if (seed % 2 == 0) kernels.back().kernel = Symbolic(kernels.back().kernel, seed).kernel;

@@ -71,14 +71,22 @@ class Whole(unittest.TestCase):
 
     def test_a_read_raises_what_has_failed(self):
         """A device that has stopped computes no numbers: the read says so, in the iteration in which it does in eager (failing.py)."""
+        self.check_failing("assertion")
+
+    def test_an_index_out_of_bounds_stops_the_device(self):
+        for how in ("embedding", "index_select", "gather", "index", "scatter", "index_add", "index_put"):
+            with self.subTest(how):
+                self.check_failing(how)
+
+    def check_failing(self, how):
         seen = []
         for program in ([PYTHON], [DYNVM, "--hot", "3", "--cache", "off", "--cuda-background", "off"]):
-            done = subprocess.run([*program, os.path.join(HERE, "failing.py")], capture_output=True, text=True, timeout=200)
+            done = subprocess.run([*program, os.path.join(HERE, "failing.py"), how], capture_output=True, text=True, timeout=200)
             if done.returncode == 77:
                 self.skipTest("no CUDA device")
             seen.append(done.stdout)
         self.assertEqual(seen[1], seen[0])
-        self.assertRegex(seen[0], "^40 .*Error")
+        self.assertRegex(seen[0], "^40 .*Error: .*device-side assert")
 
     def test_sizes_are_open(self):
         facts = self.check("--cuda-symbols", "on", names=("sizes", "sizes_training", "sizes_large", "sizes_grow"))

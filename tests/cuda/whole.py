@@ -133,6 +133,62 @@ def attention_eval(out):
         out.append(y.abs().mean())
 
 
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.places, self.norm, self.head = nn.Embedding(50, 64, padding_idx=0), nn.Embedding(16, 64), nn.LayerNorm(64), nn.Linear(64, 10)
+        self.register_buffer("positions", torch.arange(16)[None])
+
+    def forward(self, tokens):
+        return self.head(F.gelu(self.norm(self.words(tokens) + self.places(self.positions))))
+
+
+def embeddings(out):
+    """Rows of tables that each step writes; then elements, columns and places by indexes that are computed."""
+    model = Tagger().to(D)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    batches = torch.randint(0, 50, (STEPS, 8, 16), device=D)
+    for tokens in batches:
+        optimizer.zero_grad()
+        loss = -model(tokens).log_softmax(-1).gather(-1, (tokens % 10).unsqueeze(-1)).mean()
+        loss.backward()
+        optimizer.step()
+        out.append(loss.detach())
+    for tokens in batches:
+        with torch.no_grad():
+            scores = model(tokens)
+            some = scores[:, tokens[0] % 16 - 16, tokens[1] % 10] + scores.index_select(1, tokens[2] % 16).amax(-1)
+            out.append(some.sum() + model.words.weight[tokens].mean())
+
+
+def messages(out):
+    """What goes along the edges of a graph is added up where it goes, forward and backward."""
+    x, edges = torch.randn(100, 32, device=D), torch.randint(0, 100, (2, 1000), device=D)
+    model = nn.Sequential(nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 32)).to(D)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        sums = torch.zeros(100, 32, device=D).index_add(0, edges[1], model(x)[edges[0]])
+        loss = (torch.tanh(sums) - x).square().mean()
+        loss.backward()
+        optimizer.step()
+        out.append(loss.detach())
+
+
+def written_cache(out):
+    """A cache of fixed size, of which each step writes a place that is on the GPU, and reads all that has been written."""
+    cache, place, w = torch.zeros(2, 64, 16, device=D), torch.zeros(1, dtype=torch.int64, device=D), torch.randn(16, 16, device=D) / 4
+    x, places = torch.linspace(-1, 1, 32, device=D).view(2, 1, 16), torch.arange(64, device=D)
+    with torch.no_grad():
+        for _ in range(STEPS):
+            cache.index_copy_(1, place, torch.tanh(x @ w))
+            weights = (x @ cache.transpose(1, 2)).masked_fill(places > place, float("-inf")).softmax(-1)
+            x = torch.tanh(weights @ cache + x)
+            cache[:, place, :2] = x[..., :2]
+            place += 1
+            out.append(x.sum() + cache.abs().amax())
+
+
 def recurrent(out):
     cell = nn.LSTMCell(32, 32).to(D)
     xs = torch.randn(STEPS * 3, 4, 32, device=D)
@@ -357,7 +413,7 @@ def sizes_grow(out):
 
 
 CASES = {f.__name__: f for f in (adam, batches_of_a_pool, losses_as_lists, convolutions, convolutions_eval, group_norm_and_pooling, attention, attention_bf16, attention_dropout_bf16,
-                                 attention_eval, recurrent, branches, dropout, dropout_exits, streams, written_inputs, freed_between, exits,
+                                 attention_eval, embeddings, messages, written_cache, recurrent, branches, dropout, dropout_exits, streams, written_inputs, freed_between, exits,
                                  numbers, numbers_of_one_kernel, numbers_behind_long_work, numbers_of_the_library, numbers_in_threads,
                                  sizes, sizes_training, sizes_large, sizes_scans, sizes_grow)}
 

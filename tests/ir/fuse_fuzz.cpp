@@ -66,8 +66,8 @@ std::string difference(const Trace& trace, const Evaluation& a, const Evaluation
   return "";
 }
 
-void check(uint64_t seed, const PassOptions& options, int* kernels, int* fused) {
-  RandomTrace random(seed);
+void check(uint64_t seed, const PassOptions& options, int* kernels, int* fused, int* placed = nullptr) {
+  RandomTrace random(seed, placed != nullptr);
   Trace trace = random.make(6 + random.pick(25));
   base::Status status = verify_trace(trace);
   ASSERT_TRUE(status.ok()) << "seed " << seed << ": " << status.message() << "\n" << print_trace(trace);
@@ -91,6 +91,8 @@ void check(uint64_t seed, const PassOptions& options, int* kernels, int* fused) 
   ASSERT_EQ(wrong, "") << "seed " << seed << "\n" << text << "\nbecame\n" << print_trace(trace);
   *kernels += static_cast<int>(trace.kernels.size());
   for (int32_t count : trace.kernel_op_counts) *fused += count;
+  for (const Kernel& kernel : trace.kernels)
+    if (placed != nullptr) *placed += has_op(kernel, KOp::k_load_at) && stores_at_places(kernel);
 }
 
 TEST(FuseFuzz, MeansTheSame) {
@@ -121,6 +123,17 @@ TEST(FuseFuzz, MeansTheSameAroundLibraryCalls) {
   options.keep_aten = {"aten::add_", "aten::copy_", "aten::tanh_", "aten::sum", "aten::zero_", "aten::_foreach_lerp_"};
   int kernels = 0, fused = 0;
   for (uint64_t seed = 7001; seed <= 8500 && !HasFatalFailure(); ++seed) check(seed, options, &kernels, &fused);
+}
+
+// What is read and written where data says, among what is forwarded, dropped and moved.
+TEST(FuseFuzz, MeansTheSameByIndexes) {
+  PassOptions options;
+  options.only = {"fuse", "clean", "early"};
+  options.verify = true;
+  options.fuse_cuda = true;
+  int kernels = 0, fused = 0, placed = 0;
+  for (uint64_t seed = 11001; seed <= 13000 && !HasFatalFailure(); ++seed) check(seed, options, &kernels, &fused, &placed);
+  EXPECT_GT(placed, 100) << "of " << kernels << " kernels read and write by indexes";
 }
 
 TEST(FuseFuzz, MeansTheSameAfterAllPassesButHoist) {

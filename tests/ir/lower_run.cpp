@@ -1,7 +1,7 @@
 // Runs one-operation traces through lowering, as interpreted and as compiled kernels; test_against_torch.py compares with PyTorch.
 //
 // lower_run CASES OUT [whole] [cuda]: CASES is text, traces separated by lines `=== case`; CASES.memory holds, for each case and storage, an int64 byte
-// count and the bytes. OUT gets, for each case, a byte (0 lowered, 1 not lowered, 2 broken), then an int64 length and a message, and where
+// count and the bytes. OUT gets, for each case, a byte (0 lowered, 1 not lowered, 2 broken, 3 a kernel has failed), then an int64 length and a message, and where
 // lowered the memory afterwards twice (interpreted, compiled), as in CASES.memory. `whole`: the traces are programs; all passes run, then
 // the evaluator does what is left around the kernels, and the message is the optimised trace. `cuda`: the tensors count as a
 // GPU's, though their memory is here: there are operations that are lowered for GPUs alone.
@@ -95,8 +95,8 @@ void run_case(const std::string& text, const codegen::CpuFeatures& features, boo
     std::vector<void*> pointers, compiled_pointers;
     for (auto& storage : memory) pointers.push_back(storage.data());
     for (auto& storage : compiled) compiled_pointers.push_back(storage.data());
-    eval_kernel(kernel, pointers.data(), nullptr);
-    if (attends(kernel) || has_op(kernel, KOp::k_load_at) || has_scan(kernel)) {  // for GPUs alone
+    if (!eval_kernel(kernel, pointers.data(), nullptr)) return verdict(3, kernels);
+    if (for_gpus(kernel)) {
       compiled = memory;
       continue;
     }
@@ -117,6 +117,7 @@ base::Status evaluate_with(const Trace& trace, const codegen::CpuFeatures* featu
   evaluation.memory = *memory;
   if (features) {
     evaluation.run_kernel = [&](const Kernel& kernel, void* const* pointers, const int64_t* scalars) {
+      if (for_gpus(kernel)) return eval_kernel(kernel, pointers, scalars) ? base::Status() : base::Status::failure("an index is out of bounds");
       std::unique_ptr<codegen::CompiledKernel> code;
       base::Status status = codegen::compile_kernel(kernel, *features, {}, &code);
       if (status.ok()) code->run(pointers, scalars);

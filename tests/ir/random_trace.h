@@ -1,7 +1,7 @@
 // Random traces of tensor operations for fuzzing passes against the evaluator.
 //
 // Inputs: a seed. Outputs: a trace that verifies, with inputs, views, broadcasts, in-place operations, several dtypes, reductions, library
-// calls, guards with snapshots, tensor objects. Invariant: all operations are known to eval_aten.cpp, and values stay of moderate size.
+// calls, guards with snapshots, tensor objects; on a GPU also reads and writes by tensors of indexes. Invariant: all operations are known to eval_aten.cpp, and values stay of moderate size.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace dynvm::ir {
 
 class RandomTrace {
  public:
-  explicit RandomTrace(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15ull + 77) {}
+  explicit RandomTrace(uint64_t seed, bool on_gpu = false) : state_(seed * 0x9E3779B97F4A7C15ull + 77), on_gpu_(on_gpu) {}
 
   Trace make(int operations) {
     object_ = trace_.add(Op::k_slot, Type::kObject, {}, 0);
@@ -23,6 +23,7 @@ class RandomTrace {
     columns_ = 1 + pick(9);
     int inputs = 2 + pick(3);
     for (int k = 0; k < inputs; ++k) input();
+    if (on_gpu_) index_ = input(fresh(DType::kI64, {4}));
     scalar_ = trace_.add(Op::k_unbox_float, Type::kFloat, {object_}, 0, 0);
     for (int k = 0; k < operations; ++k) operation();
     finish();
@@ -54,6 +55,7 @@ class RandomTrace {
   TensorMeta fresh(DType dtype, std::vector<int64_t> sizes) {
     TensorMeta meta;
     meta.dtype = dtype;
+    meta.device_type = on_gpu_ ? 1 : 0;
     meta.storage = trace_.num_storages++;
     meta.strides = contiguous(sizes);
     meta.sizes = std::move(sizes);
@@ -69,10 +71,14 @@ class RandomTrace {
   void input() {
     static const DType kTypes[] = {DType::kF32, DType::kF32, DType::kF32, DType::kF64, DType::kBF16, DType::kI64};
     std::vector<int64_t> shapes[] = {{rows_, columns_}, {rows_, columns_}, {columns_}, {rows_, 1}, {}, {1, columns_}, {columns_, rows_}, {2, rows_, columns_}};
-    int32_t m = add_meta(fresh(values_.empty() ? DType::kF32 : kTypes[pick(6)], shapes[values_.empty() ? 0 : pick(8)]));
+    input(fresh(values_.empty() ? DType::kF32 : kTypes[pick(6)], shapes[values_.empty() ? 0 : pick(8)]));
+  }
+  Ref input(const TensorMeta& like) {
+    const int32_t m = add_meta(like);
     Ref ref = trace_.add(Op::k_unbox_tensor, Type::kTensor, {object_}, m, 0);
     trace_.insts[ref].meta = m;
     values_.push_back(ref);
+    return ref;
   }
 
   // --- calls
@@ -176,6 +182,7 @@ class RandomTrace {
   }
 
   void operation() {
+    if (on_gpu_ && chance(25)) return by_indexes();
     switch (pick(14)) {
       case 0:
       case 1:
@@ -421,6 +428,45 @@ class RandomTrace {
     emit(call, {});
   }
 
+  // Indexes that the trace computes, of a dim that there is; what is written by several of them is the same, or added up.
+  void by_indexes() {
+    Ref a = recent();
+    const TensorMeta m = meta(a);
+    if (m.sizes.empty()) return;
+    const size_t dim = static_cast<size_t>(pick(static_cast<int>(m.sizes.size())));
+    const int64_t size = m.sizes[dim];
+    if (size == 0) return;
+    Builder rest;
+    rest.name("remainder", "Scalar").tensor(index_).integer(size);
+    const Ref index = emit(rest, {fresh(DType::kI64, {4})})[0];
+    TensorMeta picked = fresh(m.dtype, m.sizes);
+    picked.sizes[dim] = 4;
+    picked.strides = contiguous(picked.sizes);
+    Builder call;
+    const int which = pick(5);
+    if (which == 0) {
+      call.name("index", "Tensor").tensor(a).list({});
+      for (size_t d = 0; d < dim; ++d) call.call.args.back().operands.push_back(-1);
+      call.call.args.back().operands.push_back(static_cast<int32_t>(call.operands.size()));
+      call.operands.push_back(index);
+      return value(call, picked);
+    }
+    Builder select;
+    select.name("index_select").tensor(a).integer(static_cast<int64_t>(dim) - (chance(50) ? static_cast<int64_t>(m.sizes.size()) : 0)).tensor(index);
+    value(select, picked);
+    if (which == 1 || m.dtype == DType::kBF16 || is_bool(m.dtype)) return;
+    const Ref source = values_.back();
+    const bool in_place = chance(60) && writable(a);
+    if (which == 2) {
+      call.name(in_place ? "index_fill_" : "index_fill", "int_Scalar").tensor(a).integer(static_cast<int64_t>(dim)).tensor(index).integer(2);
+    } else {
+      call.name(in_place ? "index_add_" : "index_add").tensor(a).integer(static_cast<int64_t>(dim)).tensor(index).tensor(source).integer(1);
+    }
+    if (!in_place) return value(call, fresh(m.dtype, m.sizes));
+    call.call.mutates = {0};
+    value(call, m, 0);
+  }
+
   void library() {
     Ref a = recent(), b = recent();
     const TensorMeta &x = meta(a), &y = meta(b);
@@ -465,6 +511,8 @@ class RandomTrace {
   }
 
   uint64_t state_;
+  bool on_gpu_;
+  Ref index_ = 0;
   Trace trace_;
   std::vector<Ref> values_;
   Ref object_ = 0, scalar_ = 0;

@@ -26,14 +26,15 @@ NAMES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch
 NOT_LOWERED = {
     "aten::mm", "aten::addmm", "aten::bmm", "aten::convolution", "aten::convolution_backward",  # libraries
     "aten::bernoulli_", "aten::native_dropout", "aten::randn", "aten::rand", "aten::randint",  # random
-    "aten::nll_loss_forward", "aten::embedding", "aten::embedding_dense_backward",  # indexing
-    "aten::index", "aten::gather", "aten::one_hot", "aten::scatter",
+    "aten::nll_loss_forward", "aten::embedding_dense_backward", "aten::one_hot",  # indexing
     "aten::_scaled_dot_product_flash_attention_for_cpu", "aten::linspace", "aten::_local_scalar_dense",
     "aten::new_empty_strided",  # nothing is computed
-    "aten::max_pool2d_with_indices_backward", "aten::max_pool3d_with_indices_backward", "aten::native_group_norm_backward",  # the library's is faster on CPUs
 }
-ON_GPUS = {"aten::mm", "aten::addmm",  # of one row
-           "aten::max_pool2d_with_indices_backward", "aten::max_pool3d_with_indices_backward", "aten::native_group_norm_backward"}
+BY_INDEXES = {f"aten::{name}" for name in ("embedding", "index", "gather", "index_select", "scatter", "scatter_add", "index_add", "index_copy", "index_fill", "index_put",
+                                           "scatter_", "scatter_add_", "index_add_", "index_copy_", "index_fill_", "index_put_")}
+FASTER_ON_CPUS = {"aten::max_pool2d_with_indices_backward", "aten::max_pool3d_with_indices_backward", "aten::native_group_norm_backward"}  # the library's
+NOT_LOWERED |= BY_INDEXES | FASTER_ON_CPUS
+ON_GPUS = {"aten::mm", "aten::addmm"} | BY_INDEXES | FASTER_ON_CPUS  # products of one row
 
 
 def number(value):
@@ -714,6 +715,128 @@ class AgainstTorch(unittest.TestCase):
                     torch.mm(x, matrix)
                     torch.addmm(bias, x, matrix), torch.addmm(bias[:1], x, matrix, beta=0.5, alpha=2), torch.addmm(bias.view(1, 7), x, matrix)
         self.check(program, "cuda")
+
+    def test_reads_by_indexes_on_gpus(self):
+        def program():
+            for k, dtype in enumerate((torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)):
+                of_index = (torch.int64, torch.int32)[k % 2]
+                x = inputs((7, 6, 5), dtype)
+                index = torch.tensor([3, 0, 6, 3, 1], dtype=of_index)
+                pairs = torch.tensor([[4, 1, 0, 2], [2, 2, 4, 0]], dtype=of_index)
+                for look in (x, x.permute(1, 2, 0).contiguous().permute(2, 0, 1), inputs((14, 6, 10), dtype)[::2, :, 1::2], x[:, :1].expand(7, 6, 5)):
+                    for dim in (0, 1, -1):
+                        torch.index_select(look, dim, index[:4] % look.shape[dim])
+                        torch.index_select(look, dim, index[1])
+                    for table in (look[0], look[:, 1], look[1].t()):
+                        F.embedding(pairs, table), F.embedding(pairs[:, ::2], table, padding_idx=0), F.embedding(pairs[0, 0], table), F.embedding(pairs.t()[:0], table)
+                    look[index], look[:, pairs], look[..., pairs[:, 1]], look[index[:4], pairs], look[index[:4], :, pairs], look[:, pairs[:1], pairs[:, :1]]
+                    look[-index.to(of_index) - 1 if of_index == torch.int64 else index], look[index[0], pairs], look[pairs, pairs, -pairs], look[index[2]], look[index[2], :, index[3]]
+                for dim in range(3):
+                    where = torch.randint(0, x.shape[dim], (5, 4, 3))
+                    torch.gather(x, dim, where), torch.gather(x.transpose(0, 2).contiguous().transpose(0, 2), dim, where.transpose(0, 1).contiguous().transpose(0, 1)[:, 1:])
+                torch.gather(x[0, 0, 0], 0, torch.tensor(0)), torch.index_select(x[0, 0, 0], 0, torch.tensor([0]))
+                torch.take_along_dim(x, torch.tensor([[[1], [0]]]), 1)
+        before = AgainstTorch.lowered.copy()
+        self.check(program, "cuda")
+        for name, least in {"embedding": 350, "index_select": 200, "index": 350, "gather": 60}.items():
+            self.assertGreater(AgainstTorch.lowered[f"aten::{name}"] - before[f"aten::{name}"], least, name)
+        with Recorder() as recorder:
+            program()
+        self.assertEqual({code for _, code, _, _ in run([case for case in recorder.cases if case.name in BY_INDEXES])}, {1})  # CPUs raise an error
+
+    def test_writes_by_indexes_on_gpus(self):
+        several_of = {size: torch.stack([torch.randperm(size)[:3] for _ in range(8)]).view(2, 4, 3) for size in (5, 6, 7)}
+
+        def program():
+            for k, dtype in enumerate((torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)):
+                adds, of_index = dtype in (torch.float32, torch.float64, torch.int64, torch.int32), (torch.int64, torch.int32)[k % 2]
+                x, number = inputs((7, 6, 5), dtype), 1 if dtype == torch.bool else 3
+                for look in (lambda: x.clone(), lambda: x.permute(1, 2, 0).contiguous().permute(2, 0, 1), lambda: torch.cat([x, x], 2)[:, :, ::2]):
+                    dense = look().is_contiguous() or look().stride(2) > 2
+                    for dim, several in ((0, (3, 0, 6, 5)), (1, (5, 1)), (-1, (4, 0, 2))):
+                        index, y = torch.tensor(several), look()
+                        source = inputs([len(several) if d == dim % 3 else n for d, n in enumerate(x.shape)], dtype, 1)
+                        for to in ((y, torch.index_fill, torch.index_copy, torch.index_add) if dense else ()):
+                            if to is torch.index_fill:
+                                to(y, dim, index - y.shape[dim], number)
+                            elif callable(to) and (adds or to is not torch.index_add):
+                                to(y, dim, index, source)
+                        look().index_fill_(dim, index, number), look().index_copy_(dim, index, source)
+                        where = several_of[x.shape[dim]].movedim(2, dim)
+                        values = inputs((5, 6, 7), dtype, 2)[: where.shape[0], : where.shape[1]]
+                        look().scatter_(dim, where, values), look().scatter_(dim, where, number)
+                        if dense:
+                            look().scatter(dim, where, values), look().scatter(dim, where, number)
+                        if adds:
+                            look().index_add_(dim, index[:1].expand(len(several)).to(of_index), source, alpha=2), look().scatter_add_(dim, where // 2, values)
+                            look().scatter_add_(dim, where[:1, :1, :1].expand(where.shape), values)
+                    y = look()
+                    y[torch.tensor([3, -1])] = inputs((2, 6, 5), dtype, 3)
+                    y[:, torch.tensor([[4, 1, 0], [2, 5, 3]]), torch.tensor(1)] = inputs((2, 3), dtype, 4)
+                    y[torch.tensor([[0], [2]]), :, torch.tensor([1, 3])] = inputs((1,), dtype, 5)
+                    if dense:
+                        torch.index_put(look(), [torch.tensor([0, 1]), torch.tensor([1, -1]), torch.tensor([2, 0])], inputs((), dtype))
+        before = AgainstTorch.lowered.copy()
+        self.check(program, "cuda")
+        for name, least in {"index_fill": 50, "index_copy": 50, "index_add": 20, "scatter": 100, "index_put": 15, "index_fill_": 80, "index_copy_": 80, "index_add_": 30, "scatter_": 150, "scatter_add_": 60,
+                            "index_put_": 80}.items():
+            self.assertGreater(AgainstTorch.lowered[f"aten::{name}"] - before[f"aten::{name}"], least, name)
+        with Recorder() as recorder:
+            program()
+        self.assertEqual({code for _, code, _, _ in run([case for case in recorder.cases if case.name in BY_INDEXES])}, {1})
+
+    def test_writes_that_accumulate_in_order_stay_calls(self):
+        with Recorder() as recorder:
+            x, index = inputs((5, 3)), torch.tensor([1, 1])
+            x.index_put_([index], inputs((2, 3)), accumulate=True), inputs((5, 3), torch.bfloat16).index_add_(0, index, inputs((2, 3), torch.bfloat16))
+            x.scatter_(0, index[None], 1.5, reduce="add")
+        writes = [case for case in recorder.cases if case.name in BY_INDEXES]
+        self.assertEqual([code for _, code, _, _ in run(writes, "cuda")], [1, 1, 1])
+
+    def test_whole_messages(self):
+        """What goes along edges is added up in the kernel that computes it; the evaluator's own meaning of it all, where it stays calls."""
+        torch.manual_seed(1)
+        x, weight, cache, bias = inputs((6, 8)), inputs((20, 1), seed=1), inputs((9, 8), seed=2), inputs((6, 8), seed=3)
+        source, target, place, choose = torch.randint(0, 6, (20,)), torch.randint(0, 6, (20,)), torch.tensor([7]), torch.randint(0, 8, (6, 3))
+
+        def step():
+            sums = torch.zeros(6, 8).index_add_(0, target, x[source - 6] * weight)
+            count = torch.zeros(6).scatter_add_(0, target, torch.ones(20))
+            mean = sums / count.clamp(min=1)[:, None] + bias
+            cache.index_copy_(0, place, mean[:1])
+            cache[place - 9, 2:4] = mean.gather(1, choose)[2, :2]
+            return [mean, cache, F.embedding(source, cache), mean.scatter(1, choose[:, :1], 2.0), cache.index_select(1, place).index_fill(0, place, 3.0)]
+        self.assertNotIn('"index', self.check_whole(step, 9))
+        cache.copy_(inputs((9, 8), seed=2))
+        self.assertIn("index_mul_index_add", self.check_whole(step, 16, "cuda"))
+
+    def test_indexes_out_of_bounds_on_gpus(self):
+        """A kernel fails where eager's raises here: only index counts from the end."""
+        high, wide, one = inputs((5, 3)), inputs((3, 5)), torch.tensor([1])
+        for program, bound in ((lambda i: F.embedding(i, high), (0, 5)), (lambda i: high.index_select(0, i), (0, 5)), (lambda i: wide.gather(1, i.view(1, 1)), (0, 5)),
+                               (lambda i: high[i], (-5, 5)), (lambda i: wide[one, i], (-5, 5)), (lambda i: wide.scatter(1, i.view(1, 1), 2.0), (0, 5)), (lambda i: wide.index_add(1, i, high[:3, :1]), (0, 5)),
+                               (lambda i: high.index_fill_(0, i, 2.0), (-5, 5)), (lambda i: high.index_put_([i], one.float()), (-5, 5)), (lambda i: high.index_copy_(0, i, wide[:1, :3]), (0, 5))):
+            with Recorder() as recorder:
+                program(torch.tensor([0]))
+            case = recorder.cases[-1]
+            memory = case.before
+            at = next(k for k in reversed(range(len(memory))) if len(memory[k]) == 8 and case.before[k] == struct.pack("<q", 0))
+            for index in (bound[0] - 1, bound[0], bound[1] - 1, bound[1], 2 ** 40, -2 ** 63):
+                memory[at] = struct.pack("<q", index)
+                ((_, code, message, _),) = run([case], "cuda")
+                self.assertEqual(code, 0 if bound[0] <= index < bound[1] else 3, f"{case.text} {index} {message}")
+
+    def test_whole_embeddings_on_gpus(self):
+        """Rows of the tokens, the sum with those of positions, and its layer norm are one kernel."""
+        words, places, tokens, positions = inputs((20, 16)), inputs((9, 16), seed=1), torch.randint(0, 20, (4, 9)), torch.arange(9)
+        norm = torch.nn.LayerNorm(16)
+
+        def step():
+            x = F.embedding(tokens, words) + F.embedding(positions, places)
+            y = norm(x)
+            return [x, y]
+        trace = self.check_whole(step, 2, "cuda")  # the positions' are of one sentence, in a kernel before
+        self.assertIn('"embedding_add_layer_norm', trace)
 
     def test_attention_on_gpus(self):
         def attend(q, k, v, bias, logsumexp, dropout=0.0, causal=False, *, scale=None):

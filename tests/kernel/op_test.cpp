@@ -67,7 +67,7 @@ TEST_P(OpTest, AgreesWithTheEvaluator) {
         node = k.add_load(k.add_operand({dtype, {1}, 0, 0}));
       } else if (op == KOp::k_const) {
         node = k.add_const(dtype, 3.3);
-      } else if (op == KOp::k_scalar || op == KOp::k_cast || op == KOp::k_index || op == KOp::k_dot || op == KOp::k_draw || op == KOp::k_load_at || ir::is_scan(op) || ir::is_reduce(op)) {
+      } else if (op == KOp::k_scalar || op == KOp::k_cast || op == KOp::k_index || op == KOp::k_dot || op == KOp::k_draw || op == KOp::k_load_at || op == KOp::k_within || ir::is_scan(op) || ir::is_reduce(op)) {
         return;  // their own tests
       } else {
         node = k.add(op, args[0], args[1], args[2]);

@@ -1,5 +1,5 @@
 // Random kernels, with memory for them: shapes with sizes 0 and 1 and tails, strides, broadcasts, in-place stores, all dtypes, reductions in several
-// passes, loads at computed places and scans where asked for; and the same with symbols for some numbers. All ops in them are exact, so that results must agree to the bit with the evaluator's.
+// passes, loads and stores at computed places and scans where asked for; and the same with symbols for some numbers. All ops in them are exact, so that results must agree to the bit with the evaluator's.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using ir::KOp;
 
 class KernelMaker {
  public:
-  // for_gpus: with load_at and scans, which kernels for CPUs have not.
+  // for_gpus: loads and stores where data says, and scans, which kernels for CPUs have not.
   explicit KernelMaker(uint64_t seed, bool for_gpus = false) : for_gpus_(for_gpus), random_(seed * 0x9e3779b97f4a7c15u + 1) {}
 
   Kernel kernel;
@@ -166,9 +166,19 @@ class KernelMaker {
     buffers.back().bytes.resize(buffers.back().bytes.size() + static_cast<size_t>((count - 1) * step * ir::dtype_size(type)));
     fill(&buffers.back(), random_, false);
     const size_t before = kernel.nodes.size();
-    const int32_t at = kernel.add(KOp::k_mul, kernel.add(KOp::k_mod, as(DType::kI64, any()), kernel.add_const_int(DType::kI64, count)), kernel.add_const_int(DType::kI64, step));
+    const int32_t bound = kernel.add_const_int(DType::kI64, count);
+    int32_t index = kernel.add(KOp::k_mod, as(DType::kI64, any()), bound);
+    if (chance(30)) index = kernel.add(KOp::k_within, index, bound);
+    const int32_t at = kernel.add(KOp::k_mul, index, kernel.add_const_int(DType::kI64, step));
     kernel.add_load_at(operand, at, chance(50) ? kernel.add_const_int(DType::kBool, 1) : as(DType::kBool, any()));
     if (!ir::verify_kernel(kernel).ok()) kernel.nodes.resize(before);  // a scan would say where
+  }
+
+  // Small integers of a floating type: their sums are exact in any order. A NaN would be exact too but hides everything else.
+  int32_t small(DType type, int32_t a) {
+    if (!ir::is_floating(type)) return a;
+    a = kernel.add(KOp::k_where, kernel.add(KOp::k_isnan, a), kernel.add_const(type, 1), a);
+    return kernel.add(KOp::k_floor, kernel.add(KOp::k_max, kernel.add(KOp::k_min, a, kernel.add_const(type, 8)), kernel.add_const(type, -8)));
   }
 
   void make_reduction(DType type) {
@@ -181,10 +191,8 @@ class KernelMaker {
     else if (ir::is_bool(type)) type = DType::kI32;
     if (ir::is_reduced_floating(type)) type = DType::kF32;
     int32_t a = as(type, any());
-    if (ir::is_floating(type) && (op == KOp::k_reduce_sum || op == KOp::k_scan_sum)) {
-      // Small integers: their sums are exact in any order. A NaN would be exact too but hides everything else.
-      a = kernel.add(KOp::k_where, kernel.add(KOp::k_isnan, a), kernel.add_const(type, 1), a);
-      a = kernel.add(KOp::k_floor, kernel.add(KOp::k_max, kernel.add(KOp::k_min, a, kernel.add_const(type, 8)), kernel.add_const(type, -8)));
+    if (op == KOp::k_reduce_sum || op == KOp::k_scan_sum) {
+      a = small(type, a);
     } else if (ir::is_floating(type) && (op == KOp::k_reduce_prod || op == KOp::k_scan_prod)) {
       a = kernel.add(KOp::k_sign, a);
     }
@@ -195,7 +203,34 @@ class KernelMaker {
     kernel.add_node(node);
   }
 
+  // To memory of its own: what is added anywhere, what is stored inside of a part of it that belongs to the point.
+  void make_store_at() {
+    int32_t n = any();
+    const bool adds = chance(50);
+    if (adds) {
+      static const DType kTypes[] = {DType::kF32, DType::kF64, DType::kI32, DType::kI64};
+      const DType type = kTypes[pick(4)];
+      n = small(type, as(type, n));
+    }
+    const DType type = kernel.nodes[n].dtype;
+    const int64_t count = 1 + pick(6), step = chance(50) ? 8 : 1, span = count * step;
+    const int32_t at = kernel.add(KOp::k_mul, kernel.add(KOp::k_mod, as(DType::kI64, any()), kernel.add_const_int(DType::kI64, count)), kernel.add_const_int(DType::kI64, step));
+    const int32_t holds = chance(50) ? kernel.add_const_int(DType::kBool, 1) : as(DType::kBool, any());
+    const std::vector<uint32_t> dims = ir::node_dims(kernel);
+    const bool full = (dims[static_cast<size_t>(n)] | dims[static_cast<size_t>(at)] | dims[static_cast<size_t>(holds)]) & kernel.reduce_dims;
+    const int32_t operand = make_operand(type, !adds, !full && chance(80));
+    KernelOperand& place = kernel.operands[static_cast<size_t>(operand)];
+    for (int64_t stride : place.strides)
+      if (stride < 0) return;
+    const int64_t part = adds ? 1 : span;
+    for (int64_t& stride : place.strides) stride *= part;
+    buffers.back().bytes.assign(static_cast<size_t>(static_cast<int64_t>(buffers.back().bytes.size()) * part + span * ir::dtype_size(type)), 0);
+    kernel.add_store_at(operand, n, at, holds, adds);
+    if (!ir::verify_kernel(kernel).ok()) kernel.stores.pop_back();
+  }
+
   void make_store() {
+    if (for_gpus_ && chance(25)) return make_store_at();
     int32_t n = chance(50) ? static_cast<int32_t>(kernel.nodes.size()) - 1 : any();
     bool full = ir::node_dims(kernel)[n] & kernel.reduce_dims;
     DType type = kernel.nodes[n].dtype;

@@ -173,6 +173,7 @@ std::string CompiledKernel::dump() const {
 }
 
 base::Status compile_kernel(const ir::Kernel& kernel, const CpuFeatures& features, const KernelOptions& options, std::unique_ptr<CompiledKernel>* compiled) {
+  if (ir::stores_at_places(kernel)) return base::Status::failure("no code for stores at computed places");
   return KernelBuilder::build(kernel, features, options, compiled);
 }
 
