@@ -233,8 +233,8 @@ def writes_by_indexes(device):
                 "index_put elements": lambda x=x, i=index[:, None], j=across[0], s=one[0, :1]: x.clone().index_put_((i, j), s),
             }
             if dtype in (torch.float32, torch.float64, torch.int64, torch.int32):
-                cases |= {"index_add": lambda x=x, i=many.to(of_index), s=added: x.index_add(0, i, s, alpha=2), "index_add_ 1": lambda x=x, i=across[0].repeat(3), s=added[:rows, :15] if rows <= 300 else None: x.clone().index_add_(1, i, s),
-                          "scatter_add": lambda x=x, i=across // 2, s=values: x.scatter_add(1, i, s), "scatter_add_ 0": lambda x=x, i=(many[:, None] + torch.arange(columns, device=device)) % rows, s=added: x.clone().scatter_add_(0, i, s)}
+                cases |= {"index plus": lambda x=x, i=many.to(of_index), s=added: x.index_add(0, i, s, alpha=2), "index plus in place": lambda x=x, i=across[0].repeat(3), s=added[:rows, :15] if rows <= 300 else None: x.clone().index_add_(1, i, s),
+                          "scatter plus": lambda x=x, i=across // 2, s=values: x.scatter_add(1, i, s), "scatter plus in place": lambda x=x, i=(many[:, None] + torch.arange(columns, device=device)) % rows, s=added: x.clone().scatter_add_(0, i, s)}
             for name, function in cases.items():
                 yield f"{name} {dtype} {layout}", lambda i, f=function: f()
     nodes, edges, weight = torch.randint(-50, 50, (400, 96), device=device).float(), torch.randint(0, 400, (2, 3000), device=device), torch.randint(0, 4, (3000, 1), device=device).float()
