@@ -231,7 +231,7 @@ bool stores_at_places(const Kernel& kernel) {
 }
 
 bool for_gpus(const Kernel& kernel) {
-  return attends(kernel) || has_op(kernel, KOp::k_draw) || has_op(kernel, KOp::k_load_at) || has_op(kernel, KOp::k_within) || has_scan(kernel) || stores_at_places(kernel);
+  return attends(kernel) || has_op(kernel, KOp::k_draw) || has_op(kernel, KOp::k_load_at) || has_op(kernel, KOp::k_within) || stores_at_places(kernel) || has_scan(kernel);
 }
 
 std::vector<uint32_t> node_dims(const Kernel& kernel) {

@@ -27,8 +27,7 @@
 //
 //     i = within(load o0, rows);  x = load_at o1, mul(i, n), true;  store o2 <- x
 //
-// where o1 walks along a row. A place that there is not stops the device (within), as eager's kernels for GPUs do. A load_at may reach all of its pointer's memory, so nothing there is stored to. No scan says where, and
-// a kernel with one has no stores of the kind below.
+// where o1 walks along a row. A place that there is not stops the device (within), as eager's kernels for GPUs do. A load_at may reach all of its pointer's memory, so nothing there is stored to. No scan says where, of neither loads nor stores.
 //
 // What is stored where data says is a store with a place of its own: `store_at o2 <- x, at, holds`, and `add_at`, which adds to what is there, in any order of the points.
 // It happens at each point of the reduced dims if anything of it depends on one of them. Of several points that store to one element, any may be the last.

@@ -182,7 +182,7 @@ class Verifier {
     if (kernel_.nodes[store.at].dtype != DType::kI64 || !is_bool(kernel_.nodes[store.holds].dtype)) return fail(which + "a place needs an i64 and a bool");
     const DType dtype = kernel_.nodes[store.node].dtype;
     if (store.adds && (dtype_size(dtype) < 4 || !(is_floating(dtype) || is_integer(dtype)))) return fail(which + "nothing is added in this dtype");
-    if (has_scan(kernel_)) return fail(which + "a scan has no place");
+    if (scanned_[static_cast<size_t>(store.at)] || scanned_[static_cast<size_t>(store.holds)]) return fail(which + "what a scan gives says where it stores");
     return !attends(kernel_) || fail(which + "attention has no place");
   }
 

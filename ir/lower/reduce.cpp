@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/kernel/symbols.h"
 #include "ir/lower/reduction.h"
 #include "ir/lower/structured.h"
 
@@ -136,7 +137,10 @@ SoftmaxParts softmax_parts(Reduction& r) {
   return {shifted, sum(exp(shifted))};
 }
 
-// (self, dim, *, dtype): eager's order of additions is no order of elements on a GPU; on a CPU it is, one after the other.
+// A row that is alone and longer than this is spread over the device by eager's kernel, where one block goes along it here.
+constexpr int64_t kLongestRow = 1 << 15;
+
+// (self, dim, *, dtype), on GPUs, where eager's order of additions is not that of elements either.
 bool scan(const Request& request, KOp op, std::string_view name) {
   const CallView& call = request.call;
   const Ref input = call.tensor(0), result = request.result(0);
@@ -145,6 +149,8 @@ bool scan(const Request& request, KOp op, std::string_view name) {
   if (result == kNoRef) return true;
   Reduction reduction(request, input, call.dims(1, rank_of(request, 0)));
   if (!reduction.possible()) return request.refuse("nothing there");
+  const int64_t length = reduction.count();
+  if (length > kLongestRow && length == elements(call.meta(input)) && !is_symbolic(length, call.trace().symbols)) return request.refuse("one long row");
   Builder& b = reduction.builder;
   b.set_type(result_type(request));
   b.store(result, b.op(op, b.rounded(reduction.input(), result_type(request))));  // converted first

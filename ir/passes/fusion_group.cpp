@@ -152,7 +152,7 @@ bool FusionGroup::join_same_space(const Lowered& next, const GroupLimits& limits
     else if (!replaced) kernel.add_store(operand(store.operand), node_map[store.node]);
   }
   if (static_cast<int>(kernel.operands.size()) > limits.operands || static_cast<int>(kernel.nodes.size()) > limits.nodes) return false;
-  // The rules of kernel.h hold by construction but for two: with a new reduction, an old store per kept point of a value that is not one; and scans beside computed places.
+  // The rules of kernel.h hold by construction but for two: with a new reduction, an old store per kept point of a value that is not one; and a scan that says where something is read or stored.
   if (body_.kernel.reduce_dims != kernel.reduce_dims || other.reduce_dims != kernel.reduce_dims || (has_scan(kernel) && (has_op(kernel, KOp::k_load_at) || has_op(kernel, KOp::k_within) || stores_at_places(kernel))))
     if (!verify_kernel(kernel).ok()) return false;
   if (kernel.name.size() < 60 && !other.name.empty()) kernel.name += "_" + other.name;

@@ -629,7 +629,8 @@ TEST(CudaSource, Forms) {
 TEST(CudaSource, Compiles) {
   if (const std::string missing = codegen::cuda::nvrtc_missing(); !missing.empty()) GTEST_SKIP() << missing;
   std::vector<Rendered> kernels = forms();
-  for (auto& more : {dropouts(), at_places()}) kernels.insert(kernels.end(), more.begin(), more.end());
+  for (Rendered& each : dropouts()) kernels.push_back(std::move(each));
+  for (Rendered& each : at_places()) kernels.push_back(std::move(each));
   for (uint64_t seed = 5000; seed < 5060; ++seed) {
     kernels.push_back(random_kernel(seed));
     if (seed % 2 == 0) kernels.back().kernel = Symbolic(kernels.back().kernel, seed).kernel;

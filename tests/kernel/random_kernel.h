@@ -21,7 +21,7 @@ using ir::KOp;
 
 class KernelMaker {
  public:
-  // for_gpus: with loads and stores where data says and scans, which kernels for CPUs have not.
+  // for_gpus: loads and stores where data says, and scans, which kernels for CPUs have not.
   explicit KernelMaker(uint64_t seed, bool for_gpus = false) : for_gpus_(for_gpus), random_(seed * 0x9e3779b97f4a7c15u + 1) {}
 
   Kernel kernel;

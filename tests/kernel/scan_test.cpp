@@ -98,6 +98,13 @@ TEST(Scan, Verified) {
   kernel.nodes.pop_back();
   kernel.add_load_at(0, kernel.add(KOp::k_reduce_sum, 3), yes);
   EXPECT_EQ(message(kernel), "");
+  // The same of a store.
+  kernel = parsed(kText);
+  kernel.stores[1].at = 2;
+  kernel.stores[1].holds = kernel.add_const_int(DType::kBool, 1);
+  EXPECT_EQ(message(kernel), "");
+  kernel.stores[1].at = 3;
+  EXPECT_NE(message(kernel).find("says where it stores"), std::string::npos) << message(kernel);
 }
 
 // It stays in front of a choice that is made at each point, where an operation of elements does not.
