@@ -235,9 +235,11 @@ bool average(const Request& request, const Windows& windows, std::string_view na
   return true;
 }
 
-// Is where the largest element is counted from the image's first one, and not from the window's, where a window has nothing above -inf? So eager's kernel for images that
-// lie channels last on a GPU.
-bool counts_from_image(const TensorMeta& pooled) { return pooled.device_type != 0 && pooled.sizes.size() == 4 && pooled.strides[1] == 1 && pooled.strides[3] == pooled.sizes[1]; }
+// Images that lie channels last on a GPU, for which eager has kernels of their own.
+bool channels_last_on_gpu(const TensorMeta& meta) { return meta.device_type != 0 && meta.sizes.size() == 4 && meta.strides[1] == 1 && meta.strides[3] == meta.sizes[1]; }
+
+// Is where the largest element is counted from the image's first one, and not from the window's, where a window has nothing above -inf? So one of these kernels.
+bool counts_from_image(const TensorMeta& pooled) { return channels_last_on_gpu(pooled); }
 
 // From a window's first element to its first one in the image, counted in the image's elements.
 Value skipped(Builder& b, const Windows& windows) {
@@ -452,6 +454,9 @@ bool avg_pool_backward(const Request& request, size_t dims) {
   const Windows windows(request.call, request.call.tensor(1), gradient_meta(request), dims, {.size = 2, .stride = 3, .padding = 4});
   const Divisor divisor(request, windows, 7);
   if (divisor.changes) return request.refuse("a divisor that changes");
+  // That kernel of eager's gives others than for other layouts (torch 2.11); what it gives stays what a script sees.
+  const bool padded = !windows.all([](const Axis& axis) { return axis.padding == 0; });
+  if (padded && channels_last_on_gpu(request.call.meta(request.call.tensor(1)))) return request.refuse("padded averages that lie channels last");
   return backward(request, windows, "avg_pool_backward", [&](const Share& share, Value grad) {
     const Value part = grad / divisor(share.b, [&](size_t k) { return share.window(k); });
     // A window that does not exist may seem to have no elements.

@@ -188,7 +188,7 @@ def scans(device):
                 yield f"cumprod {dim} {dtype} {rows} {columns}", lambda i, x=x * 0.01 + 0.995 if dtype.is_floating_point else x, dim=dim: x.cumprod(dim)
                 if dtype.is_floating_point:
                     yield f"logcumsumexp {dim} {dtype} {rows} {columns}", lambda i, x=x, dim=dim: (x * 3).logcumsumexp(dim)
-                    yield f"probabilities {dim} {dtype} {rows} {columns}", lambda i, x=x, dim=dim: x.softmax(dim).cumsum(dim) - x
+                    yield f"probabilities {dim} {dtype} {rows} {columns}", lambda i, x=x, dim=dim: x.softmax(dim).cumsum(dim) + x
 def reads_by_indexes(device):
     """Rows and elements of tensors of each dtype and layout, by indexes of both dtypes, from the end too, alone and among other work."""
     for k, dtype in enumerate((*FLOATS, *INTEGERS, torch.bool)):
