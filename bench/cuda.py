@@ -121,9 +121,7 @@ def measure(name, mode):
     peak_first = torch.cuda.max_memory_allocated()
     steady = statistics.median(first[-5:])
     count = max(2, int(0.02 / steady))
-    begun = time.perf_counter()
-    while time.perf_counter() - begun < 1.5:  # the loop of the measurement gets its traces and graphs too
-        timed(step, 40, 10)
+    timed(step, max(40, min(2000, int(1.5 / steady))), 10)  # the loop of the measurement gets its traces and graphs too
     groups, host = timed(step, 20 * count, count)
     peak = peaks(step, 1.5)
     warm = next(k for k in range(len(first)) if all(t <= 1.3 * steady + 5e-5 for t in first[k : k + 3]))

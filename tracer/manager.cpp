@@ -316,18 +316,15 @@ HookResult on_skip(vm::ThreadView& view) {
   return result == HookResult::kContinue ? HookResult::kReload : result;
 }
 
-// Those that traces of loops inside have run too, or the loop around them would seem to have none.
-uint64_t operations_so_far() { return torch_bridge->ops_counted() + base::report().tensor_ops_compiled; }
-
 // An iteration's, or a call's, tensor operations are counted in between.
 void begin_counting(LoopState& loop) {
   torch_bridge->set_counting(true);
-  loop.probe_start = operations_so_far();
+  loop.probe_start = torch_bridge->ops_counted();
 }
 
 void end_counting(LoopState& loop) {
   if (!base::report_wanted()) torch_bridge->set_counting(false);
-  loop.ops = static_cast<int64_t>(operations_so_far() - loop.probe_start);
+  loop.ops = static_cast<int64_t>(torch_bridge->ops_counted() - loop.probe_start);
   loop.tensors = loop.ops >= base::heuristics().min_tensor_ops;
 }
 
