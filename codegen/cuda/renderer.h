@@ -106,6 +106,12 @@ class Renderer {
     return v;
   }
 
+  bool is_loaded(int32_t pointer) const {
+    for (size_t n = 0; n < kernel_.nodes.size(); ++n)
+      if (space_.needed[n] && kernel_.nodes[n].op == KOp::k_load && kernel_.operands[static_cast<size_t>(kernel_.nodes[n].operand)].pointer == pointer) return true;
+    return false;
+  }
+
   bool any_load_is_vector(const Dim& inner, int v) const {
     for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
       const KernelNode& node = kernel_.nodes[n];
