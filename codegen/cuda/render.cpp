@@ -111,7 +111,11 @@ void Renderer::kept_nodes(int after_passes) {
 void Renderer::kept_stores(const string& condition) {
   const Dim* inner = form_ == kColumns && !space_.kept.empty() ? &space_.kept.back() : nullptr;
   if (std::all_of(kernel_.stores.begin(), kernel_.stores.end(), [&](const KernelStore& each) { return passes_.is_full_store(each); })) return;
-  if (passes_.has_full_store && !options_.mirrors.empty()) line("__syncthreads();");  // what the block's other threads store is there too
+  // The block's threads meet before one of them stores for all, where a mirror says that what the others store is there too, and where they load what is in the place of
+  // that store: if something is reduced, they have met since.
+  const bool in_place = passes_.has_full_store && std::none_of(passes_.of.begin(), passes_.of.end(), [](int pass) { return pass > 0; }) &&
+                     std::any_of(kernel_.stores.begin(), kernel_.stores.end(), [&](const KernelStore& each) { return !passes_.is_full_store(each) && is_loaded(kernel_.operands[static_cast<size_t>(each.operand)].pointer); });
+  if (in_place || (passes_.has_full_store && !options_.mirrors.empty())) line("__syncthreads();");
   open("if ({}) {{", condition);
   for (const KernelStore& each : kernel_.stores) {
     if (passes_.is_full_store(each)) continue;

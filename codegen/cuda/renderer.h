@@ -106,6 +106,12 @@ class Renderer {
     return v;
   }
 
+  bool is_loaded(int32_t pointer) const {
+    for (size_t n = 0; n < kernel_.nodes.size(); ++n)
+      if (space_.needed[n] && kernel_.nodes[n].op == KOp::k_load && kernel_.operands[static_cast<size_t>(kernel_.nodes[n].operand)].pointer == pointer) return true;
+    return false;
+  }
+
   bool any_load_is_vector(const Dim& inner, int v) const {
     for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
       const KernelNode& node = kernel_.nodes[n];
@@ -406,9 +412,9 @@ class Renderer {
       line("_Pragma(\"unroll\") for (int e = 0; e < {}; ++e) {}[e] = {};", v, carry(n, pass), identity(kernel_.nodes[n].op, kernel_.nodes[n].dtype));
     }
   }
-  // Rows: fills y... with the operand of a scan, whose other operands that are scans are there.
+  // Rows: fills y... with the operand of a scan; the scans that this is computed from are there.
   void scanned(size_t scan, const Dim* inner, int v, const std::vector<string>& loaded, int pass) {
-    const auto is_there = [&](size_t n) { return n != scan && (kernel_.nodes[n].op == KOp::k_load_at || ir::is_scan(kernel_.nodes[n].op) || is_held_before(n, pass)); };
+    const auto is_there = [&](size_t n) { return kernel_.nodes[n].op == KOp::k_load_at || ir::is_scan(kernel_.nodes[n].op) || is_held_before(n, pass); };
     std::vector<bool> found(kernel_.nodes.size(), false);
     found[static_cast<size_t>(kernel_.nodes[scan].a)] = true;
     for (size_t n = scan; n-- > 0;) {

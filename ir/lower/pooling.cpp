@@ -10,7 +10,6 @@
 
 #include "ir/kernel/symbols.h"
 #include "ir/lower/structured.h"
-#include "runtime/base/heuristics.h"
 
 namespace dynvm::ir {
 namespace {
@@ -24,7 +23,7 @@ struct Axis {
   bool inside() const { return padding == 0 && place(out - 1, size - 1) < in; }
   bool apart() const { return stride >= reach(); }  // no element is in two windows
   bool tiles() const { return inside() && dilation == 1 && stride == size && out * size == in; }
-  // Has each window an element of the image? Else eager's indices are none.
+  // Has each window an element of the image? Else eager's index is that of none.
   bool filled() const {
     for (int64_t window = 0; window < out; ++window) {
       bool any = false;
@@ -235,11 +234,11 @@ bool average(const Request& request, const Windows& windows, std::string_view na
   return true;
 }
 
-// Images that lie channels last on a GPU, for which eager has kernels of their own.
-bool channels_last_on_gpu(const TensorMeta& meta) { return meta.device_type != 0 && meta.sizes.size() == 4 && meta.strides[1] == 1 && meta.strides[3] == meta.sizes[1]; }
+// Two-dimensional images that lie channels last on a GPU, for which eager has kernels of their own.
+bool channels_last_on_gpu(const Windows& windows, const TensorMeta& meta) {
+  return meta.device_type != 0 && windows.axes.size() == 2 && windows.lead == 2 && meta.strides[1] == 1 && meta.strides[3] == meta.sizes[1];
+}
 
-// Is where the largest element is counted from the image's first one, and not from the window's, where a window has nothing above -inf? So one of these kernels.
-bool counts_from_image(const TensorMeta& pooled) { return channels_last_on_gpu(pooled); }
 
 // From a window's first element to its first one in the image, counted in the image's elements.
 Value skipped(Builder& b, const Windows& windows) {
@@ -277,7 +276,8 @@ bool largest(const Request& request, const Windows& windows, std::string_view na
       from -= windows.axes[k].padding * windows.flat(k);
     }
     base = position(b, steps, from);
-    if (counts_from_image(pooled)) top = lowest, at = b.cast(-base, DType::kI32);
+    // There a position is counted from the image's first element, and not from the window's, where a window has nothing above -inf.
+    if (channels_last_on_gpu(windows, pooled)) top = lowest, at = b.cast(-base, DType::kI32);
     else if (!windows.inside()) top = lowest, at = b.cast(skipped(b, windows), DType::kI32);
   }
   windows.for_each([&](const std::vector<int64_t>& element) {
@@ -456,9 +456,9 @@ bool avg_pool_backward(const Request& request, size_t dims) {
   if (divisor.changes) return request.refuse("a divisor that changes");
   // That kernel of eager's gives others than for other layouts (torch 2.11); what it gives stays what a script sees.
   const bool padded = !windows.all([](const Axis& axis) { return axis.padding == 0; });
-  if (padded && channels_last_on_gpu(request.call.meta(request.call.tensor(1)))) return request.refuse("padded averages that lie channels last");
+  if (padded && channels_last_on_gpu(windows, request.call.meta(request.call.tensor(1)))) return request.refuse("padded averages that lie channels last");
   return backward(request, windows, "avg_pool_backward", [&](const Share& share, Value grad) {
-    const Value part = grad / divisor(share.b, [&](size_t k) { return share.window(k); });
+    const Value part = share.b.rounded(grad / divisor(share.b, [&](size_t k) { return share.window(k); }), gradient_meta(request).dtype);  // as eager's, before it is added
     // A window that does not exist may seem to have no elements.
     return divisor.is_constant() || share.met == nullptr || !share.met->exists ? part : select(share.met->exists, part, share.b.constant(0));
   });

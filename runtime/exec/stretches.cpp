@@ -43,7 +43,16 @@ Stretches::Stretches(const StretchPlan& plan, bridge::Session* session, int32_t*
   this->plan(stretches_[0]);
   for (size_t k = 0; k < plan.operations.size(); ++k)
     for (int32_t storage : plan.operations[k].facts.gives)
-      if (plan.handed_out[storage] && bytes(storage) >= int64_t{base::heuristics().graph_kept} << 10) set_apart(static_cast<int32_t>(k));
+      if (plan.handed_out[storage] && bytes(storage) >= int64_t{base::heuristics().graph_kept} << 10 && brought_across(static_cast<int32_t>(k)) < bytes(storage)) set_apart(static_cast<int32_t>(k));
+}
+
+// Bytes that calls of the stretch before the operation bring and others behind it need: two graphs would keep them.
+int64_t Stretches::brought_across(int32_t operation) const {
+  int64_t sum = 0;
+  for (int32_t k = stretches_[of_operation_[operation]].begin; k < operation; ++k)
+    for (int32_t storage : plan_.operations[k].facts.gives)
+      if (plan_.dropped_by[storage] > operation) sum += bytes(storage);
+  return sum;
 }
 
 int64_t Stretches::bytes(int32_t storage) const {

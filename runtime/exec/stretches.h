@@ -12,7 +12,7 @@
 //
 // Memory. What is allocated while capturing comes from a pool that all graphs launched on a stream share, one after the other: results of calls that have no planned memory, and lent
 // storages (ir/plan.h) that live within the stretch. What is alive at the stretch's end stays there as long as the graph; where a wrap may hand it out, a copy takes its
-// place; a call whose result is large is launched by itself. Gradients are handed out themselves, as they usually are dropped before the graph runs again; those that once were not are copied from then on. A graph whose
+// place; a call whose result is large is launched by itself, where fewer bytes are alive across it. Gradients are handed out themselves, as they usually are dropped before the graph runs again; those that once were not are copied from then on. A graph whose
 // results somebody still holds is not launched, one that has not fitted for long goes. Lent storages that live on behind the stretch, or have from before it, come from torch's
 // allocator when they are needed first, and go when what was queued has been launched.
 //
@@ -138,6 +138,7 @@ class Stretches {
   void set_apart(int32_t operation);
   void set_apart_on(size_t number, int32_t storage);
   int64_t bytes(int32_t storage) const;
+  int64_t brought_across(int32_t operation) const;
   std::vector<void*> pointers(const Stretch& stretch) const;
   Variant* find(Stretch& stretch, const std::vector<void*>& now, void* stream);
   bool capture(Stretch& stretch, const std::vector<void*>& now, void* stream);

@@ -613,6 +613,23 @@ TEST(CudaSource, OutOfBounds) {
     }
 }
 
+// A number of each row is stored where it was, and all of the row is multiplied by what it was; nothing is reduced in between.
+TEST(CudaSource, KeptValuesStoredInPlaceAreLoadedByAllBefore) {
+  std::vector<Rendered> kernels;
+  for (const bool down : {false, true}) {
+    Rendered& made = kernels.emplace_back();
+    Kernel& k = made.kernel;
+    k.sizes = {600, 600};
+    k.reduce_dims = down ? 1 : 2;
+    const int32_t of_row = dense(&made, DType::kF32, down ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{1, 0}, 600);
+    const int32_t kept = k.add_load(of_row), x = k.add_load(dense(&made, DType::kF32, {600, 1}, 360000));
+    k.add_store(dense(&made, DType::kF32, {600, 1}, 360000), k.add(KOp::k_mul, x, kept));
+    k.add_store(of_row, k.add(KOp::k_add, kept, k.add_const(DType::kF32, 1)));
+    made.what = down ? "columns" : "rows";
+  }
+  check(kernels, 132, 16);
+}
+
 TEST(CudaSource, Forms) {
   const std::vector<Rendered> kernels = forms();
   for (const int multiprocessors : {1, 132}) check(kernels, multiprocessors, 16);
