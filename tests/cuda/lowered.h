@@ -107,7 +107,7 @@ inline std::vector<LoweredKernel> lowered_layers(const std::vector<ir::DType>& d
         const std::string windows = fmt::format("ints[{0},{0}], ints[{1},{1}], ints[{2},{2}], ", window, step, padding);
         add(lowered("avg_pool2d", {x}, "%0, " + windows + "true, false, none", {y}));
         left = add(lowered("max_pool2d_with_indices", {x}, "%0, " + windows + "ints[1,1], true", {y, at}));
-        add(lowered("avg_pool2d_backward", {y, x}, "%0, %1, " + windows + "true, false, none", {x}));
+        if (padding == 0 || order[1] == 1) add(lowered("avg_pool2d_backward", {y, x}, "%0, %1, " + windows + "true, false, none", {x}));
         add(lowered("max_pool2d_with_indices_backward", {y, x, at}, "%0, %1, " + windows + "ints[1,1], true, %2", {x}, {left[1], left[0], left[2]}));
       }
       add(lowered("avg_pool2d", {x}, "%0, ints[6,8], ints[], ints[0,0], false, true, none", {image({2, 12, 1, 1}, dtype)}));
