@@ -7,6 +7,7 @@
 #include "ir/kernel/eval.h"
 #include "ir/kernel/simplify.h"
 #include "ir/kernel/text.h"
+#include "parsed.h"
 
 namespace dynvm::ir {
 namespace {
@@ -24,13 +25,6 @@ const char* kText = R"("rows" sizes [3, 4] pointers 3 {
   n5 = load_at f32 o1, n2, n4
   store o2, n5
 })";
-
-Kernel parsed(const char* text) {
-  Kernel kernel;
-  EXPECT_TRUE(parse_kernel(text, &kernel).ok());
-  EXPECT_TRUE(verify_kernel(kernel).ok()) << verify_kernel(kernel).message();
-  return kernel;
-}
 
 TEST(LoadAt, Evaluated) {
   const Kernel kernel = parsed(kText);

@@ -8,6 +8,7 @@
 #include "ir/kernel/eval.h"
 #include "ir/kernel/simplify.h"
 #include "ir/kernel/text.h"
+#include "parsed.h"
 
 namespace dynvm::ir {
 namespace {
@@ -24,13 +25,6 @@ const char* kText = R"("sums" sizes [4, 3] reduce [0] pointers 3 {
   store o1, n1
   store o2, n3
 })";
-
-Kernel parsed(const char* text) {
-  Kernel kernel;
-  EXPECT_TRUE(parse_kernel(text, &kernel).ok());
-  EXPECT_TRUE(verify_kernel(kernel).ok()) << verify_kernel(kernel).message();
-  return kernel;
-}
 
 TEST(Scan, Evaluated) {
   const Kernel kernel = parsed(kText);
