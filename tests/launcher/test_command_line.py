@@ -18,6 +18,27 @@ class Scripts(CompareCase):
     def test_arguments(self):
         self.same_script(SHOW, ["a", "--stats", "", "two words", "*", "-c", "ä€😀"])
 
+    def test_daemon_threads_end_with_the_program(self):
+        """They wake while Python finalizes, which ends them with pthread_exit() in the middle of our frames."""
+        outcome = self.same_script("""
+            import threading, time
+
+            def wait():
+                while True:
+                    time.sleep(0.01)
+
+            class Slow:
+                def __del__(self):
+                    time.sleep(0.2)
+
+            for _ in range(4):
+                threading.Thread(target=wait, daemon=True).start()
+            time.sleep(0.05)
+            kept = Slow()
+            print("over")
+        """)
+        self.assertEqual(outcome.status, 0)
+
     def test_relative_path(self):
         self.script(SHOW)
         self.same(["script.py", "x"], cwd=self.folder)
