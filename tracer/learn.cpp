@@ -52,6 +52,17 @@ bool note_changing(Lessons& lessons, const Site& site) {
   return false;
 }
 
+// Calls visit(site, object) for each object that the trace assumes at a site.
+template <class Visit>
+void for_each_assumed(const LoopTrace& trace, const Visit& visit) {
+  const ir::Trace& ir = trace.compiled->ir();
+  for (const ir::Inst& inst : ir.insts) {
+    const bool sited = inst.op == ir::Op::k_guard_is && inst.imm >= 0 && inst.imm < static_cast<int64_t>(trace.sites.size());
+    if (!sited || ir.insts[ir.arg(inst, 1)].op != ir::Op::k_const_obj) continue;
+    visit(trace.sites[inst.imm], static_cast<PyObject*>(ir.objects[ir.insts[ir.arg(inst, 1)].imm].pointer));
+  }
+}
+
 // What the trace assumes of objects that only traces know any more, as those that each call of a function makes, is learned from too, or each would cost a recording.
 void learn_from_the_dead(LoopState& loop, const LoopTrace& trace) {
   std::vector<const std::vector<PyObject*>*> lists;
@@ -61,13 +72,9 @@ void learn_from_the_dead(LoopState& loop, const LoopTrace& trace) {
   }
   const std::unordered_set<PyObject*> dead = dead_objects(lists);
   if (dead.empty()) return;
-  const ir::Trace& ir = trace.compiled->ir();
-  for (const ir::Inst& inst : ir.insts) {
-    if (inst.op != ir::Op::k_guard_is || inst.imm < 0 || inst.imm >= static_cast<int64_t>(trace.sites.size()) || ir.insts[ir.arg(inst, 1)].op != ir::Op::k_const_obj) continue;
-    auto* wanted = static_cast<PyObject*>(ir.objects[ir.insts[ir.arg(inst, 1)].imm].pointer);
-    const Site& site = trace.sites[inst.imm];
+  for_each_assumed(trace, [&](const Site& site, PyObject* wanted) {
     if (site.kind != Site::kCode && dead.count(wanted) != 0 && !is_function_or_module(wanted)) note_changing(loop.lessons, site);
-  }
+  });
 }
 
 }  // namespace
@@ -110,18 +117,12 @@ Learned learn(vm::ThreadView& view, LoopState& loop, LoopTrace& trace, ir::Ref i
 }
 
 void learn_from_slots(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace) {
-  const ir::Trace& ir = trace.compiled->ir();
   auto* code = reinterpret_cast<PyObject*>(vm::FrameView::code(view.frame));
-  for (const ir::Inst& inst : ir.insts) {
-    const bool sited = inst.op == ir::Op::k_guard_is && inst.imm >= 0 && inst.imm < static_cast<int64_t>(trace.sites.size());
-    if (!sited || ir.insts[ir.arg(inst, 1)].op != ir::Op::k_const_obj) continue;
-    const Site& site = trace.sites[inst.imm];
-    if (site.kind != Site::kSlot || site.a != code || site.index >= vm::FrameView::local_count(view.frame)) continue;
-    auto* wanted = static_cast<PyObject*>(ir.objects[ir.insts[ir.arg(inst, 1)].imm].pointer);
+  for_each_assumed(trace, [&](const Site& site, PyObject* wanted) {
+    if (site.kind != Site::kSlot || site.a != code || site.index >= vm::FrameView::local_count(view.frame)) return;
     PyObject* now = vm::FrameView::locals(view.frame)[site.index];
-    if (now != nullptr && wanted != nullptr && Py_TYPE(now) == Py_TYPE(wanted) && !is_function_or_module(wanted) && now != wanted)
-      loop.lessons.changing_slots.insert({reinterpret_cast<PyCodeObject*>(code), site.index});
-  }
+    if (now != nullptr && wanted != nullptr && Py_TYPE(now) == Py_TYPE(wanted) && !is_function_or_module(wanted) && now != wanted) note_changing(loop.lessons, site);
+  });
 }
 
 bool learn_from_sizes(LoopState& loop, TraceGroup& group, LoopTrace& trace, ir::Ref inst_ref) {

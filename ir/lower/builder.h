@@ -60,6 +60,8 @@ class Builder {
   Value plus(Value a, Value b);
   Value minus(Value a, Value b);
   Value constant(double value) { return make(kernel_.add_const(type_, value)); }
+  Value integer(int64_t value, DType dtype = DType::kI64) { return make(kernel_.add_const_int(dtype, value)); }
+  Value truth(bool value) { return integer(value, DType::kBool); }
   Value number(size_t argument);  // in the compute dtype
   // A random number for each point, in f32: that of the element with this number of the operation's stream. tensor: any one of the same device.
   Value draw(const Provided& provided, Ref tensor, std::vector<int64_t> strides, DrawForm form);

@@ -42,22 +42,19 @@ bool can(const Request& request, Ref table, const Places& places) {
 }
 
 Value place(Builder& b, const Places& places) {
-  const auto integer = [&](int64_t value) { return b.make(b.kernel().add_const_int(DType::kI64, value)); };
   Value at;
   for (const Indexed& each : places.indexed) {
     Value index = b.cast(b.load_strided(each.index, each.strides), DType::kI64);
-    const Value size = integer(each.size);
+    const Value size = b.integer(each.size);
     if (places.from_the_end) {
       const Value from_the_end = index + size;
-      index = select(index < integer(0), from_the_end, index);
+      index = select(index < b.integer(0), from_the_end, index);
     }
-    const Value inside = b.op(KOp::k_within, index, size), part = inside * integer(each.stride);
+    const Value inside = b.op(KOp::k_within, index, size), part = inside * b.integer(each.stride);
     at = at ? at + part : part;
   }
   return at;
 }
-
-Value always(Builder& b) { return b.make(b.kernel().add_const_int(DType::kBool, 1)); }
 
 // The result's elements, each from its place.
 bool read_at(const Request& request, Ref source, const Places& places, std::string_view name) {
@@ -67,7 +64,7 @@ bool read_at(const Request& request, Ref source, const Places& places, std::stri
   Builder b(request.call, places.sizes);
   b.set_type(request.call.meta(result).dtype);
   const Value at = place(b, places);
-  b.store(result, b.load_at(source, places.strides, at, always(b)));
+  b.store(result, b.load_at(source, places.strides, at, b.truth(true)));
   request.out->push_back(b.finish(name));
   return true;
 }
@@ -96,7 +93,7 @@ bool write_at(const Request& request, const Places& places, const std::function<
   Builder b(call, places.sizes);
   b.set_type(call.meta(target).dtype);
   const Value at = place(b, places);
-  b.store_at(target, places.strides, value(b), at, always(b), adds);
+  b.store_at(target, places.strides, value(b), at, b.truth(true), adds);
   request.out->push_back(b.finish(name));
   return true;
 }

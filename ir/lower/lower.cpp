@@ -73,7 +73,7 @@ class Pointwise {
   }
   Value is_nan(Value a) {
     if (is_floating(type)) return op(KOp::k_isnan, a);
-    return builder_.make(builder_.kernel().add_const_int(DType::kBool, 0));
+    return builder_.truth(false);
   }
   // The divisor cannot be an integer zero, which raises.
   bool nonzero(size_t i) const { return is_floating(type) || (call_.is_constant(i) && call_.integer(i) != 0); }

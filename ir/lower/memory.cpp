@@ -37,7 +37,7 @@ bool triangle(const Request& request, bool lower, std::string_view name) {
   Builder b(call, sizes);
   b.set_type(call.meta(input).dtype);
   int row = static_cast<int>(sizes.size()) - 2;
-  Value diagonal = b.make(b.kernel().add_const_int(DType::kI64, call.has(1) ? call.integer(1) : 0));
+  Value diagonal = b.integer(call.has(1) ? call.integer(1) : 0);
   Value limit = b.index(row) + diagonal, column = b.index(row + 1);
   b.store(result, select(lower ? column <= limit : column >= limit, b.load(input), b.constant(0)));
   request.out->push_back(b.finish(name));
@@ -217,8 +217,7 @@ bool lower_arange(const Request& request) {
   if ((starts && !call.is_constant(0)) || (steps && !call.is_constant(2))) return request.refuse("bounds change");
   Builder b(call, call.meta(result).sizes);
   b.set_type(DType::kI64);
-  auto integer = [&](int64_t value) { return b.make(b.kernel().add_const_int(DType::kI64, value)); };
-  b.store(result, integer(starts ? call.integer(0) : 0) + b.index(0) * integer(steps ? call.integer(2) : 1));
+  b.store(result, b.integer(starts ? call.integer(0) : 0) + b.index(0) * b.integer(steps ? call.integer(2) : 1));
   request.out->push_back(b.finish("arange"));
   return true;
 }

@@ -170,14 +170,13 @@ class Windows {
 constexpr int64_t kLongestExpression = 27;
 
 Value loaded(Builder& b, Ref tensor, std::vector<int64_t> strides, int64_t offset = 0) { return b.cast(b.load_strided(tensor, std::move(strides), offset), b.type()); }
-Value integer(Builder& b, DType dtype, int64_t value) { return b.make(b.kernel().add_const_int(dtype, value)); }
 
 Value both(Builder& b, Value first, Value second) { return !first ? second : !second ? first : b.op(KOp::k_and, first, second); }
 
 // The index along a dim of the space times `step`, summed up over dims.
 Value position(Builder& b, const std::vector<std::pair<size_t, int64_t>>& steps, int64_t from) {
-  Value at = integer(b, DType::kI64, from);
-  for (const auto& [dim, step] : steps) at = at + b.index(static_cast<int>(dim)) * integer(b, DType::kI64, step);
+  Value at = b.integer(from);
+  for (const auto& [dim, step] : steps) at = at + b.index(static_cast<int>(dim)) * b.integer(step);
   return at;
 }
 
@@ -198,12 +197,12 @@ Value element_of(Builder& b, Ref image, const Windows& windows, const std::vecto
     const Axis& axis = windows.axes[k];
     const int64_t first = axis.place(0, element[k]), last = axis.place(axis.out - 1, element[k]);
     const Value window = b.index(static_cast<int>(windows.lead + k));
-    if (first < 0) *inside = both(b, *inside, window >= integer(b, DType::kI64, (-first + axis.stride - 1) / axis.stride));
-    if (last >= axis.in) *inside = both(b, *inside, window < integer(b, DType::kI64, std::max<int64_t>(0, (axis.in - first + axis.stride - 1) / axis.stride)));
+    if (first < 0) *inside = both(b, *inside, window >= b.integer((-first + axis.stride - 1) / axis.stride));
+    if (last >= axis.in) *inside = both(b, *inside, window < b.integer(std::max<int64_t>(0, (axis.in - first + axis.stride - 1) / axis.stride)));
   }
   const int64_t offset = windows.offset(image, element);
   if (!*inside) return loaded(b, image, windows.steps(image), offset);
-  return b.cast(b.load_at(image, windows.steps(image), integer(b, DType::kI64, offset), *inside), b.type());
+  return b.cast(b.load_at(image, windows.steps(image), b.integer(offset), *inside), b.type());
 }
 
 // divided: a sum over a window as its mean.
@@ -242,12 +241,12 @@ bool channels_last_on_gpu(const Windows& windows, const TensorMeta& meta) {
 
 // From a window's first element to its first one in the image, counted in the image's elements.
 Value skipped(Builder& b, const Windows& windows) {
-  Value all = integer(b, DType::kI64, 0);
+  Value all = b.integer(0);
   for (size_t k = 0; k < windows.axes.size(); ++k) {
     const Axis& axis = windows.axes[k];
     if (axis.padding == 0) continue;
     // Of padding - window * stride elements, in steps of the dilation, rounded up.
-    const auto number = [&](int64_t value) { return integer(b, DType::kI64, value); };
+    const auto number = [&](int64_t value) { return b.integer(value); };
     Value before = number(axis.padding + axis.dilation - 1) - b.index(static_cast<int>(windows.lead + k)) * number(axis.stride);
     if (axis.dilation != 1) before = b.op(KOp::k_floordiv, before, number(axis.dilation)) * number(axis.dilation);
     all = all + max(before, number(0)) * number(windows.flat(k));
@@ -286,7 +285,7 @@ bool largest(const Request& request, const Windows& windows, std::string_view na
     if (inside) x = select(inside, x, lowest);
     int64_t offset = 0;
     for (size_t k = 0; k < element.size(); ++k) offset += element[k] * windows.axes[k].dilation * windows.flat(k);
-    const Value here = integer(b, DType::kI32, offset);
+    const Value here = b.integer(offset, DType::kI32);
     if (!top) {
       top = x, at = here;
     } else if (indices == kNoRef) {
@@ -312,7 +311,7 @@ struct Met {
 // The windows that have an element, over the image: visit(met), in eager's order, for as many as an element may be in.
 template <class Visit>
 void for_each_met(Builder& b, const Windows& windows, Visit visit) {
-  const auto number = [&](int64_t value) { return integer(b, DType::kI32, value); };
+  const auto number = [&](int64_t value) { return b.integer(value, DType::kI32); };
   const size_t count = windows.axes.size();
   std::vector<int64_t> before(count);  // by how many it is before the last window that has the element
   for (size_t k = 0; k < count; ++k) before[k] = windows.met(k) - 1;
@@ -339,9 +338,9 @@ Value pooled_at(Builder& b, Ref pooled, const Windows& windows, const Met& met) 
   const std::vector<int64_t>& meta = b.call().meta(pooled).strides;
   std::vector<int64_t> strides(meta.begin(), meta.begin() + static_cast<ptrdiff_t>(windows.lead));
   strides.resize(meta.size(), 0);
-  Value at = integer(b, DType::kI64, 0);
-  for (size_t k = 0; k < windows.axes.size(); ++k) at = at + b.cast(met.window[k], DType::kI64) * integer(b, DType::kI64, meta[windows.lead + k]);
-  return b.load_at(pooled, std::move(strides), at, met.exists ? met.exists : b.make(b.kernel().add_const_int(DType::kBool, 1)));
+  Value at = b.integer(0);
+  for (size_t k = 0; k < windows.axes.size(); ++k) at = at + b.cast(met.window[k], DType::kI64) * b.integer(meta[windows.lead + k]);
+  return b.load_at(pooled, std::move(strides), at, met.exists ? met.exists : b.truth(true));
 }
 
 // What an element has of a window's gradient. Over [..., out, size, out, size], or over the image.
@@ -414,7 +413,7 @@ struct Divisor {
   template <class Window>
   Value operator()(Builder& b, Window window) const {
     if (is_constant()) return b.constant(given ? number : static_cast<double>(windows.elements()));
-    const auto integer_of = [&](int64_t value) { return integer(b, DType::kI32, value); };
+    const auto integer_of = [&](int64_t value) { return b.integer(value, DType::kI32); };
     Value count = integer_of(1);
     for (size_t k = 0; k < windows.axes.size(); ++k) {
       const Axis& axis = windows.axes[k];

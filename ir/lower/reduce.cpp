@@ -296,9 +296,8 @@ bool lower_mse_loss_backward(const Request& request) {
 
 namespace {
 
-Value integer(Builder& b, int64_t value) { return b.make(b.kernel().add_const_int(DType::kI64, value)); }
 Value class_of_row(Builder& b, Ref target, std::vector<int64_t> strides) { return b.cast(b.load_strided(target, std::move(strides)), DType::kI64); }
-Value counts(Builder& b, Value row, int64_t ignored) { return b.op(KOp::k_ne, row, integer(b, ignored)); }
+Value counts(Builder& b, Value row, int64_t ignored) { return b.op(KOp::k_ne, row, b.integer(ignored)); }
 
 }  // namespace
 
@@ -342,7 +341,7 @@ bool lower_nll_loss(const Request& request) {
   const Value row = class_of_row(rows, target, {stride, 0});
   const Value counted = counts(rows, row, ignored);
   const Value picked = sum(select(rows.op(KOp::k_eq, rows.index(1), row), -rows.load(self), rows.constant(0)));
-  const Value exists = rows.op(KOp::k_and, row >= integer(rows, 0), row < integer(rows, sizes[1]));
+  const Value exists = rows.op(KOp::k_and, row >= rows.integer(0), row < rows.integer(sizes[1]));
   const Value loss = select(exists, picked, rows.constant(std::numeric_limits<double>::quiet_NaN()));
   rows.store_strided(losses, {1, 0}, select(counted, loss, rows.constant(0)));
   request.out->push_back(rows.finish("nll_loss_rows"));

@@ -45,21 +45,13 @@ class Reduction {
     if (result == kNoRef) return;
     const TensorMeta& meta = request_.call.meta(result);
     if (meta.sizes.size() == builder.sizes().size()) return builder.store(result, value);
-    std::vector<int64_t> strides(builder.sizes().size(), 0);
-    size_t at = 0;
-    for (size_t k = 0; k < strides.size(); ++k)
-      if (!(mask_ >> k & 1)) strides[k] = meta.strides[at++];
-    builder.store_strided(result, strides, value);
+    builder.store_strided(result, kept_strides(meta), value);
   }
   // A tensor of the kept dims, such as a saved mean, of either rank.
   Value load_kept(Ref tensor) {
     const TensorMeta& meta = request_.call.meta(tensor);
     if (meta.sizes.size() == builder.sizes().size()) return builder.load(tensor);
-    std::vector<int64_t> strides(builder.sizes().size(), 0);
-    size_t at = 0;
-    for (size_t k = 0; k < strides.size(); ++k)
-      if (!(mask_ >> k & 1)) strides[k] = meta.strides[at++];
-    return builder.cast(builder.load_strided(tensor, strides), builder.type());
+    return builder.cast(builder.load_strided(tensor, kept_strides(meta)), builder.type());
   }
   bool finish(std::string_view name) {
     request_.out->push_back(builder.finish(name));
@@ -69,6 +61,15 @@ class Reduction {
  private:
   // A 0-dim tensor is reduced as one element.
   static std::vector<int64_t> space(const std::vector<int64_t>& sizes) { return sizes.empty() ? std::vector<int64_t>{1} : sizes; }
+
+  // Of a tensor of the kept dims alone, over the space.
+  std::vector<int64_t> kept_strides(const TensorMeta& meta) const {
+    std::vector<int64_t> strides(builder.sizes().size(), 0);
+    size_t at = 0;
+    for (size_t k = 0; k < strides.size(); ++k)
+      if (!(mask_ >> k & 1)) strides[k] = meta.strides[at++];
+    return strides;
+  }
 
   int64_t builder_points() const {
     int64_t points = 1;

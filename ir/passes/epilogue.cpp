@@ -14,7 +14,6 @@
 #include <string>
 
 #include "ir/effects.h"
-#include "ir/lower/lower.h"
 #include "ir/passes/pass.h"
 #include "ir/passes/rewrite.h"
 
@@ -69,18 +68,18 @@ class Epilogue {
     if (inst.sunk || inst.count == 0 || call.results.size() != 1) return;
     const Ref seen = trace_.arg(inst, 0);
     std::vector<Ref> way{act};  // from the activation back to the product
-    Ref value = seen, product = maker(value);
+    Ref product = maker(seen);
     while (product != kNoRef && is_known_view(trace_, trace_.insts[product])) {
       way.push_back(product);
-      value = trace_.arg(product, 0);
-      product = maker(value);
+      product = maker(trace_.arg(product, 0));
     }
     if (product == kNoRef || trace_.insts[product].op != Op::k_aten || trace_.insts[product].sunk) return;
     const AtenCall& mm = call_of(product);
     if (mm.name != "aten::addmm" || !mm.overload.empty() || mm.args.size() != 5 || mm.results.size() != 1) return;
     const TensorMeta &out = trace_.metas[mm.results[0]], &bias = trace_.metas[trace_.insts[trace_.arg(product, static_cast<uint32_t>(mm.args[0].operands[0]))].meta];
     const TensorMeta& left = trace_.metas[trace_.insts[trace_.arg(product, static_cast<uint32_t>(mm.args[1].operands[0]))].meta];
-    if (*activation(call) && !is_reduced_floating(out.dtype)) return;
+    const bool gelu = *activation(call);
+    if (gelu && !is_reduced_floating(out.dtype)) return;
     if (out.device_type == 0 || bias.sizes.size() != 1 || left.sizes.empty() || left.sizes[0] == 1) return;
     count_uses(act);
     // Each step of the way has the next one as its only user, and so has the result of each call. What is activated in place may be looked at behind that.
@@ -107,12 +106,12 @@ class Epilogue {
       dead_[result] = true;
       to_.set(result, seen);
     }
-    AtenArg gelu;
-    gelu.kind = AtenArg::kBool;
-    gelu.i = *activation(call) ? 1 : 0;
+    AtenArg use_gelu;
+    use_gelu.kind = AtenArg::kBool;
+    use_gelu.i = gelu;
     AtenCall both = mm;
     both.name = "aten::_addmm_activation";
-    both.args.push_back(gelu);
+    both.args.push_back(use_gelu);
     both.count += call.count;
     trace_.insts[product].imm = static_cast<int64_t>(trace_.calls.size());
     trace_.calls.push_back(std::move(both));
