@@ -134,8 +134,7 @@ Recorder::Attribute Recorder::look_up(V v, PyObject* name) {
   if (signatures_.count(v) != 0 && PyUnicode_CompareWithASCIIString(name, "parameters") == 0) {
     PyObject* parameters = PyObject_GetAttr(o, name);
     if (parameters == nullptr) PyErr_Clear();
-    else result.kind = Attribute::kValue, result.value = constant(parameters), signatures_.insert(result.value);
-    Py_XDECREF(parameters);
+    else result.kind = Attribute::kValue, result.value = signature_constant(parameters, o, true);
     return result;
   }
   if (at(v).kind == Value::kMethod && PyMethod_Check(o))

@@ -141,37 +141,6 @@ bool Recorder::is_pure(const std::string& name) {
   return false;
 }
 
-// inspect.signature of a function in Python, or of a method, that has no attributes (such as __wrapped__): it is as constant as code, defaults and
-// annotations, and nothing can be changed in it. kNoValue: of something else.
-V Recorder::signature_of(V callee) {
-  PyObject* o = concrete(callee);
-  if (at(callee).kind == Value::kMethod ? !promote(at(callee).items[0]) : !promote(callee)) return kNoValue;
-  PyObject* function = PyMethod_Check(o) ? PyMethod_GET_FUNCTION(o) : o;
-  if (done_ || !PyFunction_Check(function)) return kNoValue;
-  auto* f = reinterpret_cast<PyFunctionObject*>(function);
-  if (f->func_dict != nullptr && PyDict_GET_SIZE(f->func_dict) != 0) return kNoValue;
-  PyObject* module = PyImport_ImportModule("inspect");
-  PyObject* made = module != nullptr ? PyObject_CallMethod(module, "signature", "O", o) : nullptr;
-  PyErr_Clear();
-  Py_XDECREF(module);
-  if (made == nullptr) return kNoValue;
-  guard_code_unchanged(function);
-  bool fine = true;
-  for (const auto& [offset, value] : {std::pair{offsetof(PyFunctionObject, func_defaults), f->func_defaults}, {offsetof(PyFunctionObject, func_kwdefaults), f->func_kwdefaults},
-                                      {offsetof(PyFunctionObject, func_annotations), f->func_annotations}, {offsetof(PyFunctionObject, func_dict), f->func_dict}}) {
-    guard(IrOp::k_guard_is, {emit(IrOp::k_load_field, Type::kObject, {const_ref(function)}, static_cast<int64_t>(offset)), const_ref(value)}, -1);
-    if (value != nullptr && PyDict_CheckExact(value)) fine = guard_dict_unchanged(value) && fine;
-  }
-  if (!fine) {
-    Py_DECREF(made);
-    return kNoValue;
-  }
-  const V signature = constant(made);
-  Py_DECREF(made);
-  signatures_.insert(signature);
-  return signature;
-}
-
 // Is it a method of a builtin container that is changed in place?
 bool Recorder::is_of_container(const std::string& name) {
   static constexpr const char* kTypes[] = {"list.", "dict.", "set.", "collections.OrderedDict."};

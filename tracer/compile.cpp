@@ -112,6 +112,7 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   auto trace = std::make_unique<LoopTrace>();
   trace->sites = std::move(recording.sites);
   trace->uses = std::move(recording.uses);
+  trace->made = std::move(recording.made);
   trace->id = recording.trace.id;
   trace->cut = recording.cut != Abort::kNone;
   ir::Trace& ir = recording.trace;

@@ -29,7 +29,7 @@ struct LoopTrace {
   std::vector<int32_t> ops_before;     // by instruction: eager operations done before it in an iteration
   std::vector<int32_t> inputs;         // metas of the recording's unbox_tensor instructions, in order
   RefusedInput answers;                // made_for_sizes: what it was made for
-  bool of_generic = false;             // recorded with sizes as numbers, or made from such a recording
+  std::shared_ptr<GenericTrace> generic;  // the recording with sizes as numbers that it was made from, if there is one
   bool made_for_sizes = false;         // not recorded: made by a GenericTrace
   bool for_all_sizes = false;          // so, with sizes of inputs open: for those that come too seldom for a trace of their own
   bool for_certain_sizes() const { return made_for_sizes && !for_all_sizes; }
@@ -37,6 +37,7 @@ struct LoopTrace {
   int steps = 0;                       // kernels and operations of the library that an iteration runs
   bool checked = false;                // its kernels are known to be there
   bool cut = false;                    // ends before an instruction that a trace cannot hold
+  bool gives_way = false;              // a root trace: another is recorded in its place, and until that is ready it does what it can
   uint64_t used = 0;                   // when it was last, in a count of all uses
   uint64_t size_exits = 0;             // where an operation's data decided other sizes
   std::vector<DictUse> uses;           // of dicts whose versions it guards; none in one from the cache
@@ -46,6 +47,7 @@ struct LoopTrace {
   std::map<ir::Ref, int> exit_counts;
   base::TraceReport* entry = nullptr;
   base::profile::TraceData* profile = nullptr;  // while a profile is made
+  std::vector<MadeObject> made;
   std::unique_ptr<ir::Plan> plan;      // which keeping it on disk needs beside its IR; until that is done
   std::shared_ptr<const ir::Trace> recorded;  // as it was before the passes; with keep_recorded() alone
   std::string kept_as;                 // on disk: the hash of what stands there

@@ -1,6 +1,7 @@
-// Which of the objects that traces keep alive does nothing else refer to?
+// Which of the objects that some owners, traces or frames, keep alive does nothing else refer to?
 //
-// A trace owns the objects that it compares with. What a script makes anew in each call is gone for the script when the call is over, and no guard on it can hold again.
+// A trace owns the objects that it compares with. What a script makes anew in each call is gone for the script when the call is over, and no guard on it can hold again: then only traces
+// refer to it, and before only the frames of the call.
 //
 // Inputs: lists of owned objects, one reference each. Output: those among them that only the lists reach, by references among themselves or through what only they refer to.
 // Method: trial deletion (Christopher, Reference count garbage collection, 1984), as Python's collector does it: references from inside are subtracted, and what has some

@@ -52,6 +52,16 @@ DictUse use_of(PyObject* dict, PyObject* key, std::vector<PyObject*>* owned) {
   return use;
 }
 
+bool uses_hold(const LoopTrace& trace, const PyObject* dict) {
+  bool any = false;
+  for (const DictUse& use : trace.uses) {
+    if (use.dict != dict) continue;
+    if (!still_holds(use)) return false;
+    any = true;
+  }
+  return any;
+}
+
 bool renew_guard(LoopTrace& trace, ir::Ref guard) {
   const ir::Trace& ir = trace.compiled->ir();
   const ir::Inst& inst = ir.insts[guard];
@@ -61,13 +71,7 @@ bool renew_guard(LoopTrace& trace, ir::Ref guard) {
   const base::Heuristics& limits = base::heuristics();
   if (trace.renewals >= limits.renewals && static_cast<uint64_t>(trace.renewals) * static_cast<uint64_t>(limits.renewal_runs) > trace.compiled->iterations()) return false;
   auto* dict = static_cast<PyObject*>(ir.objects[guarded.imm].pointer);
-  bool any = false;
-  for (const DictUse& use : trace.uses) {
-    if (use.dict != dict) continue;
-    if (!still_holds(use)) return false;
-    any = true;
-  }
-  if (!any) return false;
+  if (!uses_hold(trace, dict)) return false;
   trace.renewals++;
   trace.compiled->renew_version(dict, inst.imm, static_cast<int64_t>(vm::dict_version(dict)));
   DYNVM_LOG(kGuard, "trace {} {}: items of a namespace are as they were, others have changed", trace.id, ir.name);

@@ -415,4 +415,46 @@ Ref Recorder::context_attributes(const TorchCall& call, const std::vector<V>& re
   return sunk(emit(IrOp::k_build_map, Type::kObject, items));
 }
 
+// inspect.signature of a function in Python, or of a method, that has no attributes (such as __wrapped__): it is as constant as code, defaults and
+// annotations, and nothing can be changed in it. kNoValue: of something else.
+V Recorder::signature_of(V callee) {
+  PyObject* o = concrete(callee);
+  if (at(callee).kind == Value::kMethod ? !promote(at(callee).items[0]) : !promote(callee)) return kNoValue;
+  PyObject* function = PyMethod_Check(o) ? PyMethod_GET_FUNCTION(o) : o;
+  if (done_ || !PyFunction_Check(function)) return kNoValue;
+  auto* f = reinterpret_cast<PyFunctionObject*>(function);
+  if (f->func_dict != nullptr && PyDict_GET_SIZE(f->func_dict) != 0) return kNoValue;
+  PyObject* module = PyImport_ImportModule("inspect");
+  PyObject* made = module != nullptr ? PyObject_CallMethod(module, "signature", "O", o) : nullptr;
+  PyErr_Clear();
+  Py_XDECREF(module);
+  if (made == nullptr) return kNoValue;
+  guard_code_unchanged(function);
+  bool fine = true;
+  for (const auto& [offset, value] : {std::pair{offsetof(PyFunctionObject, func_defaults), f->func_defaults}, {offsetof(PyFunctionObject, func_kwdefaults), f->func_kwdefaults},
+                                      {offsetof(PyFunctionObject, func_annotations), f->func_annotations}, {offsetof(PyFunctionObject, func_dict), f->func_dict}}) {
+    guard(IrOp::k_guard_is, {emit(IrOp::k_load_field, Type::kObject, {const_ref(function)}, static_cast<int64_t>(offset)), const_ref(value)}, -1);
+    if (value != nullptr && PyDict_CheckExact(value)) fine = guard_dict_unchanged(value) && fine;
+  }
+  if (!fine) {
+    Py_DECREF(made);
+    return kNoValue;
+  }
+  PyObject* from = PyMethod_Check(o) ? PyMethod_New(function, Py_None) : Py_NewRef(o);  // whose method it is does not matter, and may be an object of this iteration
+  const V signature = signature_constant(made, from, false);
+  Py_XDECREF(from);
+  return signature;
+}
+
+// made: taken over.
+V Recorder::signature_constant(PyObject* made, PyObject* from, bool parameters) {
+  const V v = constant(made);
+  if (signatures_.insert(v).second) {
+    made_objects_.push_back({made, from, parameters});
+    for (PyObject* each : {made, from}) owned_.push_back(Py_XNewRef(each));
+  }
+  Py_DECREF(made);
+  return v;
+}
+
 }  // namespace dynvm::tracer

@@ -19,11 +19,12 @@ bool is_function_or_module(PyObject* object) {
 }
 
 // Functions and modules that take turns in a local variable are each assumed by a trace of their own, up to a number of them: what they do
-// cannot be followed else.
+// cannot be followed else. So are the few values that a flag has, which ways are chosen by.
 bool takes_turns(vm::ThreadView& view, LoopState& loop, const ir::Trace& ir, const ir::Inst& inst, const Site& site) {
   const ir::Inst& wanted = ir.insts[ir.arg(inst, 1)];
   if (site.kind != Site::kSlot || inst.op != ir::Op::k_guard_is || wanted.op != ir::Op::k_const_obj) return false;
   auto* object = static_cast<PyObject*>(ir.objects[wanted.imm].pointer);
+  if (object == Py_None || (object != nullptr && PyBool_Check(object))) return true;
   if (object == nullptr || !is_function_or_module(object)) return false;
   auto* code = reinterpret_cast<PyCodeObject*>(site.a);
   if (code != vm::FrameView::code(view.frame)) return false;
@@ -63,14 +64,41 @@ void for_each_assumed(const LoopTrace& trace, const Visit& visit) {
   }
 }
 
-// What the trace assumes of objects that only traces know any more, as those that each call of a function makes, is learned from too, or each would cost a recording.
-void learn_from_the_dead(LoopState& loop, const LoopTrace& trace) {
+// What the frames hold that end before the loop around this call of the root's function goes round again; empty where there is no such loop.
+std::vector<std::vector<PyObject*>> held_by_call(const vm::ThreadView& view, const _PyInterpreterFrame* root) {
+  std::vector<std::vector<PyObject*>> held;
+  const auto hold = [&](_PyInterpreterFrame* frame, PyObject** sp) {
+    held.emplace_back(vm::FrameView::locals(frame), sp);
+    std::erase(held.back(), nullptr);
+  };
+  _PyInterpreterFrame* frame = view.frame;
+  bool inside = frame != root;
+  hold(frame, view.sp);
+  vm::Continuation continuation;
+  const vm::Inst* at = nullptr;
+  for (PyObject** sp = nullptr; vm::caller_of(view, frame, &continuation, &at, &sp);) {
+    frame = vm::FrameView::previous(frame);
+    PyCodeObject* code = vm::FrameView::code(frame);
+    if (!inside && vm::enclosing_loop(code, vm::unit_of(code, at)) >= 0) return held;
+    inside = inside && frame != root;
+    hold(frame, sp);
+  }
+  return {};
+}
+
+// Lists of all objects that traces own.
+std::vector<const std::vector<PyObject*>*> owned_by_traces() {
   std::vector<const std::vector<PyObject*>*> lists;
   for (const auto& [key, each] : all_loops()) {
     each->roots.owned(&lists);
     for (const auto& [place, side] : each->sides) side.group.owned(&lists);
   }
-  const std::unordered_set<PyObject*> dead = dead_objects(lists);
+  return lists;
+}
+
+// What the trace assumes of objects that only traces know any more, as those that each call of a function makes, is learned from too, or each would cost a recording.
+void learn_from_the_dead(LoopState& loop, const LoopTrace& trace) {
+  const std::unordered_set<PyObject*> dead = dead_objects(owned_by_traces());
   if (dead.empty()) return;
   for_each_assumed(trace, [&](const Site& site, PyObject* wanted) {
     if (site.kind != Site::kCode && dead.count(wanted) != 0 && !is_function_or_module(wanted)) note_changing(loop.lessons, site);
@@ -78,6 +106,16 @@ void learn_from_the_dead(LoopState& loop, const LoopTrace& trace) {
 }
 
 }  // namespace
+
+std::unordered_set<PyObject*> ending_with_call(const vm::ThreadView& view, const _PyInterpreterFrame* root) {
+  const std::vector<std::vector<PyObject*>> held = held_by_call(view, root);
+  if (held.empty()) return {};
+  std::vector<const std::vector<PyObject*>*> lists = owned_by_traces();
+  for (const std::vector<PyObject*>& objects : held) lists.push_back(&objects);
+  std::unordered_set<PyObject*> ending = dead_objects(lists);
+  std::erase_if(ending, is_function_or_module);
+  return ending;
+}
 
 Learned learn(vm::ThreadView& view, LoopState& loop, LoopTrace& trace, ir::Ref inst_ref, bool at_entry) {
   const ir::Trace& ir = trace.compiled->ir();

@@ -1,6 +1,10 @@
 // What a failed guard says about the assumptions that its trace was recorded under (Lessons, recorder.h).
 #pragma once
 
+#include <Python.h>
+
+#include <unordered_set>
+
 #include "ir/trace.h"
 #include "tracer/compile.h"
 #include "tracer/loop_state.h"
@@ -17,6 +21,10 @@ enum class Learned : uint8_t {
 
 // at_entry: nothing of the trace has run. view.frame is the frame that was returned to.
 Learned learn(vm::ThreadView& view, LoopState& loop, LoopTrace& trace, ir::Ref inst_ref, bool at_entry);
+
+// For a recording that begins at view in a loop of `root`: the objects that end with this call of root's function, which a loop around it makes again and again, so that it would be another
+// object next time. None where no such loop is known. To compare only.
+std::unordered_set<PyObject*> ending_with_call(const vm::ThreadView& view, const _PyInterpreterFrame* root);
 
 // The trace could not be entered because of a variable: the others that would have refused it are learned from too, or each would cost a recording.
 void learn_from_slots(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace);

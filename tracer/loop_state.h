@@ -38,6 +38,7 @@ struct LoopState {
   int num_sides = 0;
   Crowd crowd;
   int turned = 0;                        // times that a root trace gave way to the way that is usual
+  bool again = false;                    // one that gives way is there: the next arrival is to be recorded
   int overs = 0;                         // traces dropped because what they assumed had ended
   TraceCache::Kept kept;                 // traces on disk that have not been entered yet
   _PyInterpreterFrame* frame = nullptr;  // of the last arrival, to count iterations of one run of the loop
@@ -96,6 +97,7 @@ struct LoopState {
     }
     lessons = {};
     turns.clear();
+    again = false;
     num_sides = turned = overs = consecutive = waits = penalty = lessons_in_row = 0;
     crowd = {};
     kept = {};

@@ -35,6 +35,7 @@
 #include "tracer/exits.h"
 #include "tracer/learn.h"
 #include "tracer/loop_state.h"
+#include "tracer/penalties.h"
 #include "tracer/profiles.h"
 #include "tracer/recorder.h"
 #include "tracer/side.h"
@@ -126,49 +127,6 @@ bridge::Bridge* bridge_now() {
 // Is no mode of torch's active that traces do not support?
 bool torch_is_plain() { return torch_bridge == nullptr || torch_bridge->torch_state().clean; }
 
-// What a trace assumed has ended, the `times`th time at this place: recording there waits, but for the first few.
-void wait_after(int& times, int& waits) {
-  const int few = base::heuristics().free_endings;
-  if (times++ >= few) waits = std::max(waits, base::heuristics().penalty_start << std::min(times - few, 8));
-}
-
-void wait_longer(LoopState& loop) {
-  loop.penalty = loop.penalty == 0 ? base::heuristics().penalty_start : std::min(loop.penalty * 2, base::heuristics().penalty_max);
-  loop.waits = loop.penalty;
-}
-
-// What a trace's event is about: its loop's header.
-base::EventFields about(const LoopState& loop, int trace, const char* what) {
-  return {.what = what, .trace = trace, .file = PyUnicode_AsUTF8(loop.code->co_filename), .line = PyCode_Addr2Line(loop.code, loop.unit * 2)};
-}
-
-// `place`: where it was given up; "" where only the loop is known.
-void note_abort(const LoopState& loop, Abort reason, const std::string& detail, const std::pair<std::string, int>& place) {
-  report().aborts[abort_name(reason)]++;
-  profiles::recording_became(std::string(abort_name(reason)), detail);
-  base::EventFields fields = about(loop, 0, "given up");
-  const std::string header = fields.file + ":" + std::to_string(fields.line);
-  if (!place.first.empty()) fields.file = place.first, fields.line = place.second;
-  fields.reason = abort_name(reason);
-  fields.detail = abort_sentence(reason) + (detail.empty() ? "" : " (" + detail + ")");
-  DYNVM_EVENT(kAbort, fields, "{} {} {}", header, abort_name(reason), detail);
-}
-
-bool is_lesson(Abort reason) { return after_abort(reason) == AfterAbort::again; }
-
-// A recording was given up: its loop or, with a side trace, its place waits. What the next recording does otherwise is a lesson, not a failure.
-void penalise(LoopState& loop, SidePoint* side, Abort reason, const std::string& detail, const std::pair<std::string, int>& place = {}) {
-  note_abort(loop, reason, detail, place);
-  const bool lesson = is_lesson(reason) && ++loop.lessons_in_row <= base::heuristics().max_lessons;
-  if (side != nullptr) {
-    if (!lesson) side->waits = base::heuristics().penalty_start << std::min(side->failures++, 8);
-  } else if (lesson) {
-    loop.waits = 0;
-  } else {
-    wait_longer(loop);
-  }
-}
-
 std::unique_ptr<Recorder> take_recorder() {
   recording_loop = nullptr;
   recording_side = nullptr;
@@ -211,6 +169,25 @@ void read_traces(LoopState& loop, SidePoint* side, _PyInterpreterFrame* root) {
   bind_namespace(group_of(loop, side), root);
 }
 
+// Before it is entered: a trace is kept on disk once it has come to its end, so that it is known to be of use. Of those made for sizes it is the one for all, in place of its recording's own.
+void keep_if_useful(LoopState& loop, SidePoint* side, _PyInterpreterFrame* root, LoopTrace& trace) {
+  if (trace.plan == nullptr) return;
+  if (trace.compiled->iterations() == 0 && trace.entry->runs == 0) {
+    if (trace.compiled->runs() == 0) Py_AddPendingCall([](void*) { return 0; }, nullptr);  // one that goes round is left after its first iteration
+    return;
+  }
+  const auto is_for_all = [&](const LoopTrace& other) { return other.for_all_sizes && other.complete && other.generic == trace.generic; };
+  const auto traces = group_of(loop, side).traces();
+  if (trace.generic != nullptr && !is_for_all(trace) && (trace.made_for_sizes || std::any_of(traces.begin(), traces.end(), [&](const auto& other) { return is_for_all(*other); }))) {
+    trace.plan = nullptr;
+    return;
+  }
+  if (trace.for_all_sizes)
+    for (const auto& other : traces)
+      if (other->generic == trace.generic) TraceCache::forget(*other, loop.code, loop.unit, torch_bridge);
+  TraceCache::keep(loop.kept, trace, side != nullptr ? place_of(loop, side) : nullptr, root, loop.code, loop.unit, torch_bridge);
+}
+
 // Compiles what has been recorded; true when the loop has a new trace.
 bool finish_recording() {
   LoopState& loop = *recording_loop;
@@ -223,6 +200,8 @@ bool finish_recording() {
   const std::pair<std::string, int> place = done->abort_place();
   TraceGroup& group = group_of(loop, side);
   auto failed = [&](Abort reason, const std::string& detail) {
+    if (side == nullptr)
+      for (const auto& trace : group.traces()) trace->gives_way = false;
     if (sizes && !is_lesson(reason)) group.sizes_failed("recording was given up");
     penalise(loop, side, reason, detail, place);
     return false;
@@ -238,14 +217,14 @@ bool finish_recording() {
   report().recordings++;
   std::string error;
   Abort reason = Abort::kNone;
-  const bool prepared = group.prepare(&recording, torch_bridge, &error);
+  std::shared_ptr<GenericTrace> generic;
+  const bool prepared = group.prepare(&recording, torch_bridge, &generic, &error);
   if (sizes && group.failed_by_slices()) loop.lessons.sizes_by_slices = true;
   if (!prepared) return failed(Abort::k_compile_failed, error);
   std::shared_ptr<LoopTrace> trace = compile(std::move(recording), torch_bridge, loop.code, loop.unit, kind_of(loop, side), &reason, &error, TraceCache::on());
   if (trace == nullptr) return failed(reason, error);
-  trace->of_generic = sizes;
+  trace->generic = std::move(generic);
   if (trace->profile != nullptr) profiles::recording_became("kept", "", trace->profile->id);
-  TraceCache::keep(loop.kept, *trace, side != nullptr ? place_of(loop, side) : nullptr, root, loop.code, loop.unit, torch_bridge);
   loop.lessons_in_row = 0;
   if (side != nullptr) {
     side->failures = 0;
@@ -396,8 +375,9 @@ bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* 
   recording_loop = &loop;
   recording_side = side;
   recording_root = root;
-  recorder = new Recorder(frames, loop.unit, bridge_now(), loop.lessons, next_trace_id++, group_of(loop, side).sizes_are_numbers(), loop.function);
+  recorder = new Recorder(frames, loop.unit, bridge_now(), loop.lessons, loop.function ? std::unordered_set<PyObject*>{} : ending_with_call(view, root), next_trace_id++, group_of(loop, side).sizes_are_numbers(), loop.function);
   recorder->has_trace = has_trace;
+  if (side == nullptr) loop.again = false;
   PyCodeObject* code = vm::FrameView::code(view.frame);
   profiles::recording_begins(code, vm::lasti_of(code, view.ip), side != nullptr);
   base::EventFields event = about(loop, next_trace_id - 1, "recording");
@@ -497,6 +477,15 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
     if (side != nullptr) side->arrivals = std::max(side->arrivals, base::heuristics().hot_exit);
     else loop.consecutive = std::max(loop.consecutive, base::heuristics().hot_loop);
   };
+  // What was left in its middle goes on to be of use until the next is ready, but for sizes, where a recording with those as numbers is one for all.
+  auto replace = [&](const TraceGroup::Trace& trace) {
+    if (side != nullptr || loop.function || trace->generic != nullptr) return record_again(trace);
+    trace->gives_way = loop.again = true;
+    loop.consecutive = std::max(loop.consecutive, base::heuristics().hot_loop);
+  };
+  auto is_replaced = [&](const LoopTrace& trace) {
+    return trace.gives_way && std::any_of(group.traces().begin(), group.traces().end(), [&](const auto& other) { return other->id > trace.id && other->compiled->ready(); });
+  };
   auto make = [&](const RefusedInput& sizes) {
     const TraceGroup::Made made = group.make(sizes, torch_bridge, loop.code, loop.unit, kind_of(loop, side), loop.fastest_ms);
     if (made == TraceGroup::Made::kYes) {
@@ -510,6 +499,11 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
   bool waits = false;
   for (size_t i = 0; i < group.traces().size();) {
     const std::shared_ptr<LoopTrace> trace = group.traces()[i++];
+    if (is_replaced(*trace)) {
+      drop(trace);
+      i--;
+      continue;
+    }
     if (trace->globals != nullptr && trace->globals != vm::FrameView::globals(root)) continue;
     bool still = false;
     if (!trace->checked && !check_kernels(*trace, &still)) {
@@ -521,6 +515,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
     }
     if (refused && trace->for_certain_sizes() && trace->answers.input == refused->input && trace->answers != *refused) continue;
     if (refused && trace->for_all_sizes && !trace->complete && make(*refused) == TraceGroup::Made::kYes) return enter(view, loop, root, side, by_sizes);
+    keep_if_useful(loop, side, root, *trace);
     const LeaveResult left = run_and_leave(view, root, *trace);
     if (side == nullptr && !loop.function) loop.begun_inside(left.iterations, left.kind == LeaveResult::kLeft);
     if (left.kind != LeaveResult::kNotEntered) group.used(trace);
@@ -561,10 +556,10 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
         if (left.at_end) return trace->cut ? Entry::kCut : loop.function ? Entry::kReturns : Entry::kMoved;
         *by_sizes = refused_for_sizes(*trace, left.inst, torch_bridge).has_value();
         if (learn(view, loop, *trace, left.inst, false) == Learned::kLesson || learn_from_sizes(loop, group, *trace, left.inst)) {
-          record_again(trace);
-        } else if (side == nullptr && !*by_sizes && went_wrong_way(loop, *trace->compiled, left.inst)) {
-          DYNVM_EVENT(kTrace, about(loop, trace->id, "dropped"), "trace {} dropped: it is the rare way", trace->id);
-          record_again(trace);
+          replace(trace);
+        } else if (side == nullptr && !*by_sizes && !trace->gives_way && went_wrong_way(loop, *trace->compiled, left.inst)) {
+          DYNVM_EVENT(kTrace, about(loop, trace->id, "dropped"), "trace {} gives way: it is the rare one", trace->id);
+          replace(trace);
         }
         return Entry::kMoved;
       case LeaveResult::kRaised: return Entry::kRaised;
@@ -599,6 +594,7 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
         loop.begun();
         if (*vm::eval_breaker(view.tstate) && vm::handle_pending(view.tstate) < 0) return HookResult::kError;
       }
+      if (loop.again && consider_root(view, loop) == HookResult::kReload) return HookResult::kReload;
       side = nullptr;
       entry = enter(view, loop, root, nullptr, &by_sizes);
       if (entry == Entry::kLater) loop.left_with(loop.roots);
@@ -642,7 +638,7 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
     counter.trace = &loop;
     bool entered = false;
     const HookResult result = travel(view, loop, view.frame, false, &entered);
-    if (result == HookResult::kError || entered) return result;
+    if (result != HookResult::kContinue || entered) return result;
     if (loop.waiting != nullptr) return HookResult::kContinue;
   }
   if (base::report_wanted()) torch_bridge->set_counting(true);  // in each thread

@@ -319,7 +319,7 @@ class ObjectNames::Search {
   std::unordered_map<PyObject*, std::vector<Node>> waiting_;  // items of dicts by keys that have not been met
 };
 
-std::string ObjectNames::find(const std::vector<PyObject*>& objects, const std::vector<DictUse>& uses, const std::vector<PyTypeObject*>& types) {
+std::string ObjectNames::find(const std::vector<PyObject*>& objects, const std::vector<DictUse>& uses, const std::vector<PyTypeObject*>& types, const std::vector<MadeObject>& made) {
   std::set<PyObject*> wanted;
   std::vector<PyObject*> order;
   auto want = [&](PyObject* o) {
@@ -345,6 +345,11 @@ std::string ObjectNames::find(const std::vector<PyObject*>& objects, const std::
       want(value);
     }
   }
+  std::map<PyObject*, const MadeObject*> made_here;
+  for (const MadeObject& each : made) {
+    made_here[each.object] = &each;
+    want(each.from);
+  }
   // Objects that only their identity tells from others may have been compared with; parts of what cannot change are as good as it.
   for (PyTypeObject* type : classes)
     for_each_part(reinterpret_cast<PyObject*>(type), true, [&](Step, int64_t, const std::string&, PyObject* part) {
@@ -361,7 +366,7 @@ std::string ObjectNames::find(const std::vector<PyObject*>& objects, const std::
   name_by_itself(module_of("sys"));  // a way to sys.modules and what else the interpreter keeps there
   std::set<PyObject*> searched;
   for (PyObject* o : order)
-    if (numbers_.count(o) == 0 && !name_by_itself(o)) searched.insert(o);
+    if (numbers_.count(o) == 0 && made_here.count(o) == 0 && !name_by_itself(o)) searched.insert(o);
   Search search(*this);
   search.run(searched);
   // By value where no way leads to it: tuples after their items.
@@ -407,6 +412,7 @@ std::string ObjectNames::find(const std::vector<PyObject*>& objects, const std::
     auto items_of = [](PyObject* tuple) {
       return std::vector<PyObject*>(&PyTuple_GET_ITEM(tuple, 0), &PyTuple_GET_ITEM(tuple, 0) + PyTuple_GET_SIZE(tuple));
     };
+    if (const auto each = made_here.find(o); each != made_here.end()) return from_parts(each->second->parameters ? Step::kParameters : Step::kSignature, {each->second->from});
     if (PyMethod_Check(o)) return from_parts(Step::kMethod, {PyMethod_GET_FUNCTION(o), PyMethod_GET_SELF(o)});
     if (PyTuple_CheckExact(o)) return from_parts(Step::kTuple, items_of(o));
     if (has_type(o, "torch.Size")) return from_parts(Step::kSize, items_of(o));
@@ -560,6 +566,14 @@ PyObject* ObjectNames::resolve(const ObjectName& name) {
     case Step::kMethod: {
       PyObject *function = known(name.items.empty() ? -1 : name.items[0]), *self = known(name.items.size() < 2 ? -1 : name.items[1]);
       return function == nullptr || self == nullptr ? nullptr : PyMethod_New(function, self);
+    }
+    case Step::kSignature: {
+      PyObject *function = known(name.items.empty() ? -1 : name.items[0]), *module = module_of("inspect");
+      return function == nullptr || module == nullptr ? nullptr : PyObject_CallMethod(module, "signature", "O", function);
+    }
+    case Step::kParameters: {
+      PyObject* signature = known(name.items.empty() ? -1 : name.items[0]);
+      return signature == nullptr ? nullptr : PyObject_GetAttrString(signature, "parameters");
     }
     case Step::kShortcut: return Py_XNewRef(bridge_->shortcut_named(name.text));
     case Step::kModule: return Py_XNewRef(module_of(name.text));

@@ -9,6 +9,7 @@
 //    classes whose versions are guarded;
 //  - objects that were different are different ones, since comparisons by identity were folded too;
 //  - the files that code came from have not been changed.
+// What inspect.signature says of a function follows from that: it is asked again.
 // What a trace checks by itself at each entry, the dict of an instance, items of lists, cells, needs no entry here.
 //
 // Inputs: objects, a frame. Invariants: neither searching nor finding runs Python code of the script, and nothing that the script can see changes,
@@ -35,12 +36,18 @@ struct _PyInterpreterFrame;
 
 namespace dynvm::tracer {
 
+// What recording has made from a constant by a call that always gives its like: inspect.signature(from), or the `parameters` of such a signature.
+struct MadeObject {
+  PyObject *object, *from;
+  bool parameters;
+};
+
 struct ObjectName {
   Step step = Step::kNull;
   int32_t parent = -1, key = -1;     // of earlier names; key: of kKey
   int64_t number = 0;                // index; kFloat: its bits
   std::string text, more;
-  std::vector<int32_t> items;        // kTuple, kSize, kSlice; kAlias: what it is made from; kMethod: function, self
+  std::vector<int32_t> items;        // kTuple, kSize, kSlice; kAlias, kSignature, kParameters: what it is made from; kMethod: function, self
   std::string description;
 };
 
@@ -53,7 +60,7 @@ class ObjectNames {
   ObjectNames& operator=(const ObjectNames&) = delete;
 
   // All objects at once; null is one. types: those whose versions the trace guards. Empty, or what has no name.
-  std::string find(const std::vector<PyObject*>& objects, const std::vector<DictUse>& uses, const std::vector<PyTypeObject*>& types);
+  std::string find(const std::vector<PyObject*>& objects, const std::vector<DictUse>& uses, const std::vector<PyTypeObject*>& types, const std::vector<MadeObject>& made);
   int64_t number_of(const void* object) const;
   void write(ir::ArchiveWriter& archive) const { archive(names_, dict_facts_, parts_, files_); }
 

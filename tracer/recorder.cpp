@@ -19,8 +19,8 @@ using ir::Type;
 using vm::HookResult;
 using IrOp = ir::Op;
 
-Recorder::Recorder(const std::vector<LiveFrame>& live, int header_unit, bridge::Bridge* bridge, Lessons& lessons, int trace_id, bool sizes_are_numbers, bool function)
-    : bridge_(bridge), lessons_(lessons), sizes_are_numbers_(sizes_are_numbers), function_(function), start_(Clock::now()) {
+Recorder::Recorder(const std::vector<LiveFrame>& live, int header_unit, bridge::Bridge* bridge, Lessons& lessons, std::unordered_set<PyObject*> ending, int trace_id, bool sizes_are_numbers, bool function)
+    : bridge_(bridge), lessons_(lessons), ending_(std::move(ending)), sizes_are_numbers_(sizes_are_numbers), function_(function), start_(Clock::now()) {
   if (bridge_ != nullptr) aten_ = bridge_->recorder();
   trace_.id = trace_id;
   root_code_ = vm::FrameView::code(live[0].frame);
@@ -62,7 +62,7 @@ Recorder::Recorder(const std::vector<LiveFrame>& live, int header_unit, bridge::
       bool lasting = !side_ || i < frame.nlocals || (base[i] != nullptr && PyCallable_Check(base[i]) && !is_tensor(base[i]));
       // A tensor that comes in other sizes is another one each time.
       lasting = lasting && !(sizes_are_numbers_ && base[i] != nullptr && is_tensor(base[i]) && strcmp(Py_TYPE(base[i])->tp_name, "Parameter") != 0);
-      if (base[i] != nullptr && lasting && !lessons_.changing_slots.count({frame.code, i})) {
+      if (base[i] != nullptr && lasting && !ending_.count(base[i]) && !lessons_.changing_slots.count({frame.code, i})) {
         sites_.push_back({Site::kSlot, reinterpret_cast<PyObject*>(frame.code), nullptr, i});
         became_stable(v, static_cast<int32_t>(sites_.size()) - 1);
       }
@@ -93,6 +93,7 @@ Recording Recorder::take() {
   recording.sizes = std::move(sizes_);
   recording.sites = std::move(sites_);
   for (const auto& [place, use] : dict_uses_) recording.uses.push_back(use);
+  recording.made = std::move(made_objects_);
   recording.owned = std::move(owned_);
   owned_.clear();
   recording.tensor_ops = tensor_ops_;
@@ -247,7 +248,7 @@ bool Recorder::promote(V v, ir::TruthGuard tells) {
 
 // The object that this instruction meets is likely to be the same each time (until a guard has shown otherwise), so worth promoting.
 void Recorder::likely_same(V v) {
-  if (at(v).kind != Value::kObject || at(v).stable || made_.count(concrete(v)) != 0 || lessons_.changing_values.count({top().code, current_unit_})) return;
+  if (at(v).kind != Value::kObject || at(v).stable || made_.count(concrete(v)) != 0 || ending_.count(concrete(v)) != 0 || lessons_.changing_values.count({top().code, current_unit_})) return;
   sites_.push_back({Site::kValue, reinterpret_cast<PyObject*>(top().code), nullptr, current_unit_});
   became_stable(v, static_cast<int32_t>(sites_.size()) - 1);
 }
@@ -319,7 +320,7 @@ V Recorder::dict_item(PyObject* dict, PyObject* key) {
   } else {
     guard(IrOp::k_guard_bound, {ref});
     v = object(ref, value, false);
-    if (!lessons_.changing_items.count({dict, key})) {
+    if (!ending_.count(value) && !lessons_.changing_items.count({dict, key})) {
       sites_.push_back({Site::kDictItem, dict, key, 0});
       became_stable(v, static_cast<int32_t>(sites_.size()) - 1);
     }

@@ -30,8 +30,8 @@
 #include <set>
 #include <string>
 #include <tuple>
-#include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -129,6 +129,7 @@ struct Recording {
   std::vector<Site> sites;
   std::vector<PyObject*> owned;     // objects that trace.objects borrows: the compiled trace takes them over
   std::vector<DictUse> uses;        // what was folded from dicts (their keys: strings, in owned)
+  std::vector<MadeObject> made;     // in owned, as what they were made from
   Abort cut = Abort::kNone;         // why the trace ends before the loop's header
   int tensor_ops = 0;
   double ms = 0;
@@ -165,8 +166,8 @@ class Recorder {
  public:
   // `frames`: from the loop's frame to the one to begin in. header_unit: of the loop. function: that is the beginning of a function, which is
   // recorded to its return.
-  Recorder(const std::vector<LiveFrame>& frames, int header_unit, bridge::Bridge* bridge, Lessons& lessons, int trace_id, bool sizes_are_numbers,
-           bool function);
+  Recorder(const std::vector<LiveFrame>& frames, int header_unit, bridge::Bridge* bridge, Lessons& lessons, std::unordered_set<PyObject*> ending, int trace_id,
+           bool sizes_are_numbers, bool function);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -622,6 +623,7 @@ class Recorder {
   static bool never_returns(PyObject* function);
   static bool is_caching(PyObject* o);
   V signature_of(V callee);
+  V signature_constant(PyObject* made, PyObject* from, bool parameters);
   void forget_field(PyObject* object, PyObject* name);
   void set_field(V object_value, PyObject* name, V value);
   static bool is_of_container(const std::string& name);
@@ -640,6 +642,7 @@ class Recorder {
   bridge::Bridge* bridge_;
   std::unique_ptr<bridge::Recorder> aten_;
   Lessons& lessons_;
+  const std::unordered_set<PyObject*> ending_;           // objects that a later iteration may not find any more: not to be assumed; to compare only
   ir::Trace trace_;
   std::vector<Site> sites_;
   std::vector<Value> values_;
@@ -669,6 +672,7 @@ class Recorder {
   std::map<V, ir::Ref> twins_;                           // of those that are Python objects: what an exit makes to give them their graph (hand_out_graph)
   std::map<V, Contents> contents_;                       // of OrderedDicts that the trace has made
   std::set<V> signatures_;                               // constants: inspect.signature's results, and their parameters
+  std::vector<MadeObject> made_objects_;                 // what they were made from
   std::map<V, V> dict_of_;                               // a __dict__ of an instance that the trace has made: which
   std::string looked_by_;                                // the first that may have looked at such a graph
   std::set<ir::Ref> freed_early_;                        // wraps whose graph backward() frees before anybody looks at it

@@ -560,6 +560,7 @@ std::string GenericTrace::instance(Walk& walk, const Classes& now, bool open_inp
   made = {};
   made.sites = recording_.sites;
   made.uses = recording_.uses;
+  made.made = recording_.made;
   made.cut = recording_.cut;
   made.tensor_ops = recording_.tensor_ops;
   made.ms = recording_.ms;

@@ -40,10 +40,10 @@ using ir::Op;
 struct Extra {
   std::vector<int32_t> inputs;
   std::vector<Site> sites;
-  bool of_generic = false, cut = false;
+  bool cut = false, for_all_sizes = false;
 };
 template <class A>
-void fields(A& a, Extra& x) { a(x.inputs, x.sites, x.of_generic, x.cut); }
+void fields(A& a, Extra& x) { a(x.inputs, x.sites, x.cut, x.for_all_sizes); }
 
 // When the library that holds this address was built.
 std::string build_of(const void* address) {
@@ -55,6 +55,8 @@ void note(const std::string& why) {
   base::report().notes.emplace("trace cache", why);
   DYNVM_EVENT(kCache, (base::EventFields{.what = "refused", .detail = why}), "{}", why);
 }
+
+base::CacheFolder* latest_folder = nullptr;  // that was asked for
 
 // The folder of this environment; null when nothing is kept.
 base::CacheFolder* folder(bridge::Bridge* bridge) {
@@ -74,7 +76,7 @@ base::CacheFolder* folder(bridge::Bridge* bridge) {
                                     (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr ? std::getenv("CUDA_VISIBLE_DEVICES") : "") + (found->first.empty() ? "" : "|" + found->first);
     if (base::Status status = the_folder.open(root + "/" + base::stable_hash(environment)); !status.ok()) note(status.message());
   }
-  return the_folder.is_open() ? &the_folder : nullptr;
+  return latest_folder = the_folder.is_open() ? &the_folder : nullptr;
 }
 
 std::string code_text(PyCodeObject* code) {
@@ -161,8 +163,8 @@ std::unique_ptr<LoopTrace> load(const std::string& bytes, _PyInterpreterFrame* f
   if (base::dump_on(base::DumpStage::kIr)) base::dump(base::DumpStage::kIr, ir.name + " read", ir::print_trace(ir));
   trace->inputs = std::move(extra.inputs);
   trace->sites = std::move(extra.sites);
-  trace->of_generic = extra.of_generic;
   trace->cut = extra.cut;
+  trace->made_for_sizes = trace->for_all_sizes = trace->complete = extra.for_all_sizes;
   std::vector<PyObject*> objects = names.take_objects();
   objects.erase(std::remove(objects.begin(), objects.end(), nullptr), objects.end());
   if (base::Status status = assemble(*trace, std::move(ir), plan, std::move(objects), bridge, code, unit, kind); !status.ok()) {
@@ -176,6 +178,10 @@ std::unique_ptr<LoopTrace> load(const std::string& bytes, _PyInterpreterFrame* f
 }  // namespace
 
 bool TraceCache::on() { return base::options().cache != "off" && base::options().stress.empty() && base::policy() == nullptr; }
+
+bool TraceCache::is_waiting(const Kept& kept, PyCodeObject* code, int unit) {
+  return on() && !kept.asked && latest_folder != nullptr && latest_folder->has(file_name(code, unit));
+}
 
 std::vector<std::unique_ptr<LoopTrace>> TraceCache::find(Kept& kept, const Place* place, _PyInterpreterFrame* frame, PyCodeObject* code, int unit, const char* kind,
                                                          bridge::Bridge* bridge, int* next_id) {
@@ -231,8 +237,11 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
   // The next process goes on.
   if (base::report().cache.write_ms > base::heuristics().cache_free_time + base::heuristics().cache_time_share * ms_since(first) / 100) return refused("no time");
   const ir::Trace& ir = trace.compiled->ir();
-  for (const ir::Inst& inst : ir.insts)
-    if (is_version_guard(inst) && version_now(ir, inst) != inst.imm) return refused("changed meanwhile");
+  for (const ir::Inst& inst : ir.insts) {
+    if (!is_version_guard(inst) || version_now(ir, inst) == inst.imm) continue;
+    const ir::Inst& guarded = ir.insts[ir.arg(inst, 0)];
+    if (guarded.op != Op::k_const_obj || inst.op != Op::k_guard_dict_version || !uses_hold(trace, static_cast<PyObject*>(ir.objects[guarded.imm].pointer))) return refused("changed meanwhile");
+  }
   std::vector<PyObject*> objects;
   std::vector<PyTypeObject*> types;
   auto add = [&](void* object) {
@@ -248,12 +257,12 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
     add(site.b);
   }
   ObjectNames names(frame, bridge);
-  if (std::string why = names.find(objects, trace.uses, types); !why.empty()) return refused(why);
+  if (std::string why = names.find(objects, trace.uses, types, trace.made); !why.empty()) return refused(why);
   ir::ArchiveWriter archive;
   archive.number_of = [&](const void* object) { return names.number_of(object); };
   archive.opaque_text = [&](int64_t handle, std::string* text) { return bridge->opaque_text(handle, text); };
   names.write(archive);
-  archive(Extra{trace.inputs, trace.sites, trace.of_generic, trace.cut});
+  archive(Extra{trace.inputs, trace.sites, trace.cut, trace.for_all_sizes});
   ir::write_trace(archive, ir, *plan);
   if (!archive.ok) return refused("a value of torch's that has no bytes");
   const std::string name = file_name(code, unit);

@@ -41,6 +41,8 @@ class TraceCache {
 
   // Off: nothing is kept, and nobody looks for anything. So it is with a policy, which may answer otherwise next time.
   static bool on();
+  // Is there something of this loop on disk that nobody has tried yet? Asked once a trace of any loop was looked for.
+  static bool is_waiting(const Kept& kept, PyCodeObject* code, int unit);
   // The traces of a loop (root: place null) or a side trace's place that fit what is there now; those that do not stay in `kept`, for later. `frame`: the loop's.
   static std::vector<std::unique_ptr<LoopTrace>> find(Kept& kept, const Place* place, _PyInterpreterFrame* frame, PyCodeObject* code, int unit, const char* kind,
                                                       bridge::Bridge* bridge, int* next_id);

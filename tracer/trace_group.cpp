@@ -13,6 +13,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/report.h"
 #include "tracer/clock.h"
+#include "tracer/trace_cache.h"
 
 namespace dynvm::tracer {
 namespace {
@@ -81,12 +82,12 @@ void TraceGroup::used(const Trace& trace) {
 }
 
 void TraceGroup::drop(const Trace& trace) {
-  const bool all_made = trace->of_generic;
-  if (all_made) {
-    generics_.clear();
+  const std::shared_ptr<GenericTrace> generic = trace->generic;
+  if (generic != nullptr) {
+    generics_.erase(std::remove(generics_.begin(), generics_.end(), generic), generics_.end());
     answered_.clear();
   }
-  const auto goes = [&](const Trace& other) { return other == trace || (all_made && other->made_for_sizes); };
+  const auto goes = [&](const Trace& other) { return other == trace || (generic != nullptr && other->made_for_sizes && other->generic == generic); };
   traces_.erase(std::remove_if(traces_.begin(), traces_.end(), goes), traces_.end());
 }
 
@@ -103,7 +104,7 @@ void TraceGroup::sizes_failed(const std::string& why) {
   refusals_left_ = base::heuristics().size_refusals << std::min(failures_ - base::heuristics().size_failures, 8);
 }
 
-bool TraceGroup::prepare(Recording* recording, bridge::Bridge* bridge, std::string* why) {
+bool TraceGroup::prepare(Recording* recording, bridge::Bridge* bridge, std::shared_ptr<GenericTrace>* of, std::string* why) {
   if (!recording->sizes_are_numbers) {
     keep(samples_, base::heuristics().max_samples, sample_of(*recording));
     return true;
@@ -123,6 +124,7 @@ bool TraceGroup::prepare(Recording* recording, bridge::Bridge* bridge, std::stri
   }
   keep(samples_, base::heuristics().max_samples, generic->sample());
   if (refused.empty()) {
+    *of = generic;
     keep(generics_, base::heuristics().max_generics, std::move(generic));
     failures_ = 0;
     base::report().sizes.generic++;
@@ -149,17 +151,18 @@ bool TraceGroup::pays(const RefusedInput& input) {
   return cost_ms_ == 0 || times * interpreted_ms_ * base::heuristics().size_loss / 100 >= cost_ms_;
 }
 
-TraceGroup::Trace TraceGroup::finish(Recording recording, std::string why, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, double interpreted_ms) {
+TraceGroup::Trace TraceGroup::finish(std::shared_ptr<GenericTrace> generic, Recording recording, std::string why, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, double interpreted_ms) {
   Abort reason = Abort::kNone;
   Trace trace;
   codegen::set_num_threads(bridge->num_threads());
-  if (why.empty()) trace = compile(std::move(recording), bridge, code, unit, kind, &reason, &why);
+  if (why.empty()) trace = compile(std::move(recording), bridge, code, unit, kind, &reason, &why, TraceCache::on());
   if (trace == nullptr) {
     base::report().sizes.refused[why]++;
     DYNVM_LOG(kTrace, "other sizes: {}", why);
     return nullptr;
   }
-  trace->made_for_sizes = trace->of_generic = true;
+  trace->made_for_sizes = true;
+  trace->generic = std::move(generic);
   if (trace->profile != nullptr) trace->profile->for_sizes = true;
   trace->entry->interpreted_ms = interpreted_ms;
   return trace;
@@ -176,12 +179,12 @@ TraceGroup::Trace TraceGroup::open(bridge::Bridge* bridge, PyCodeObject* code, i
     const runtime::OwnWork work;
     const std::string why = generics[i]->open(&recording);
     recording.ms = ms_since(start);
-    Trace trace = finish(std::move(recording), why, bridge, code, unit, kind, interpreted_ms);
+    Trace trace = finish(generics[i], std::move(recording), why, bridge, code, unit, kind, interpreted_ms);
     if (trace == nullptr) continue;
     trace->for_all_sizes = true;
     int fewest = INT_MAX;
     for (const Trace& other : traces_)
-      if (other->of_generic && !other->for_all_sizes) fewest = std::min(fewest, other->steps);
+      if (other->generic == generics[i] && !other->for_all_sizes) fewest = std::min(fewest, other->steps);
     trace->complete = fewest < INT_MAX && trace->steps <= fewest + fewest / 8 + 2;
     DYNVM_LOG(kTrace, "trace {} for all sizes: {} steps, {} for certain ones", trace->id, trace->steps, fewest);
     traces_.insert(trace->complete ? traces_.begin() : traces_.end(), trace);
@@ -203,9 +206,10 @@ TraceGroup::Made TraceGroup::make(const RefusedInput& input, bridge::Bridge* bri
   const double worked = worked_ms();
   const runtime::OwnWork work;
   const auto generics = generics_;
-  for (size_t i = generics.size(); i-- > 0 && !why.empty();) why = generics[i]->specialise(input, &recording);
+  std::shared_ptr<GenericTrace> generic;
+  for (size_t i = generics.size(); i-- > 0 && !why.empty();) why = (generic = generics[i])->specialise(input, &recording);
   recording.ms = ms_since(start);
-  Trace trace = finish(std::move(recording), why, bridge, code, unit, kind, interpreted_ms);
+  Trace trace = finish(std::move(generic), std::move(recording), why, bridge, code, unit, kind, interpreted_ms);
   if (trace == nullptr) return opened != nullptr ? Made::kYes : Made::kNo;
   trace->answers = input;
   cost_ms_ = worked_ms() - worked;

@@ -40,7 +40,7 @@ class TraceGroup {
   bool holds(const Trace& trace) const { return place_of(trace) < traces_.size(); }
   void add(Trace trace);
   void used(const Trace& trace);
-  // What is wrong in one that was made from a recording with sizes as numbers is wrong in all of them.
+  // What is wrong in one that was made from a recording with sizes as numbers is wrong in all that were made from it.
   void drop(const Trace& trace);
 
   // Of the recorded traces, the one that was not used for longest: when that was (UINT64_MAX: there is none), and dropping it (not if there is none).
@@ -54,8 +54,8 @@ class TraceGroup {
   void sizes_failed(const std::string& why);
   // Did the last recording lead nowhere because of a slice whose ends are numbers that change?
   bool failed_by_slices() const { return last_failure_.rfind("aten::slice", 0) == 0; }
-  // A recording is a sample of its sizes; one whose sizes are numbers becomes one of its own sizes by way of a generic trace. False: *why.
-  bool prepare(Recording* recording, bridge::Bridge* bridge, std::string* why);
+  // A recording is a sample of its sizes; one whose sizes are numbers becomes one of its own sizes by way of a generic trace: *generic, where others can be made from it. False: *why.
+  bool prepare(Recording* recording, bridge::Bridge* bridge, std::shared_ptr<GenericTrace>* generic, std::string* why);
   // These sizes came where a trace wants others. The trace that has been made for them is next after that one, if there is one.
   void refused(const Trace& trace, const RefusedInput& input);
   // Makes a trace for sizes that all of them refused, where a recording with sizes as numbers allows it: first, once for each such recording, the one for all sizes.
@@ -70,8 +70,8 @@ class TraceGroup {
   std::vector<Trace>::const_iterator oldest() const;
   bool pays(const RefusedInput& input);
   Trace open(bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, double interpreted_ms);
-  // From the recording; null where it cannot be, which is logged.
-  Trace finish(Recording recording, std::string why, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, double interpreted_ms);
+  // From the generic trace's recording; null where it cannot be, which is logged.
+  Trace finish(std::shared_ptr<GenericTrace> generic, Recording recording, std::string why, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, double interpreted_ms);
 
   std::vector<Trace> traces_;
   bool as_numbers_ = false;

@@ -358,14 +358,16 @@ void Stretches::watch(size_t number) {
   for (size_t k = 0; k < passing_.size(); ++k)
     if (passing_[k] != nullptr) stretch.seen.back()[k] = passing_[k];
   if (stretch.seen.size() < static_cast<size_t>(base::heuristics().graph_watched)) return;
+  std::vector<int32_t> moving;
   for (size_t k = 0; k < stretch.storages.size(); ++k) {
     std::set<void*> values;
     for (size_t run = 1; run < stretch.seen.size(); ++run) values.insert(stretch.seen[run][k]);
     if (values.size() <= 2) continue;
-    if (!stretch.stageable[k]) return set_apart_on(number, stretch.storages[k]);
-    stretch.staged[k] = true;
+    if (stretch.stageable[k]) stretch.staged[k] = true;
+    else moving.push_back(stretch.storages[k]);
   }
   stretch.mode = Mode::kQueue;
+  if (!moving.empty()) set_apart_on(stretch.begin, stretch.end, moving);
 }
 
 // The operation is launched by itself, between two stretches.
@@ -377,13 +379,12 @@ void Stretches::set_apart(int32_t operation) {
   (first ? stretches_[number] : stretches_.back()).mode = Mode::kNever;
 }
 
-// So is the first call on memory that lies elsewhere each time.
-void Stretches::set_apart_on(size_t number, int32_t storage) {
-  for (int32_t k = stretches_[number].begin; k < stretches_[number].end; ++k) {
+// So are the calls, among these operations, on memory that lies elsewhere each time.
+void Stretches::set_apart_on(int32_t begin, int32_t end, const std::vector<int32_t>& moving) {
+  for (int32_t k = begin; k < end; ++k) {
     const std::vector<int32_t>& touches = plan_.operations[k].facts.touches;
-    if (plan_.operations[k].kernel == nullptr && std::find(touches.begin(), touches.end(), storage) != touches.end()) return set_apart(k);
+    if (plan_.operations[k].kernel == nullptr && std::find_first_of(touches.begin(), touches.end(), moving.begin(), moving.end()) != touches.end()) set_apart(k);
   }
-  stretches_[number].mode = Mode::kNever;
 }
 
 int Stretches::complete(size_t number) {

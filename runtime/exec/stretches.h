@@ -136,7 +136,7 @@ class Stretches {
   void split(size_t number, int32_t at);
   void watch(size_t number);
   void set_apart(int32_t operation);
-  void set_apart_on(size_t number, int32_t storage);
+  void set_apart_on(int32_t begin, int32_t end, const std::vector<int32_t>& moving);
   int64_t bytes(int32_t storage) const;
   int64_t brought_across(int32_t operation) const;
   std::vector<void*> pointers(const Stretch& stretch) const;

@@ -1,0 +1,52 @@
+// See penalties.h.
+#include "tracer/penalties.h"
+
+#include <algorithm>
+
+#include "runtime/base/heuristics.h"
+#include "runtime/base/log.h"
+#include "runtime/base/report.h"
+#include "tracer/profiles.h"
+
+namespace dynvm::tracer {
+
+void wait_after(int& times, int& waits) {
+  const int few = base::heuristics().free_endings;
+  if (times++ >= few) waits = std::max(waits, base::heuristics().penalty_start << std::min(times - few, 8));
+}
+
+void wait_longer(LoopState& loop) {
+  loop.penalty = loop.penalty == 0 ? base::heuristics().penalty_start : std::min(loop.penalty * 2, base::heuristics().penalty_max);
+  loop.waits = loop.penalty;
+}
+
+base::EventFields about(const LoopState& loop, int trace, const char* what) {
+  return {.what = what, .trace = trace, .file = PyUnicode_AsUTF8(loop.code->co_filename), .line = PyCode_Addr2Line(loop.code, loop.unit * 2)};
+}
+
+void note_abort(const LoopState& loop, Abort reason, const std::string& detail, const std::pair<std::string, int>& place) {
+  base::report().aborts[abort_name(reason)]++;
+  profiles::recording_became(std::string(abort_name(reason)), detail);
+  base::EventFields fields = about(loop, 0, "given up");
+  const std::string header = fields.file + ":" + std::to_string(fields.line);
+  if (!place.first.empty()) fields.file = place.first, fields.line = place.second;
+  fields.reason = abort_name(reason);
+  fields.detail = abort_sentence(reason) + (detail.empty() ? "" : " (" + detail + ")");
+  DYNVM_EVENT(kAbort, fields, "{} {} {}", header, abort_name(reason), detail);
+}
+
+bool is_lesson(Abort reason) { return after_abort(reason) == AfterAbort::again; }
+
+void penalise(LoopState& loop, SidePoint* side, Abort reason, const std::string& detail, const std::pair<std::string, int>& place) {
+  note_abort(loop, reason, detail, place);
+  const bool lesson = is_lesson(reason) && ++loop.lessons_in_row <= base::heuristics().max_lessons;
+  if (side != nullptr) {
+    if (!lesson) side->waits = base::heuristics().penalty_start << std::min(side->failures++, 8);
+  } else if (lesson) {
+    loop.waits = 0;
+  } else {
+    wait_longer(loop);
+  }
+}
+
+}  // namespace dynvm::tracer

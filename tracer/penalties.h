@@ -1,0 +1,29 @@
+// What recordings that lead nowhere cost: their loop, or the place of a side trace, waits, twice as long each time. What teaches the next recording something is no failure.
+//
+// Inputs: a loop's state, why a recording was given up. Outputs: the loop's waits and counts; events and counts of the report.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "runtime/base/events.h"
+#include "tracer/loop_state.h"
+
+namespace dynvm::tracer {
+
+// What a trace assumed has ended, the `times`th time at this place: recording there waits, but for the first few.
+void wait_after(int& times, int& waits);
+void wait_longer(LoopState& loop);
+
+// What a trace's event is about: its loop's header.
+base::EventFields about(const LoopState& loop, int trace, const char* what);
+
+// `place`: where it was given up; "" where only the loop is known.
+void note_abort(const LoopState& loop, Abort reason, const std::string& detail, const std::pair<std::string, int>& place);
+
+bool is_lesson(Abort reason);
+
+// A recording was given up: its loop or, with a side trace, its place waits. What the next recording does otherwise is a lesson, not a failure.
+void penalise(LoopState& loop, SidePoint* side, Abort reason, const std::string& detail, const std::pair<std::string, int>& place = {});
+
+}  // namespace dynvm::tracer
