@@ -6,6 +6,7 @@
 #include "runtime/base/heuristics.h"
 #include "runtime/base/options.h"
 #include "runtime/base/policy.h"
+#include "runtime/base/report.h"
 #include "tracer/manager.h"
 #include "tracer/trace_cache.h"
 #include "vm/objects.h"
@@ -32,6 +33,12 @@ std::string text_of(PyObject* object) {
 
 int threshold(const LoopState& loop) {
   return base::options().hot > 0 ? static_cast<int>(base::options().hot) : loop.function ? base::heuristics().hot_call : base::heuristics().hot_loop;
+}
+
+bool within_budget(const LoopState& loop) {
+  const base::Heuristics& limits = base::heuristics();
+  if (base::options().hot > 0 || loop.recordings < limits.free_recordings) return true;
+  return loop.recording_ms <= limits.recording_time + limits.recording_share * (base::ms_since_start() - loop.first_recorded_ms) / 100;
 }
 
 bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {

@@ -15,6 +15,9 @@ namespace dynvm::tracer {
 // Iterations or calls from which the loop is hot.
 int threshold(const LoopState& loop);
 
+// Has recording this loop not cost more yet than it may? With --hot it always may.
+bool within_budget(const LoopState& loop);
+
 // Should an inner loop wait for a loop around it, in its own frame or a calling one, or for a function that C calls? Never for a function.
 bool outer_loop_first(vm::ThreadView& view, const LoopState& loop);
 

@@ -117,7 +117,9 @@ LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopT
     inputs = entry_objects(live_frames(view, root));
     base = inputs.data();
   }
-  RunResult run = trace.compiled->run(base, vm::eval_breaker(view.tstate));
+  static constexpr int kAlways = 1;
+  const bool once = trace.plan != nullptr && before == 0;  // it is left after its first iteration, to be kept on disk
+  RunResult run = trace.compiled->run(base, once ? &kAlways : vm::eval_breaker(view.tstate));
   result.inst = run.inst;
   base::Report& report = base::report();
   auto count = [&]() {  // iterations are known when the activation is over

@@ -64,7 +64,7 @@ void for_each_assumed(const LoopTrace& trace, const Visit& visit) {
   }
 }
 
-// What the frames hold that end before the loop around this call of the root's function goes round again; empty where there is no such loop.
+// What the frames hold that end before the outermost loop around this call of the root's function goes round again; empty where there is no such loop.
 std::vector<std::vector<PyObject*>> held_by_call(const vm::ThreadView& view, const _PyInterpreterFrame* root) {
   std::vector<std::vector<PyObject*>> held;
   const auto hold = [&](_PyInterpreterFrame* frame, PyObject** sp) {
@@ -73,17 +73,19 @@ std::vector<std::vector<PyObject*>> held_by_call(const vm::ThreadView& view, con
   };
   _PyInterpreterFrame* frame = view.frame;
   bool inside = frame != root;
+  size_t ending = 0;  // of them the first so many
   hold(frame, view.sp);
   vm::Continuation continuation;
   const vm::Inst* at = nullptr;
   for (PyObject** sp = nullptr; vm::caller_of(view, frame, &continuation, &at, &sp);) {
     frame = vm::FrameView::previous(frame);
     PyCodeObject* code = vm::FrameView::code(frame);
-    if (!inside && vm::enclosing_loop(code, vm::unit_of(code, at)) >= 0) return held;
+    if (!inside && vm::enclosing_loop(code, vm::unit_of(code, at)) >= 0) ending = held.size();
     inside = inside && frame != root;
     hold(frame, sp);
   }
-  return {};
+  held.resize(ending);
+  return held;
 }
 
 // Lists of all objects that traces own.

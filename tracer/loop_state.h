@@ -40,6 +40,9 @@ struct LoopState {
   int turned = 0;                        // times that a root trace gave way to the way that is usual
   bool again = false;                    // one that gives way is there: the next arrival is to be recorded
   int overs = 0;                         // traces dropped because what they assumed had ended
+  int changes = 0;                       // had changed, side traces too
+  int recordings = 0;                    // begun, side traces too
+  double first_recorded_ms = 0, recorded_ms = 0, recording_ms = 0;  // when the first one, the last one began; what all have taken, with compilation
   TraceCache::Kept kept;                 // traces on disk that have not been entered yet
   _PyInterpreterFrame* frame = nullptr;  // of the last arrival, to count iterations of one run of the loop
   int consecutive = 0;
@@ -98,14 +101,14 @@ struct LoopState {
     lessons = {};
     turns.clear();
     again = false;
-    num_sides = turned = overs = consecutive = waits = penalty = lessons_in_row = 0;
+    num_sides = turned = overs = changes = recordings = consecutive = waits = penalty = lessons_in_row = 0;
     crowd = {};
     kept = {};
     kept.asked = true;  // they are not to come back from the disk
     probing = nullptr;
     tensors = false;
     ops = 0;
-    fastest_ms = 0;
+    recording_ms = fastest_ms = 0;
     forget_arrival();
   }
 

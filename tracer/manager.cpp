@@ -172,10 +172,7 @@ void read_traces(LoopState& loop, SidePoint* side, _PyInterpreterFrame* root) {
 // Before it is entered: a trace is kept on disk once it has come to its end, so that it is known to be of use. Of those made for sizes it is the one for all, in place of its recording's own.
 void keep_if_useful(LoopState& loop, SidePoint* side, _PyInterpreterFrame* root, LoopTrace& trace) {
   if (trace.plan == nullptr) return;
-  if (trace.compiled->iterations() == 0 && trace.entry->runs == 0) {
-    if (trace.compiled->runs() == 0) Py_AddPendingCall([](void*) { return 0; }, nullptr);  // one that goes round is left after its first iteration
-    return;
-  }
+  if (trace.compiled->iterations() == 0 && trace.entry->runs == 0) return;
   const auto is_for_all = [&](const LoopTrace& other) { return other.for_all_sizes && other.complete && other.generic == trace.generic; };
   const auto traces = group_of(loop, side).traces();
   if (trace.generic != nullptr && !is_for_all(trace) && (trace.made_for_sizes || std::any_of(traces.begin(), traces.end(), [&](const auto& other) { return is_for_all(*other); }))) {
@@ -188,9 +185,19 @@ void keep_if_useful(LoopState& loop, SidePoint* side, _PyInterpreterFrame* root,
   TraceCache::keep(loop.kept, trace, side != nullptr ? place_of(loop, side) : nullptr, root, loop.code, loop.unit, torch_bridge);
 }
 
+// When a recording is over: what it has taken.
+struct Spent {
+  explicit Spent(LoopState& recorded) : loop(recorded) {}
+  ~Spent() { loop.recording_ms += base::ms_since_start() - loop.recorded_ms; }
+  Spent(const Spent&) = delete;
+  Spent& operator=(const Spent&) = delete;
+  LoopState& loop;
+};
+
 // Compiles what has been recorded; true when the loop has a new trace.
 bool finish_recording() {
   LoopState& loop = *recording_loop;
+  const Spent spent(loop);
   SidePoint* side = recording_side;
   _PyInterpreterFrame* root = recording_root;
   std::unique_ptr<Recorder> done = take_recorder();
@@ -363,6 +370,7 @@ void on_event(vm::ThreadView& view, const vm::EventInfo& info) {
   if (over && !recorder->in_callback()) {
     LoopState& loop = *recording_loop;
     SidePoint* side = recording_side;
+    const Spent spent(loop);
     std::unique_ptr<Recorder> done = take_recorder();
     penalise(loop, side, done->abort_reason(), done->abort_detail(), done->abort_place());
   }
@@ -373,6 +381,8 @@ bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* 
   if (!can_begin(frames) || !vm::start_recording(view)) return false;
   frames = live_frames(view, root);  // in plain code now
   recording_loop = &loop;
+  loop.recorded_ms = base::ms_since_start();
+  if (loop.recordings++ == 0) loop.first_recorded_ms = loop.recorded_ms;
   recording_side = side;
   recording_root = root;
   recorder = new Recorder(frames, loop.unit, bridge_now(), loop.lessons, loop.function ? std::unordered_set<PyObject*>{} : ending_with_call(view, root), next_trace_id++, group_of(loop, side).sizes_are_numbers(), loop.function);
@@ -420,7 +430,7 @@ HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
     return HookResult::kContinue;
   }
   if (!is_hot(view, loop, true)) return HookResult::kContinue;
-  if (!make_room(loop, nullptr)) return HookResult::kContinue;
+  if (!within_budget(loop) || !make_room(loop, nullptr)) return HookResult::kContinue;
   if (base::policy() == nullptr && outer_loop_first(view, loop)) return HookResult::kContinue;  // else it is among the policy's facts
   if (vm::FrameView::generator(view.frame) != nullptr) {
     penalise(loop, nullptr, Abort::k_generator_frame, "");
@@ -437,7 +447,7 @@ HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFr
     side.waits--;
     return HookResult::kContinue;
   }
-  if (!make_room(loop, &side)) return HookResult::kContinue;
+  if (!within_budget(loop) || !make_room(loop, &side)) return HookResult::kContinue;
   return start_recorder(view, loop, root, &side) ? HookResult::kReload : HookResult::kContinue;
 }
 
@@ -466,10 +476,10 @@ bool check_kernels(LoopTrace& trace, bool* waits) {
 // *by_sizes: it was left again because of a tensor's sizes.
 Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint* side, bool* by_sizes) {
   TraceGroup& group = group_of(loop, side);
-  auto drop = [&](const TraceGroup::Trace& trace) {
+  auto drop = [&](const TraceGroup::Trace& trace, bool was_wrong = true) {
     const int recorded = group.recorded();
     group.drop(trace);
-    TraceCache::forget(*trace, loop.code, loop.unit, torch_bridge);
+    if (was_wrong) TraceCache::forget(*trace, loop.code, loop.unit, torch_bridge);
     if (side != nullptr) loop.num_sides -= recorded - group.recorded();
   };
   auto record_again = [&](const TraceGroup::Trace& trace) {
@@ -478,13 +488,15 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
     else loop.consecutive = std::max(loop.consecutive, base::heuristics().hot_loop);
   };
   // What was left in its middle goes on to be of use until the next is ready, but for sizes, where a recording with those as numbers is one for all.
-  auto replace = [&](const TraceGroup::Trace& trace) {
-    if (side != nullptr || loop.function || trace->generic != nullptr) return record_again(trace);
-    trace->gives_way = loop.again = true;
-    loop.consecutive = std::max(loop.consecutive, base::heuristics().hot_loop);
+  auto has_next = [&](const LoopTrace& trace) {
+    return std::any_of(group.traces().begin(), group.traces().end(), [&](const auto& other) { return other->id > trace.id && !other->gives_way && other->compiled->ready(); });
   };
-  auto is_replaced = [&](const LoopTrace& trace) {
-    return trace.gives_way && std::any_of(group.traces().begin(), group.traces().end(), [&](const auto& other) { return other->id > trace.id && other->compiled->ready(); });
+  auto replace = [&](const TraceGroup::Trace& trace, bool was_wrong) {
+    if (side != nullptr || loop.function || trace->generic != nullptr) return record_again(trace);
+    if (was_wrong) TraceCache::forget(*trace, loop.code, loop.unit, torch_bridge);
+    trace->gives_way = true;
+    loop.again = !has_next(*trace);
+    loop.consecutive = std::max(loop.consecutive, base::heuristics().hot_loop);
   };
   auto make = [&](const RefusedInput& sizes) {
     const TraceGroup::Made made = group.make(sizes, torch_bridge, loop.code, loop.unit, kind_of(loop, side), loop.fastest_ms);
@@ -499,8 +511,8 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
   bool waits = false;
   for (size_t i = 0; i < group.traces().size();) {
     const std::shared_ptr<LoopTrace> trace = group.traces()[i++];
-    if (is_replaced(*trace)) {
-      drop(trace);
+    if (trace->gives_way && has_next(*trace)) {
+      drop(trace, false);
       i--;
       continue;
     }
@@ -545,6 +557,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
         if (trace->lessons > 0 && ++trace->entry_failures >= base::heuristics().entry_failures && group.holds(trace)) {
           DYNVM_EVENT(kTrace, about(loop, trace->id, "dropped"), "trace {} dropped: an assumption changed", trace->id);
           record_again(trace);
+          wait_after(loop.changes, side != nullptr ? side->waits : loop.waits);
         }
         if (left.iterations > 0) return Entry::kMoved;
         if (!group.holds(trace)) i--;  // the next has taken its place
@@ -556,10 +569,10 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
         if (left.at_end) return trace->cut ? Entry::kCut : loop.function ? Entry::kReturns : Entry::kMoved;
         *by_sizes = refused_for_sizes(*trace, left.inst, torch_bridge).has_value();
         if (learn(view, loop, *trace, left.inst, false) == Learned::kLesson || learn_from_sizes(loop, group, *trace, left.inst)) {
-          replace(trace);
+          replace(trace, true);
         } else if (side == nullptr && !*by_sizes && !trace->gives_way && went_wrong_way(loop, *trace->compiled, left.inst)) {
           DYNVM_EVENT(kTrace, about(loop, trace->id, "dropped"), "trace {} gives way: it is the rare one", trace->id);
-          replace(trace);
+          replace(trace, false);
         }
         return Entry::kMoved;
       case LeaveResult::kRaised: return Entry::kRaised;

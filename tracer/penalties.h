@@ -11,7 +11,7 @@
 
 namespace dynvm::tracer {
 
-// What a trace assumed has ended, the `times`th time at this place: recording there waits, but for the first few.
+// What a trace assumed has ended, or changed, the `times`th time: recording there waits, but for the first few, and each time twice as long.
 void wait_after(int& times, int& waits);
 void wait_longer(LoopState& loop);
 

@@ -27,12 +27,23 @@ std::vector<Stretches*>& waiting() {     // with queued work
 // While a stretch has had no more captures, a graph that has not fitted once since goes before the next one: memory was still finding its place.
 constexpr int kEarlyCaptures = 2;
 
+std::vector<Stretches*>& everyone() {
+  static auto* const all = new std::vector<Stretches*>;
+  return *all;
+}
+
+// Stretches that were done, of all traces, and how often those of them that do not run are looked at. The GIL is held.
+int64_t completed = 0, next_look = 0;
+constexpr int64_t kLooks = 1024;
+
 // Operations that traces have given to devices since one of them last waited for a number. The GIL is held.
 int64_t given_since_read = std::numeric_limits<int32_t>::max();
 
 }  // namespace
 
 Stretches::Stretches(const StretchPlan& plan, bridge::Session* session, int32_t* pending) : plan_(plan), session_(session), pending_(pending) {
+  everyone().push_back(this);
+  used_ = completed;
   // Calls that cannot be captured end a stretch before and after them: they are barriers and no operations.
   Stretch all;
   all.end = static_cast<int32_t>(plan.operations.size());
@@ -62,6 +73,7 @@ int64_t Stretches::bytes(int32_t storage) const {
 }
 
 Stretches::~Stretches() {
+  std::erase(everyone(), this);
   for (Stretch& stretch : stretches_) clear(stretch);
 }
 
@@ -212,6 +224,7 @@ int Stretches::read() {
 
 int Stretches::arrive(int32_t operation, const int64_t* scalars) {
   copies_follow_ = false;
+  running_ = true;
   if (operation <= latest_) settled_ = true;
   latest_ = operation;
   if (failed_type_ != nullptr && plan_.operations[operation].kernel == nullptr) return raise_failed();
@@ -327,6 +340,7 @@ int Stretches::barrier(bool once) {
 }
 
 int Stretches::end_run() {
+  running_ = false;
   const bool queued = current_ >= 0 && queueing_;
   current_ = -1;
   note_pending(false);
@@ -387,7 +401,21 @@ void Stretches::set_apart_on(int32_t begin, int32_t end, const std::vector<int32
   }
 }
 
+// Of traces that have not run for long.
+void Stretches::forget_idle() {
+  next_look = completed + kLooks;
+  for (Stretches* each : everyone()) {
+    if (each->running_ || each->used_ + base::heuristics().graph_idle > completed) continue;
+    for (Stretch& stretch : each->stretches_) {
+      const std::vector<bool> staged = stretch.staged;
+      each->clear(stretch);
+      stretch.staged = staged;
+    }
+  }
+}
+
 int Stretches::complete(size_t number) {
+  used_ = ++completed;
   if (!queueing_) {
     if (stretches_[number].mode != Mode::kWatch) return 0;
     settled_ = false;
@@ -398,6 +426,7 @@ int Stretches::complete(size_t number) {
   const bool in_order = std::exchange(settled_, false);
   void* stream = codegen::cuda::current_stream_of(device(stretch.begin));
   if (codegen::cuda::is_capturing(stream)) return run_queued();
+  if (completed >= next_look) forget_idle();
   ++stretch.runs;
   const std::vector<void*> now = pointers(stretch);
   Variant* variant = find(stretch, now, stream);

@@ -13,7 +13,7 @@
 // Memory. What is allocated while capturing comes from a pool that all graphs launched on a stream share, one after the other: results of calls that have no planned memory, and lent
 // storages (ir/plan.h) that live within the stretch. What is alive at the stretch's end stays there as long as the graph; where a wrap may hand it out, a copy takes its
 // place; a call whose result is large is launched by itself, where fewer bytes are alive across it. Gradients are handed out themselves, as they usually are dropped before the graph runs again; those that once were not are copied from then on. A graph whose
-// results somebody still holds is not launched, one that has not fitted for long goes. Lent storages that live on behind the stretch, or have from before it, come from torch's
+// results somebody still holds is not launched, one that has not fitted for long goes, and so do all graphs of a trace that has not run for long. Lent storages that live on behind the stretch, or have from before it, come from torch's
 // allocator when they are needed first, and go when what was queued has been launched.
 //
 // Order. Where a stretch's memory lies depends on those before it: what their graphs bring stays where it is, what they allocate without them does not. So one is captured only where
@@ -150,6 +150,7 @@ class Stretches {
   void forget(Stretch& stretch, const std::function<bool(const Variant&)>& unused);
   void give_up(Stretch& stretch, const char* why);
   void note_pending(bool is);
+  static void forget_idle();
   void keep_failure();
   static void finish_all();
 
@@ -170,6 +171,8 @@ class Stretches {
   std::vector<int32_t> dropped_;        // while work was queued
   std::vector<void*> passing_;          // by place in the stretch's storages: where one lay that was dropped since the stretch began
   PyThreadState* thread_ = nullptr;     // whose run it is
+  bool running_ = false;                // a run has begun and is not over
+  int64_t used_ = 0;                    // when a stretch was last done, in a count of all
   PyObject *failed_type_ = nullptr, *failed_value_ = nullptr, *failed_traceback_ = nullptr;  // of work done where nothing could be raised
 };
 

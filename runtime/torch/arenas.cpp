@@ -11,6 +11,9 @@
 namespace dynvm::torch_bridge {
 namespace {
 
+constexpr uint64_t kIdleIterations = 256;
+uint64_t iterations = 0;
+
 std::vector<ArenaRef>& blocks() {
   static auto* const all = new std::vector<ArenaRef>;  // never destroyed: torch's allocators may be gone at the process's end
   return *all;
@@ -62,6 +65,20 @@ ArenaRef take_arena(c10::Device device, size_t bytes, const ArenaRef& last) {
   if (device.is_cuda()) order_after_last_run(*block);
   block->taken = true;
   return block;
+}
+
+void give_back(ArenaBlock& block) {
+  block.taken = false;
+  block.given_back = iterations;
+}
+
+void age_arenas() {
+  if (++iterations % kIdleIterations != 0) return;
+  std::erase_if(blocks(), [](const ArenaRef& block) {
+    const bool idle = !block->taken && block->given_back + kIdleIterations < iterations;
+    if (idle) block->memory.clear();
+    return idle;
+  });
 }
 
 }  // namespace dynvm::torch_bridge

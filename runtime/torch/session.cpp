@@ -656,6 +656,7 @@ void SessionImpl::end_iteration() {
     calls_[static_cast<size_t>(number)].drawn.reset();
   }
   ++iteration_;
+  if (face.has_arenas) age_arenas();
 }
 
 void SessionImpl::drop_storage(int32_t number) {

@@ -38,6 +38,28 @@ class Settings(CompareCase):
         self.assertTrue(350 < runs < 400, runs)
         self.assertEqual(changed, {})
 
+    def test_recording_may_cost_so_much(self):
+        """Each branch wants a side trace: beyond the free ones they are recorded only where there is time for it."""
+        branches = """
+            import torch
+            x, n = torch.ones(4), 0
+            for i in range(2000):
+                for k in (2, 3, 5, 7):
+                    if i % k == 0:
+                        x = x + 1
+                x = x * 0.5
+        """
+        report_file = os.path.join(self.folder, "report.json")
+
+        def recordings(settings):
+            outcome = run(DYNVM, ["--cache=off", f"--heuristics={settings}", "--report", report_file, self.script(branches)])
+            self.assertEqual(outcome.status, 0, outcome)
+            with open(report_file, encoding="utf-8") as file:
+                return json.load(file)["recordings"]
+
+        self.assertEqual(recordings("free_recordings=2,recording_time=0,recording_share=0"), 2)
+        self.assertGreater(recordings("free_recordings=100"), 4)
+
     def test_option(self):
         runs, changed = self.traced("--heuristics=hot_loop=100,hot-exit=3")
         self.assertTrue(150 < runs < 305, runs)

@@ -123,6 +123,38 @@ main()
 CHANGES = ["number", "enum", "sentinel", "function", "class", "forward", "instance", "default", "list", "tuple", "closure", "method", "object", "dict", "keys",
            "order", "layers", "module", "after", "hook", "training", "sizes", "dtype", "default_dtype", "frozen", "annotation", "mark", "item", "state", "states", "builtin"]
 
+# Sizes that grow from token to token, objects that each call makes, a signature that is asked for.
+GROWING = """
+import inspect
+import torch
+torch.set_num_threads(1)
+torch.manual_seed(0)
+layer = torch.nn.Linear(8, 8)
+
+class Store:
+    def __init__(self, x): self.x = x
+    def add(self, x, scale=1.0):
+        self.x = torch.cat([self.x, x * scale])
+        return self.x
+
+def generate(n):
+    store = Store(torch.randn(n, 8))
+    with torch.no_grad():
+        for i in range(40):
+            if "scale" in inspect.signature(store.add).parameters:
+                x = store.add(layer(store.x[-1:]), scale=0.9)
+            y = torch.tanh(x).sum(0)
+    return y.sum().item()
+
+def main():
+    total = 0.0
+    for k in range(12):
+        total += generate(3 + k % 2)
+    print(f"{total:.4g}")
+
+main()
+"""
+
 
 class Cache(CompareCase):
     def setUp(self):
@@ -166,6 +198,16 @@ class Cache(CompareCase):
         self.assertEqual(report["recordings"], 0)
         self.assertEqual(report["cache"]["kept"], 0)
         self.assertGreater(report["tensor_ops_compiled"], 0.9 * report["tensor_ops_total"])
+
+    def test_a_trace_for_all_sizes_is_kept(self):
+        self.path = self.script(GROWING, "growing.py")
+        expected = self.expected()
+        self.assertGreater(self.run_cached()[1]["sizes"]["generic"], 0)
+        output, report = self.fill()
+        self.assertEqual(output, expected)
+        self.assertGreaterEqual(report["cache"]["loaded"], 2)
+        self.assertEqual((report["sizes"]["generic"], report["sizes"]["made"]), (0, 0), "no recording with sizes as numbers")
+        self.assertGreater(report["tensor_ops_compiled"], 0.8 * report["tensor_ops_total"])
 
     def test_whatever_has_changed_is_seen(self):
         self.fill()
