@@ -18,6 +18,7 @@
 #include <string>
 #include <utility>
 
+#include "codegen/cuda/graph.h"
 #include "codegen/cuda/kernel.h"
 #include "codegen/parallel.h"
 #include "codegen/x86/matmul/matmul.h"
@@ -184,15 +185,6 @@ void keep_if_useful(LoopState& loop, SidePoint* side, _PyInterpreterFrame* root,
       if (other->generic == trace.generic) TraceCache::forget(*other, loop.code, loop.unit, torch_bridge);
   TraceCache::keep(loop.kept, trace, side != nullptr ? place_of(loop, side) : nullptr, root, loop.code, loop.unit, torch_bridge);
 }
-
-// When a recording is over: what it has taken.
-struct Spent {
-  explicit Spent(LoopState& recorded) : loop(recorded) {}
-  ~Spent() { loop.recording_ms += base::ms_since_start() - loop.recorded_ms; }
-  Spent(const Spent&) = delete;
-  Spent& operator=(const Spent&) = delete;
-  LoopState& loop;
-};
 
 // Compiles what has been recorded; true when the loop has a new trace.
 bool finish_recording() {
@@ -757,8 +749,16 @@ HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
 
 const std::map<std::pair<PyCodeObject*, int>, std::unique_ptr<LoopState>>& all_loops() { return loops; }
 
+// Is work on the current GPU's stream being captured, so that nothing may go that a device knows of?
+static bool is_capturing() {
+  if (!codegen::cuda::missing().empty()) return false;
+  const int device = torch_bridge->cuda_device();
+  return device >= 0 && codegen::cuda::is_capturing(codegen::cuda::current_stream_of(device));
+}
+
 void settle() {
   if (reset_wanted) reset();
+  if (!TraceGroup::dropped().empty() && is_quiet() && !is_capturing()) (void)std::exchange(TraceGroup::dropped(), {});
   if (is_quiet()) base::wake_for_events();
 }
 

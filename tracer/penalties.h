@@ -11,6 +11,15 @@
 
 namespace dynvm::tracer {
 
+// When it ends, with all that was made of a recording: what that has taken counts (within_budget, decisions.h).
+struct Spent {
+  explicit Spent(LoopState& recorded) : loop(recorded) {}
+  ~Spent() { loop.recording_ms += base::ms_since_start() - loop.recorded_ms; }
+  Spent(const Spent&) = delete;
+  Spent& operator=(const Spent&) = delete;
+  LoopState& loop;
+};
+
 // What a trace assumed has ended, or changed, the `times`th time: recording there waits, but for the first few, and each time twice as long.
 void wait_after(int& times, int& waits);
 void wait_longer(LoopState& loop);

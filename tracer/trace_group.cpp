@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <climits>
 #include <ctime>
+#include <iterator>
 #include <utility>
 
 #include "codegen/parallel.h"
@@ -34,6 +35,11 @@ void keep(std::vector<T>& newest, size_t limit, T item) {
 }
 
 }  // namespace
+
+std::vector<TraceGroup::Trace>& TraceGroup::dropped() {
+  static auto* const all = new std::vector<Trace>;  // never destroyed: as the loops, which own traces
+  return *all;
+}
 
 std::optional<RefusedInput> refused_for_sizes(const LoopTrace& trace, ir::Ref inst_ref, bridge::Bridge* bridge) {
   const ir::Trace& ir = trace.compiled->ir();
@@ -71,6 +77,7 @@ uint64_t TraceGroup::oldest_use() const { return recorded() == 0 ? UINT64_MAX : 
 TraceGroup::Trace TraceGroup::evict() {
   const auto place = oldest();
   Trace evicted = *place;
+  dropped().push_back(evicted);
   traces_.erase(place);
   return evicted;
 }
@@ -88,7 +95,8 @@ void TraceGroup::drop(const Trace& trace) {
     answered_.clear();
   }
   const auto goes = [&](const Trace& other) { return other == trace || (generic != nullptr && other->made_for_sizes && other->generic == generic); };
-  traces_.erase(std::remove_if(traces_.begin(), traces_.end(), goes), traces_.end());
+  std::copy_if(traces_.begin(), traces_.end(), std::back_inserter(dropped()), goes);
+  std::erase_if(traces_, goes);
 }
 
 bool TraceGroup::take_sizes_for_numbers() {
@@ -221,6 +229,7 @@ TraceGroup::Made TraceGroup::make(const RefusedInput& input, bridge::Bridge* bri
   for (size_t i = 0; i < traces_.size(); i++) {
     if (!traces_[i]->for_certain_sizes() || ++made <= base::heuristics().max_sizes) continue;
     answered_.erase(traces_[i]->answers);
+    dropped().push_back(traces_[i]);
     traces_.erase(traces_.begin() + static_cast<ptrdiff_t>(i--));
   }
   return Made::kYes;

@@ -34,6 +34,8 @@ class TraceGroup {
 
   const std::vector<Trace>& traces() const { return traces_; }  // the one that was used last is first
   bool empty() const { return traces_.empty(); }
+  // Traces of all groups that were dropped. They own objects, whose ends may run code or disturb a device: they wait here until nothing does any harm.
+  static std::vector<Trace>& dropped();
   int recorded() const;
   // Lists of the objects that its traces own, and what they are made from.
   void owned(std::vector<const std::vector<PyObject*>*>* lists) const;
