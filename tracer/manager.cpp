@@ -484,6 +484,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
     return std::any_of(group.traces().begin(), group.traces().end(), [&](const auto& other) { return other->id > trace.id && !other->gives_way && other->compiled->ready(); });
   };
   auto replace = [&](const TraceGroup::Trace& trace, bool was_wrong) {
+    if (was_wrong) wait_after(loop.changes, side != nullptr ? side->waits : loop.waits);
     if (side != nullptr || loop.function || trace->generic != nullptr) return record_again(trace);
     if (was_wrong) TraceCache::forget(*trace, loop.code, loop.unit, torch_bridge);
     trace->gives_way = true;

@@ -34,7 +34,7 @@ std::vector<Stretches*>& everyone() {
 
 // Stretches that were done, of all traces, and how often those of them that do not run are looked at. The GIL is held.
 int64_t completed = 0, next_look = 0;
-constexpr int64_t kLooks = 1024;
+constexpr int64_t kLooks = 256;
 
 // Operations that traces have given to devices since one of them last waited for a number. The GIL is held.
 int64_t given_since_read = std::numeric_limits<int32_t>::max();

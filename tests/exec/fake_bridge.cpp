@@ -220,6 +220,7 @@ class FakeBridge : public bridge::Bridge {
   bool has_planned_form(const ir::AtenCall&) override { return true; }
   bridge::ParallelForFunction parallel_for() override { return nullptr; }
   int num_threads() override { return 1; }
+  int cuda_device() override { return -1; }
 
  private:
   PyObject *log_, *state_ok_, *grads_;
