@@ -484,7 +484,6 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
     return std::any_of(group.traces().begin(), group.traces().end(), [&](const auto& other) { return other->id > trace.id && !other->gives_way && other->compiled->ready(); });
   };
   auto replace = [&](const TraceGroup::Trace& trace, bool was_wrong) {
-    if (was_wrong) wait_after(loop.changes, side != nullptr ? side->waits : loop.waits);
     if (side != nullptr || loop.function || trace->generic != nullptr) return record_again(trace);
     if (was_wrong) TraceCache::forget(*trace, loop.code, loop.unit, torch_bridge);
     trace->gives_way = true;
@@ -543,14 +542,14 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
           case Learned::kOver:
             DYNVM_EVENT(kTrace, about(loop, trace->id, "dropped"), "trace {} dropped: what it assumes has ended", trace->id);
             drop(trace);
-            wait_after(side != nullptr ? side->overs : loop.overs, side != nullptr ? side->waits : loop.waits);
+            wait_after(side != nullptr ? side->overs : loop.overs, base::heuristics().free_endings, side != nullptr ? side->waits : loop.waits);
             break;
         }
         if (learn_from_sizes(loop, group, *trace, left.inst)) record_again(trace);
         if (trace->lessons > 0 && ++trace->entry_failures >= base::heuristics().entry_failures && group.holds(trace)) {
           DYNVM_EVENT(kTrace, about(loop, trace->id, "dropped"), "trace {} dropped: an assumption changed", trace->id);
           record_again(trace);
-          wait_after(loop.changes, side != nullptr ? side->waits : loop.waits);
+          wait_after(loop.changes, base::heuristics().free_recordings, side != nullptr ? side->waits : loop.waits);
         }
         if (left.iterations > 0) return Entry::kMoved;
         if (!group.holds(trace)) i--;  // the next has taken its place
@@ -561,7 +560,10 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
       case LeaveResult::kLeft:
         if (left.at_end) return trace->cut ? Entry::kCut : loop.function ? Entry::kReturns : Entry::kMoved;
         *by_sizes = refused_for_sizes(*trace, left.inst, torch_bridge).has_value();
-        if (learn(view, loop, *trace, left.inst, false) == Learned::kLesson || learn_from_sizes(loop, group, *trace, left.inst)) {
+        if (learn(view, loop, *trace, left.inst, false) == Learned::kLesson) {
+          wait_after(loop.changes, base::heuristics().free_recordings, side != nullptr ? side->waits : loop.waits);
+          replace(trace, true);
+        } else if (learn_from_sizes(loop, group, *trace, left.inst)) {
           replace(trace, true);
         } else if (side == nullptr && !*by_sizes && !trace->gives_way && went_wrong_way(loop, *trace->compiled, left.inst)) {
           DYNVM_EVENT(kTrace, about(loop, trace->id, "dropped"), "trace {} gives way: it is the rare one", trace->id);

@@ -10,8 +10,7 @@
 
 namespace dynvm::tracer {
 
-void wait_after(int& times, int& waits) {
-  const int few = base::heuristics().free_endings;
+void wait_after(int& times, int few, int& waits) {
   if (times++ >= few) waits = std::max(waits, base::heuristics().penalty_start << std::min(times - few, 8));
 }
 

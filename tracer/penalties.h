@@ -20,8 +20,8 @@ struct Spent {
   LoopState& loop;
 };
 
-// What a trace assumed has ended, or changed, the `times`th time: recording there waits, but for the first few, and each time twice as long.
-void wait_after(int& times, int& waits);
+// What a trace assumed has ended, or changed, the `times`th time: recording there waits, but for the first `few`, and each time twice as long.
+void wait_after(int& times, int few, int& waits);
 void wait_longer(LoopState& loop);
 
 // What a trace's event is about: its loop's header.
