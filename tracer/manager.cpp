@@ -549,7 +549,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
         if (trace->lessons > 0 && ++trace->entry_failures >= base::heuristics().entry_failures && group.holds(trace)) {
           DYNVM_EVENT(kTrace, about(loop, trace->id, "dropped"), "trace {} dropped: an assumption changed", trace->id);
           record_again(trace);
-          wait_after(loop.changes, base::heuristics().free_recordings, side != nullptr ? side->waits : loop.waits);
+          wait_after(loop.changes, base::heuristics().max_lessons, side != nullptr ? side->waits : loop.waits);
         }
         if (left.iterations > 0) return Entry::kMoved;
         if (!group.holds(trace)) i--;  // the next has taken its place
@@ -561,7 +561,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
         if (left.at_end) return trace->cut ? Entry::kCut : loop.function ? Entry::kReturns : Entry::kMoved;
         *by_sizes = refused_for_sizes(*trace, left.inst, torch_bridge).has_value();
         if (learn(view, loop, *trace, left.inst, false) == Learned::kLesson) {
-          wait_after(loop.changes, base::heuristics().free_recordings, side != nullptr ? side->waits : loop.waits);
+          wait_after(loop.changes, base::heuristics().max_lessons, side != nullptr ? side->waits : loop.waits);
           replace(trace, true);
         } else if (learn_from_sizes(loop, group, *trace, left.inst)) {
           replace(trace, true);
