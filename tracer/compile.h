@@ -47,8 +47,8 @@ struct LoopTrace {
   std::map<ir::Ref, int> exit_counts;
   base::TraceReport* entry = nullptr;
   base::profile::TraceData* profile = nullptr;  // while a profile is made
-  std::vector<MadeObject> made;
-  std::unique_ptr<ir::Plan> plan;      // which keeping it on disk needs beside its IR; until that is done
+  std::vector<MadeObject> made;        // as recorded; with `plan` what keeping it on disk needs beside its IR
+  std::unique_ptr<ir::Plan> plan;      // until that is done
   std::shared_ptr<const ir::Trace> recorded;  // as it was before the passes; with keep_recorded() alone
   std::string kept_as;                 // on disk: the hash of what stands there
 };

@@ -49,7 +49,8 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
     auto outer = loops.find({code, header});
     bool going_round = outer != loops.end() && outer->second->frame == frame && outer->second->consecutive > 0;
     if (outer != loops.end() && outer->second->waits > 0) return false;  // it has been tried
-    if (TraceCache::is_waiting(outer != loops.end() ? outer->second->kept : TraceCache::Kept{}, code, header)) going_round = true;
+    const bool untried = outer == loops.end() || !outer->second->kept.asked;
+    if (untried && TraceCache::has(code, header)) going_round = true;
     if (outer != loops.end())
       for (const auto& trace : outer->second->roots.traces())
         if (!trace->compiled->ready()) return true;  // it is about to be there

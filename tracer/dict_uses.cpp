@@ -30,6 +30,13 @@ bool still_holds(const DictUse& use) {
   return value != nullptr && vm::referent(use.held) == value;
 }
 
+// The constant dict whose version is guarded; null: it is another guard.
+PyObject* guarded_dict(const ir::Trace& ir, const ir::Inst& guard) {
+  if (guard.op != ir::Op::k_guard_dict_version) return nullptr;
+  const ir::Inst& guarded = ir.insts[ir.arg(guard, 0)];
+  return guarded.op == ir::Op::k_const_obj ? static_cast<PyObject*>(ir.objects[guarded.imm].pointer) : nullptr;
+}
+
 }  // namespace
 
 DictUse use_of(PyObject* dict, PyObject* key, std::vector<PyObject*>* owned) {
@@ -52,7 +59,8 @@ DictUse use_of(PyObject* dict, PyObject* key, std::vector<PyObject*>* owned) {
   return use;
 }
 
-bool uses_hold(const LoopTrace& trace, const PyObject* dict) {
+bool uses_hold(const LoopTrace& trace, const ir::Inst& guard) {
+  const PyObject* dict = guarded_dict(trace.compiled->ir(), guard);
   bool any = false;
   for (const DictUse& use : trace.uses) {
     if (use.dict != dict) continue;
@@ -65,13 +73,11 @@ bool uses_hold(const LoopTrace& trace, const PyObject* dict) {
 bool renew_guard(LoopTrace& trace, ir::Ref guard) {
   const ir::Trace& ir = trace.compiled->ir();
   const ir::Inst& inst = ir.insts[guard];
-  const ir::Inst& guarded = ir.insts[ir.arg(inst, 0)];
-  if (inst.op != ir::Op::k_guard_dict_version || guarded.op != ir::Op::k_const_obj) return false;
   // One that changes all the time is better read item by item.
   const base::Heuristics& limits = base::heuristics();
   if (trace.renewals >= limits.renewals && static_cast<uint64_t>(trace.renewals) * static_cast<uint64_t>(limits.renewal_runs) > trace.compiled->iterations()) return false;
-  auto* dict = static_cast<PyObject*>(ir.objects[guarded.imm].pointer);
-  if (!uses_hold(trace, dict)) return false;
+  if (!uses_hold(trace, inst)) return false;
+  PyObject* dict = guarded_dict(ir, inst);
   trace.renewals++;
   trace.compiled->renew_version(dict, inst.imm, static_cast<int64_t>(vm::dict_version(dict)));
   DYNVM_LOG(kGuard, "trace {} {}: items of a namespace are as they were, others have changed", trace.id, ir.name);

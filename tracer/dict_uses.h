@@ -26,8 +26,8 @@ struct DictUse {
 // As the item is now; what has to live as long as the trace goes to *owned.
 DictUse use_of(PyObject* dict, PyObject* key, std::vector<PyObject*>* owned);
 
-// Is all that the trace knows of the dict as it was? False where it knows nothing.
-bool uses_hold(const LoopTrace& trace, const PyObject* dict);
+// Is all that the trace knows of the dict whose version is guarded as it was? False where it knows nothing, and for other guards.
+bool uses_hold(const LoopTrace& trace, const ir::Inst& guard);
 
 // The guard on a dict's version has failed: if all that the trace knows of the dict is as it was, it need not have. True: it holds again.
 bool renew_guard(LoopTrace& trace, ir::Ref guard);

@@ -479,10 +479,10 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
     if (side != nullptr) side->arrivals = std::max(side->arrivals, base::heuristics().hot_exit);
     else loop.consecutive = std::max(loop.consecutive, base::heuristics().hot_loop);
   };
-  // What was left in its middle goes on to be of use until the next is ready, but for sizes, where a recording with those as numbers is one for all.
   auto has_next = [&](const LoopTrace& trace) {
     return std::any_of(group.traces().begin(), group.traces().end(), [&](const auto& other) { return other->id > trace.id && !other->gives_way && other->compiled->ready(); });
   };
+  // What was left in its middle goes on to be of use until the next is ready, but for sizes, where a recording with those as numbers is one for all.
   auto replace = [&](const TraceGroup::Trace& trace, bool was_wrong) {
     if (side != nullptr || loop.function || trace->generic != nullptr) return record_again(trace);
     if (was_wrong) TraceCache::forget(*trace, loop.code, loop.unit, torch_bridge);

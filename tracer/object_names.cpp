@@ -523,6 +523,7 @@ PyObject* ObjectNames::follow(PyObject* from, Step step, int64_t number, const s
 // A new reference, or null.
 PyObject* ObjectNames::resolve(const ObjectName& name) {
   auto known = [&](int32_t number) { return number >= 0 && number < static_cast<int32_t>(objects_.size()) ? objects_[static_cast<size_t>(number)] : nullptr; };
+  auto item = [&](size_t k) { return known(k < name.items.size() ? name.items[k] : -1); };
   switch (name.step) {
     case Step::kNull: return nullptr;
     case Step::kSingleton:
@@ -542,8 +543,8 @@ PyObject* ObjectNames::resolve(const ObjectName& name) {
     case Step::kSize: {
       PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(name.items.size()));
       for (size_t i = 0; tuple != nullptr && i < name.items.size(); i++) {
-        PyObject* item = known(name.items[i]);
-        PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), Py_NewRef(item == nullptr ? Py_None : item));
+        PyObject* part = item(i);
+        PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), Py_NewRef(part == nullptr ? Py_None : part));
       }
       if (name.step == Step::kTuple || tuple == nullptr) return tuple;
       PyObject* type = qualified("torch", "Size");
@@ -559,20 +560,20 @@ PyObject* ObjectNames::resolve(const ObjectName& name) {
       return name.more.rfind("torch.", 0) == 0 ? Py_XNewRef(qualified("torch", name.more.substr(6))) : nullptr;
     }
     case Step::kAlias: {
-      PyObject *origin = known(name.items.empty() ? -1 : name.items[0]), *arguments = known(name.items.size() < 2 ? -1 : name.items[1]);
+      PyObject *origin = item(0), *arguments = item(1);
       if (origin == nullptr || arguments == nullptr) return nullptr;
       return make_alias(origin, arguments, name.text);
     }
     case Step::kMethod: {
-      PyObject *function = known(name.items.empty() ? -1 : name.items[0]), *self = known(name.items.size() < 2 ? -1 : name.items[1]);
+      PyObject *function = item(0), *self = item(1);
       return function == nullptr || self == nullptr ? nullptr : PyMethod_New(function, self);
     }
     case Step::kSignature: {
-      PyObject *function = known(name.items.empty() ? -1 : name.items[0]), *module = module_of("inspect");
+      PyObject *function = item(0), *module = module_of("inspect");
       return function == nullptr || module == nullptr ? nullptr : PyObject_CallMethod(module, "signature", "O", function);
     }
     case Step::kParameters: {
-      PyObject* signature = known(name.items.empty() ? -1 : name.items[0]);
+      PyObject* signature = item(0);
       return signature == nullptr ? nullptr : PyObject_GetAttrString(signature, "parameters");
     }
     case Step::kShortcut: return Py_XNewRef(bridge_->shortcut_named(name.text));

@@ -1,6 +1,7 @@
 // What recordings that lead nowhere cost: their loop, or the place of a side trace, waits, twice as long each time. What teaches the next recording something is no failure.
 //
-// Inputs: a loop's state, why a recording was given up. Outputs: the loop's waits and counts; events and counts of the report.
+// Inputs: a loop's state, why a recording was given up. Outputs: the loop's waits and counts; events and counts of the report. Invariant: the first few times cost nothing.
+// Tests: tests/traces.
 #pragma once
 
 #include <string>

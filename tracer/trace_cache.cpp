@@ -179,9 +179,7 @@ std::unique_ptr<LoopTrace> load(const std::string& bytes, _PyInterpreterFrame* f
 
 bool TraceCache::on() { return base::options().cache != "off" && base::options().stress.empty() && base::policy() == nullptr; }
 
-bool TraceCache::is_waiting(const Kept& kept, PyCodeObject* code, int unit) {
-  return on() && !kept.asked && latest_folder != nullptr && latest_folder->has(file_name(code, unit));
-}
+bool TraceCache::has(PyCodeObject* code, int unit) { return on() && latest_folder != nullptr && latest_folder->has(file_name(code, unit)); }
 
 std::vector<std::unique_ptr<LoopTrace>> TraceCache::find(Kept& kept, const Place* place, _PyInterpreterFrame* frame, PyCodeObject* code, int unit, const char* kind,
                                                          bridge::Bridge* bridge, int* next_id) {
@@ -237,11 +235,8 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
   // The next process goes on.
   if (base::report().cache.write_ms > base::heuristics().cache_free_time + base::heuristics().cache_time_share * ms_since(first) / 100) return refused("no time");
   const ir::Trace& ir = trace.compiled->ir();
-  for (const ir::Inst& inst : ir.insts) {
-    if (!is_version_guard(inst) || version_now(ir, inst) == inst.imm) continue;
-    const ir::Inst& guarded = ir.insts[ir.arg(inst, 0)];
-    if (guarded.op != Op::k_const_obj || inst.op != Op::k_guard_dict_version || !uses_hold(trace, static_cast<PyObject*>(ir.objects[guarded.imm].pointer))) return refused("changed meanwhile");
-  }
+  for (const ir::Inst& inst : ir.insts)
+    if (is_version_guard(inst) && version_now(ir, inst) != inst.imm && !uses_hold(trace, inst)) return refused("changed meanwhile");
   std::vector<PyObject*> objects;
   std::vector<PyTypeObject*> types;
   auto add = [&](void* object) {

@@ -8,7 +8,7 @@
 // A file has all traces of a loop, root and side traces. They are found by the loop's code, and enter only when each of their objects is found and is what
 // it was; a trace for which that fails is recorded again as if there were none, and the new one takes its place.
 //
-// Inputs: --cache, traces that were just compiled. Outputs: traces. Invariants: nothing read from a file that is damaged, of another build, or that
+// Inputs: --cache, traces that have come to their end once. Outputs: traces. Invariants: nothing read from a file that is damaged, of another build, or that
 // others can write; a failure of the file system only means that nothing is kept.
 // Tests: tests/traces/test_cache.py.
 #pragma once
@@ -41,12 +41,12 @@ class TraceCache {
 
   // Off: nothing is kept, and nobody looks for anything. So it is with a policy, which may answer otherwise next time.
   static bool on();
-  // Is there something of this loop on disk that nobody has tried yet? Asked once a trace of any loop was looked for.
-  static bool is_waiting(const Kept& kept, PyCodeObject* code, int unit);
+  // Is there something of this loop on disk? False until a trace of any loop was looked for.
+  static bool has(PyCodeObject* code, int unit);
   // The traces of a loop (root: place null) or a side trace's place that fit what is there now; those that do not stay in `kept`, for later. `frame`: the loop's.
   static std::vector<std::unique_ptr<LoopTrace>> find(Kept& kept, const Place* place, _PyInterpreterFrame* frame, PyCodeObject* code, int unit, const char* kind,
                                                       bridge::Bridge* bridge, int* next_id);
-  // Keeps a trace that was just compiled (compile() has left trace.parts), in place of those that could not be used there.
+  // Keeps a trace (compile() has left trace.plan, which is used up) in place of those that could not be used there; `frame` is about to enter it.
   static void keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInterpreterFrame* frame, PyCodeObject* code, int unit, bridge::Bridge* bridge);
   // A trace whose assumptions were wrong.
   static void forget(const LoopTrace& trace, PyCodeObject* code, int unit, bridge::Bridge* bridge);

@@ -406,11 +406,7 @@ void Stretches::forget_idle() {
   next_look = completed + kLooks;
   for (Stretches* each : everyone()) {
     if (each->running_ || each->used_ + base::heuristics().graph_idle > completed) continue;
-    for (Stretch& stretch : each->stretches_) {
-      const std::vector<bool> staged = stretch.staged;
-      each->clear(stretch);
-      stretch.staged = staged;
-    }
+    for (Stretch& stretch : each->stretches_) each->drop_graphs(stretch);
   }
 }
 
@@ -469,9 +465,7 @@ int Stretches::complete(size_t number) {
     for (size_t k = 0; k < now.size(); ++k)
       if (!stretch.staged[k] && stretch.stageable[k] && now[k] != stretch.variants[0].pointers[k]) stretch.staged[k] = more = true;
   if (more) {
-    const std::vector<bool> staged = stretch.staged;
-    clear(stretch);
-    stretch.staged = staged;
+    drop_graphs(stretch);
     stretch.hits = stretch.misses = 0;
   } else {
     give_up(stretch, "graphs fit too seldom");
@@ -675,13 +669,18 @@ void Stretches::drop(Variant& variant) {
   variant.capture = nullptr;
 }
 
-void Stretches::clear(Stretch& stretch) {
+// With their memory; which inputs are copied stays known.
+void Stretches::drop_graphs(Stretch& stretch) {
   for (Variant& variant : stretch.variants) drop(variant);
   stretch.variants.clear();
   for (void*& stage : stretch.stages) {
     if (stage != nullptr) plan_.captures->forget(stage);
     stage = nullptr;
   }
+}
+
+void Stretches::clear(Stretch& stretch) {
+  drop_graphs(stretch);
   stretch.staged.assign(stretch.storages.size(), false);
 }
 

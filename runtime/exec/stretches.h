@@ -146,6 +146,7 @@ class Stretches {
   bool differs(const codegen::cuda::CudaKernel& kernel, const Node& known, const int64_t* numbers, void* side, codegen::cuda::Launch* changed) const;
   void drop(Variant& variant);
   bool held(Stretch& stretch, const Variant& variant, bool* lasting);
+  void drop_graphs(Stretch& stretch);
   void clear(Stretch& stretch);
   void forget(Stretch& stretch, const std::function<bool(const Variant&)>& unused);
   void give_up(Stretch& stretch, const char* why);
