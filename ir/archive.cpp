@@ -9,7 +9,7 @@ void fields(A& a, Inst& x) { a(x.op, x.type, x.sunk, x.snapshot, x.first, x.coun
 template <class A>
 void fields(A& a, TensorMeta& x) {
   a(x.dtype, x.device_type, x.device_index, x.requires_grad, x.is_leaf, x.wrapped_number, x.is_parameter, x.is_subclass, x.has_hooks, x.inference, x.storage, x.offset, x.sizes, x.strides,
-    x.open, x.symbolic);
+    x.shown, x.open, x.symbolic);
 }
 
 template <class A>

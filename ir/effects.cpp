@@ -51,20 +51,32 @@ int32_t storage_of(const Trace& trace, Ref tensor) {
   return inst.meta < 0 ? -1 : trace.metas[inst.meta].storage;
 }
 
+Ref relaid_operand(const Trace& trace, Ref ref) {
+  if (trace.insts[ref].op != Op::k_result) return kNoRef;
+  const Ref made = trace.arg(ref, 0);
+  return is_relayout(trace.calls[trace.insts[made].imm]) ? trace.arg(made, 0) : kNoRef;
+}
+
 std::vector<int32_t> wrap_storages(const Trace& trace, Ref wrap, bool value) {
   const Inst& inst = trace.insts[wrap];
   const Wrap& how = trace.wraps[inst.imm];
-  const int32_t own = storage_of(trace, trace.arg(inst, 0));
+  const Ref tensor = trace.arg(inst, 0);
+  const int32_t own = storage_of(trace, tensor);
   std::vector<int32_t> out;
   std::unordered_set<int32_t> provided, added;
   const auto add = [&](int32_t storage) {
     if (added.insert(storage).second) out.push_back(storage);
   };
+  // Whose value a rebuilt graph has for it: a copy's is what it copies, where that is computed again or is what was recorded.
+  const auto in_graph = [&](Ref value) {
+    const Ref from = relaid_operand(trace, value);
+    return from != kNoRef && (!trace.metas[trace.insts[value].meta].shown.empty() || provided.count(storage_of(trace, from)) != 0) ? from : value;
+  };
   for (Ref ref : how.forward) {
     const Inst& call_inst = trace.insts[ref];
     const AtenCall& call = trace.calls[call_inst.imm];
     for (uint32_t k = 0; k < call_inst.count; ++k) {
-      const Inst& operand = trace.insts[trace.arg(call_inst, k)];
+      const Inst& operand = trace.insts[in_graph(trace.arg(call_inst, k))];
       if (operand.type != Type::kTensor || operand.op == Op::k_unbox_tensor) continue;
       const int32_t storage = trace.metas[operand.meta].storage;
       if (provided.count(storage) == 0) add(storage);
@@ -75,7 +87,7 @@ std::vector<int32_t> wrap_storages(const Trace& trace, Ref wrap, bool value) {
       if (call.is_random && call.stream.threads == 0) add(trace.metas[result].storage);
     }
   }
-  const bool rebuilt = how.requires_grad && !how.is_leaf && !how.freed && provided.count(own) != 0;
+  const bool rebuilt = how.requires_grad && !how.is_leaf && !how.freed && provided.count(storage_of(trace, in_graph(tensor))) != 0;
   if (value || !rebuilt) add(own);
   return out;
 }

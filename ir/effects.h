@@ -27,6 +27,9 @@ Ref written_operand(const Trace& trace, Ref ref);
 // The calls of views by which a tensor's object is made from its base's, the last one first.
 std::vector<Ref> views_behind(const Trace& trace, Ref tensor);
 
+// Of a copy that the trace makes for itself (is_relayout), what it copies: that, or kNoRef.
+Ref relaid_operand(const Trace& trace, Ref ref);
+
 // The call computes nothing: each result looks at the memory of an argument (view, detach, _unsafe_view).
 bool is_view_call(const Trace& trace, const Inst& inst);
 // A view whose place is known before the trace runs: nothing runs for it, and it cannot leave the trace.

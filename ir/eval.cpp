@@ -1,6 +1,7 @@
 // The evaluator's driver: scalars, memory, kernels, observations (eval.h). ATen operations are in eval_aten.cpp.
 #include "ir/eval.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -185,9 +186,27 @@ class Evaluator {
     return eval_kernel(kernel, pointers.data(), scalars.data()) ? base::Status() : base::Status::failure(kernel.name + ": an index is out of bounds");
   }
 
+  // A storage's memory as the script sees it.
+  std::vector<uint8_t> shown(int32_t storage) const {
+    const std::vector<uint8_t>& memory = out_.memory[storage];
+    const auto laid_out = std::find_if(trace_.metas.begin(), trace_.metas.end(), [&](const TensorMeta& meta) { return meta.storage == storage && !meta.shown.empty(); });
+    if (laid_out == trace_.metas.end()) return memory;
+    std::vector<uint8_t> out(memory.size());
+    const auto size = static_cast<int64_t>(dtype_size(laid_out->dtype));
+    for (int64_t element = 0; element < elements(*laid_out); ++element) {
+      int64_t rest = element, from = laid_out->offset, to = laid_out->offset;
+      for (size_t d = laid_out->sizes.size(); d-- > 0; rest /= laid_out->sizes[d]) {
+        from += rest % laid_out->sizes[d] * laid_out->strides[d];
+        to += rest % laid_out->sizes[d] * laid_out->shown[d];
+      }
+      std::memcpy(out.data() + to * size, memory.data() + from * size, static_cast<size_t>(size));
+    }
+    return out;
+  }
+
   void observe(const Inst& inst) {
     Observation observation{inst.op, {}};
-    auto see = [&](int32_t storage) { observation.memory[storage] = out_.memory[storage]; };
+    auto see = [&](int32_t storage) { observation.memory[storage] = shown(storage); };
     for (auto [storage, visible] : visible_)
       if (visible) see(storage);
     std::vector<Ref> work;

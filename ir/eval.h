@@ -5,7 +5,7 @@
 // evaluating a trace before and after a pass checks the pass; kernels run through kernel/eval.h.
 //
 // Python objects do not exist here: guards on them hold, loads give nothing, calls change nothing. Every guard, barrier and end is an
-// *observation*: the bytes of all memory that could be seen there (inputs, tensor objects made, and those of its snapshot).
+// *observation*: the bytes of all memory that could be seen there (inputs, tensor objects made, and those of its snapshot), as the script sees it.
 //
 // Invariant: the trace verifies. f32 is computed in f32, each operation rounded once; f16 and bf16 in f32, rounded at an operation's end.
 // Tests: tests/ir/fuse_fuzz.cpp, tests/ir/lower_run.cpp.

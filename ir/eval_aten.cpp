@@ -532,6 +532,25 @@ base::Status indexed(const Call& c, const std::string& stem, bool in_place) {
   return bounds ? base::Status() : base::Status::failure("an index is out of bounds");
 }
 
+// convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups), of two dims, not transposed.
+bool convolution(const Call& c) {
+  const Array input = c.array(0), weight = c.array(1), bias = c.array(2), out = c.result(0);
+  if (!out) return true;
+  const Indexes &stride = c.call.args[3].ints, &padding = c.call.args[4].ints, &dilation = c.call.args[5].ints, &filter = weight.meta->sizes, &image = input.meta->sizes;
+  const int64_t of_group = out.meta->sizes[1] / c.call.args[8].i;
+  rounding = Rounding::kDouble;
+  for_each(out.meta->sizes, [&](const Indexes& at) {
+    double total = bias ? bias.get({at[1]}) : 0;
+    for_each({filter[1], filter[2], filter[3]}, [&](const Indexes& tap) {
+      const int64_t y = at[2] * stride[0] - padding[0] + tap[1] * dilation[0], x = at[3] * stride[1] - padding[1] + tap[2] * dilation[1];
+      if (y < 0 || x < 0 || y >= image[2] || x >= image[3]) return;
+      total += input.get({at[0], at[1] / of_group * filter[1] + tap[0], y, x}) * weight.get({at[1], tap[0], tap[1], tap[2]});
+    });
+    out.set(at, total);
+  });
+  return true;
+}
+
 bool structured(const Call& c, const std::string& name, bool* known) {
   *known = true;
   if (name == "sum" || name == "mean" || name == "amax" || name == "amin" || name == "var") return reduction(c, name);
@@ -542,6 +561,7 @@ bool structured(const Call& c, const std::string& name, bool* known) {
   if (name == "mm" || name == "bmm") return product(c, false);
   if (name == "addmm" || name == "baddbmm") return product(c, true);
   if (name == "cat") return concatenate(c);
+  if (name == "convolution") return convolution(c);
   if (name.rfind("empty", 0) == 0 || name.rfind("new_empty", 0) == 0) return true;
   *known = false;
   return false;

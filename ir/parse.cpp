@@ -193,6 +193,8 @@ class Parser {
         meta.open = static_cast<uint64_t>(open);
       } else if (accept_word("symbolic")) {
         meta.symbolic = true;
+      } else if (accept_word("shown")) {
+        if (!integers("{", "}", &meta.shown)) return false;
       } else {
         break;
       }

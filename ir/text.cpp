@@ -338,6 +338,10 @@ std::string print_meta(const TensorMeta& meta) {
   if (meta.inference) out += " inference";
   if (meta.open != 0) out += " open " + std::to_string(static_cast<int64_t>(meta.open));
   if (meta.symbolic) out += " symbolic";
+  if (!meta.shown.empty()) {
+    out += " shown ";
+    list('{', meta.shown, '}');
+  }
   return out;
 }
 

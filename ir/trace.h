@@ -96,6 +96,8 @@ struct TensorMeta {
   int32_t storage = -1;          // storage id within the trace
   int64_t offset = 0;
   std::vector<int64_t> sizes, strides;
+  // Strides that the script sees, where the trace has laid out the memory otherwise (passes/channels_last.cpp); empty: those above. An exit that makes the tensor's object converts.
+  std::vector<int64_t> shown;
   // What only a run tells, as an operation whose data decides makes it so (AtenCall::defines_sizes) or something computed from what that one gives:
   // bit d for size d, kOpenLayout for the strides and the offset. What stands here is then an example: no kernel and no plan may rely on it.
   uint64_t open = 0;
@@ -117,6 +119,9 @@ inline bool is_contiguous(const TensorMeta& meta) {
     if (meta.sizes[d] != 1 && meta.strides[d] != expected) return false;
   return true;
 }
+
+// Those that the script sees.
+inline const std::vector<int64_t>& shown_strides(const TensorMeta& meta) { return meta.shown.empty() ? meta.strides : meta.shown; }
 
 // One argument of an ATen call, in schema order.
 struct AtenArg {
@@ -171,6 +176,9 @@ inline bool has_run_time_numbers(const AtenCall& call) {
     if (arg.kind == AtenArg::kScalar || arg.kind == AtenArg::kScalarTensor) return true;
   return false;
 }
+
+// A copy into other strides that the trace makes for itself (passes/channels_last.cpp): it stands for nothing that eager runs, and a rebuilt graph has its operand instead.
+inline bool is_relayout(const AtenCall& call) { return call.count == 0 && call.name == "aten::clone"; }
 
 // Does only running it tell the geometry of some of its results? Then it makes them itself: they have no planned memory, and are not views of known places.
 bool opens(const Trace& trace, const AtenCall& call);

@@ -288,6 +288,7 @@ class Verifier {
       if (size < 0) return false;
     for (int64_t stride : meta.strides)
       if (stride < 0) return false;
+    if (!meta.shown.empty() && (meta.shown.size() != meta.sizes.size() || meta.open != 0)) return false;
     Product product;
     const auto is_product = [&](int64_t number) { return Product::of(number, trace_.symbols, &product); };
     return !meta.symbolic || (std::all_of(meta.sizes.begin(), meta.sizes.end(), is_product) && std::all_of(meta.strides.begin(), meta.strides.end(), is_product) &&
@@ -334,7 +335,7 @@ class Verifier {
     const TensorMeta& mine = trace_.metas[inst.meta];
     const TensorMeta& theirs = trace_.metas[call.results[inst.imm]];
     if (mine.storage != theirs.storage || mine.dtype != theirs.dtype || mine.sizes != theirs.sizes || mine.strides != theirs.strides ||
-        mine.offset != theirs.offset) {
+        mine.offset != theirs.offset || mine.shown != theirs.shown) {
       fail("metadata differs from the call's");
     }
   }

@@ -233,9 +233,10 @@ bool average(const Request& request, const Windows& windows, std::string_view na
   return true;
 }
 
-// Two-dimensional images that lie channels last on a GPU, for which eager has kernels of their own.
+// Two-dimensional images that lie channels last on a GPU to the script, for which eager has kernels of their own.
 bool channels_last_on_gpu(const Windows& windows, const TensorMeta& meta) {
-  return meta.device_type != 0 && windows.axes.size() == 2 && windows.lead == 2 && meta.strides[1] == 1 && meta.strides[3] == meta.sizes[1];
+  const std::vector<int64_t>& strides = shown_strides(meta);
+  return meta.device_type != 0 && windows.axes.size() == 2 && windows.lead == 2 && strides[1] == 1 && strides[3] == meta.sizes[1];
 }
 
 

@@ -33,6 +33,9 @@ struct PassOptions {
   int64_t small_space = base::heuristics().fuse_small;
   bool fuse_reductions = true;
   bool fuse_cuda = false;              // lower operations on CUDA tensors too
+  // channels_last of the heuristics; convolutions of f32 on GPUs run on tensor cores.
+  int channels_last = static_cast<int>(base::heuristics().channels_last);
+  bool tf32_convolutions = true;
   bool fuse_symbols = true;            // operations whose sizes are symbols too
   std::vector<std::string> keep_aten;  // operations ("aten::_softmax") that stay library calls
   // Called after each pass that ran (for --dump): its name and the trace.
@@ -55,6 +58,7 @@ void pass_hoist(Trace& trace, const PassOptions& options);
 void pass_dce(Trace& trace, const PassOptions& options);
 void pass_sink(Trace& trace, const PassOptions& options);
 void pass_epilogue(Trace& trace, const PassOptions& options);
+void pass_channels_last(Trace& trace, const PassOptions& options);
 void pass_fuse(Trace& trace, const PassOptions& options);
 void pass_early(Trace& trace, const PassOptions& options);
 

@@ -130,6 +130,7 @@ struct ProgramSpec {
   std::vector<StorageSpec> storages;
   int64_t arena_bytes = 0;
   std::vector<ir::TensorMeta> tensors;  // meta.storage = index into storages
+  std::vector<int32_t> copy_of;         // by tensor: the one that the trace has copied into other strides for itself (ir::is_relayout), -1: none. Empty: none of any
   std::vector<CallSpec> calls;
   std::vector<WrapSpec> wraps;
   std::vector<ir::TorchState> states;
@@ -251,6 +252,7 @@ class Bridge {
   virtual void take_graph(PyObject* tensor, PyObject* from) { (void)tensor; (void)from; }  // tensor's autograd node becomes from's
   virtual uint64_t storage_key(PyObject* tensor) = 0;                  // identity of the storage, for aliasing tests
   virtual ir::TorchState torch_state() = 0;
+  virtual bool tf32_convolutions() { return true; }  // may cuDNN's convolutions of f32 use TF32?
   // A C function that runs no Python code and does what the callable does, at less cost; borrowed. Null when there is none.
   virtual PyObject* shortcut(PyObject* callable) { (void)callable; return nullptr; }
   // Shortcuts by name, which another process knows: "" for what is none; borrowed.

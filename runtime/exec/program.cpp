@@ -76,7 +76,11 @@ class Builder {
       out_.has_tensors = true;
       const Ref same = ir::written_operand(trace_, ref);
       out_.plan.tensor[ref] = same != ir::kNoRef ? out_.plan.tensor[same] : static_cast<int32_t>(out_.spec.tensors.size());
-      if (same == ir::kNoRef) out_.spec.tensors.push_back(trace_.metas[inst.meta]);
+      if (same == ir::kNoRef) {
+        const Ref from = ir::relaid_operand(trace_, ref);
+        out_.spec.tensors.push_back(trace_.metas[inst.meta]);
+        out_.spec.copy_of.push_back(from == ir::kNoRef ? -1 : out_.plan.tensor[from]);
+      }
       if (inst.op != Op::k_result) continue;
       std::vector<int32_t>& results = results_[trace_.arg(inst, 0)];
       if (results.size() <= static_cast<size_t>(inst.imm)) results.resize(inst.imm + 1, -1);

@@ -4,6 +4,7 @@
 // Tests: tests/torch.
 #include "runtime/bridge/bridge.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <torch/version.h>
 
@@ -78,6 +79,14 @@ class BridgeImpl final : public bridge::Bridge {
   bool takes_number(const ir::AtenCall& call, size_t argument) override {
     const auto handle = c10::Dispatcher::singleton().findSchema(c10::OperatorName(call.name, call.overload));
     return handle && operator_facts(*handle).numbers.count(static_cast<int>(argument)) != 0;
+  }
+
+  bool tf32_convolutions() override {
+    try {
+      return at::globalContext().allowTF32CuDNN();
+    } catch (const c10::Error&) {  // the script has set it for some operations only
+      return true;
+    }
   }
 
   bridge::ParallelForFunction parallel_for() override {

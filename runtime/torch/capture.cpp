@@ -330,8 +330,12 @@ bridge::CallFacts ProgramImpl::facts(int32_t number) {
   return facts;
 }
 
+// What lies otherwise than the script sees it is copied for each object.
 bool ProgramImpl::handed_out(int32_t storage) {
-  return std::any_of(wraps.begin(), wraps.end(), [&](const WrapPlan& wrap) { return tensors[static_cast<size_t>(wrap.spec.tensor)].meta.storage == storage; });
+  return std::any_of(wraps.begin(), wraps.end(), [&](const WrapPlan& wrap) {
+    const ir::TensorMeta& meta = tensors[static_cast<size_t>(wrap.spec.tensor)].meta;
+    return meta.storage == storage && meta.shown.empty();
+  });
 }
 
 }  // namespace dynvm::torch_bridge

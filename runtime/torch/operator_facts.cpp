@@ -13,7 +13,7 @@ namespace dynvm::torch_bridge {
 namespace {
 
 struct Quirk {
-  enum Kind { kUnsupported, kSupported, kMutates, kNoOut } kind;
+  enum Kind { kUnsupported, kSupported, kMutates, kNoOut, kOwnSize } kind;
   std::string_view name;
   int argument, when;
   std::string_view sentence;
@@ -24,7 +24,9 @@ constexpr Quirk kQuirks[] = {
 #define SUPPORTED(name, sentence) {Quirk::kSupported, name, -1, -1, sentence},
 #define MUTATES(name, argument, when, sentence) {Quirk::kMutates, name, argument, when, sentence},
 #define NO_OUT(name, sentence) {Quirk::kNoOut, name, -1, -1, sentence},
+#define OWN_SIZE(name, result, sentence) {Quirk::kOwnSize, name, result, -1, sentence},
 #include "runtime/torch/quirks.def"
+#undef OWN_SIZE
 #undef NO_OUT
 #undef UNSUPPORTED
 #undef SUPPORTED
@@ -68,6 +70,7 @@ std::unique_ptr<OperatorFacts> derive(const c10::OperatorHandle& handle) {
     if (quirk.name != name) continue;
     if (quirk.kind == Quirk::kUnsupported) facts->unsupported = std::string(quirk.sentence);
     if (quirk.kind == Quirk::kSupported) exempt = true;
+    if (quirk.kind == Quirk::kOwnSize) facts->own_size = quirk.argument;
     if (quirk.kind == Quirk::kMutates) facts->conditional_writes.push_back({quirk.argument, quirk.when});
   }
   facts->defines_sizes = !exempt && handle.hasTag(at::Tag::dynamic_output_shape);

@@ -251,6 +251,7 @@ void ProgramImpl::plan_tensors(const bridge::ProgramSpec& spec) {
   for (const ir::TensorMeta& meta : spec.tensors) {
     TensorPlan plan;
     plan.meta = meta;
+    if (!spec.copy_of.empty()) plan.copy_of = spec.copy_of.at(tensors.size());
     plan.type = to_scalar_type(meta.dtype);
     if (plan.type == c10::ScalarType::Undefined) fail("tensor of unknown dtype");
     const c10::Device device(static_cast<c10::DeviceType>(meta.device_type), meta.device_index);
@@ -337,6 +338,9 @@ void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
     const c10::Device device = storages[static_cast<size_t>(tensors[static_cast<size_t>(plan.tensors[0].tensor)].meta.storage)].device;
     if (std::find(draws_on.begin(), draws_on.end(), device) == draws_on.end()) draws_on.push_back(device);
   }
+
+  if (facts.own_size >= 0 && plan.how == CallHow::kFunctional && plan.results.at(static_cast<size_t>(facts.own_size)) >= 0)
+    tensors[static_cast<size_t>(plan.results[static_cast<size_t>(facts.own_size)])].own_size = true;
 
   // Views define how a real tensor on an escaping storage is made: by the same call on its base.
   if (plan.call.mutates.empty()) {

@@ -78,6 +78,8 @@ struct TensorPlan {
   c10::DispatchKeySet keys;               // of a tensor of this kind
   // The view call that makes this tensor from another, for real ones to be made the same way; -1 when none.
   int32_t view_call = -1, view_result = -1, view_base = -1;
+  int32_t copy_of = -1;                   // a copy in other strides of that tensor, which the script does not know of
+  bool own_size = false;                  // a library call's for another one, which has the size that it comes with (quirks.def)
   bool stands_alone = false;              // that call is detach() of something computed: the result has no base
   std::vector<ir::Product> sizes, strides;  // meta.symbolic
   ir::Product offset;

@@ -7,11 +7,14 @@
 //  - a live graph: the calls in `forward` run once more, under autograd, on the real inputs. Effects are not repeated: inputs that the calls
 //    write are replaced by copies from before the first write, and random calls draw from the generator state that the first run had.
 //
+// Where the trace has laid out memory in other strides than the script sees (ir::TensorMeta::shown), objects are made on one converted copy of it.
+//
 // What is made is kept for the iteration, so that several wraps share bases, version counters and one graph.
 // Tests: tests/torch.
 #include <algorithm>
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/TensorOptions.h>
@@ -109,7 +112,12 @@ at::Tensor SessionImpl::tensor_over(const c10::Storage& storage, const TensorPla
 
 const TensorPlan& SessionImpl::plan_now(int32_t number, TensorPlan* opened) const {
   const TensorPlan& plan = program_.tensors[static_cast<size_t>(number)];
-  if (plan.meta.open == 0) return plan;
+  if (plan.meta.open == 0 && plan.meta.shown.empty()) return plan;
+  if (!plan.meta.shown.empty()) {
+    *opened = plan;
+    opened->meta.strides = plan.meta.shown;
+    return *opened;
+  }
   const at::Tensor& shadow = shadows_[static_cast<size_t>(number)];
   *opened = plan;
   opened->meta.sizes = shadow.sizes().vec();
@@ -136,6 +144,15 @@ void SessionImpl::own_memory(size_t s) {
   if (size > 0) bytes.copy_(tensor_over(c10::Storage(slot.shadow), all, 0));
   use(s);
   slot.real = bytes.storage();
+}
+
+at::Tensor SessionImpl::as_shown(int32_t number) const {
+  const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
+  const at::Tensor& shadow = shadows_[static_cast<size_t>(number)];
+  const ir::TensorMeta& meta = program_.tensors[static_cast<size_t>(number)].meta;
+  if (meta.shown.empty()) return shadow.clone();
+  TORCH_CHECK(storage_data_[static_cast<size_t>(meta.storage)] != nullptr, "dynvm: a tensor escapes before it has a value");
+  return at::empty_strided(meta.sizes, meta.shown, shadow.options()).copy_(shadow);
 }
 
 at::Tensor SessionImpl::real_tensor(int32_t number, bool detach_base) {
@@ -169,7 +186,11 @@ at::Tensor SessionImpl::real_tensor(int32_t number, bool detach_base) {
     if (made.defined()) return made;
   }
   StorageSlot& slot = storages_[s];
-  if (!slot.real) own_memory(s);
+  if (!plan.meta.shown.empty() && !slot.shown) {
+    use(s);
+    slot.shown = as_shown(number).storage();
+  }
+  if (plan.meta.shown.empty() && !slot.real) own_memory(s);
   if (program_.storages[s].spec.kind == Kind::kInput) {
     // Something that looks at a bound storage, but whose making was not recorded: a view of the bound tensor.
     for (int32_t bound : bound_) {
@@ -180,7 +201,7 @@ at::Tensor SessionImpl::real_tensor(int32_t number, bool detach_base) {
     }
   }
   const c10::InferenceMode kind(plan.meta.inference);
-  made = tensor_over(slot.real, plan, slot.shift);
+  made = plan.meta.shown.empty() ? tensor_over(slot.real, plan, slot.shift) : tensor_over(slot.shown, plan, 0);
   if (!made.is_inference()) {
     if (!slot.has_counter) {
       slot.counter = c10::VariableVersion(slot.pending_version);
@@ -207,9 +228,18 @@ void SessionImpl::snapshot(size_t s) {
   cloned_[s] = tensor_over(real, all, 0).clone();
 }
 
+// Of a copy that the trace made for itself: what it copied.
+const at::Tensor& SessionImpl::graph_value(int32_t number) const {
+  const at::Tensor& value = graph_[static_cast<size_t>(number)];
+  const int32_t from = program_.tensors[static_cast<size_t>(number)].copy_of;
+  return value.defined() || from < 0 ? value : graph_value(from);
+}
+
 at::Tensor SessionImpl::graph_operand(int32_t number, bool required_grad, const WrapPlan& plan) {
   at::Tensor& value = graph_[static_cast<size_t>(number)];
   if (value.defined()) return value;
+  if (const TensorPlan& copy = program_.tensors[static_cast<size_t>(number)]; copy.copy_of >= 0 && (graph_value(number).defined() || !copy.meta.shown.empty()))
+    return value = graph_operand(copy.copy_of, required_grad, plan);
   TensorPlan opened;
   const TensorPlan& tensor = plan_now(number, &opened);
   const size_t s = static_cast<size_t>(tensor.meta.storage);
@@ -238,8 +268,7 @@ at::Tensor SessionImpl::graph_operand(int32_t number, bool required_grad, const 
     return value = wrapped_[w];
   }
   // Computed by a call that is not run again: a constant of the graph. It is copied, as the trace may write its memory later.
-  const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
-  value = shadows_[static_cast<size_t>(number)].clone();
+  value = as_shown(number);
   if (required_grad && value.is_floating_point()) value.set_requires_grad(true);  // a leaf that only the graph knows
   return value;
 }
@@ -332,7 +361,7 @@ void SessionImpl::apply_function(const CallPlan& call, int32_t number, const Wra
 at::Tensor SessionImpl::wrap_live(const WrapPlan& plan) {
   has_real_ = true;
   run_forward(plan);
-  const at::Tensor& value = graph_[static_cast<size_t>(plan.spec.tensor)];
+  const at::Tensor& value = graph_value(plan.spec.tensor);
   TORCH_CHECK(value.defined(), "dynvm: the graph of ", plan.spec.wrap.grad_fn, " cannot be rebuilt, for no call gives its value");
   const std::string name = grad_fn_name(value);
   TORCH_CHECK(name == plan.spec.wrap.grad_fn, "dynvm: the rebuilt graph ends in ", name.empty() ? "nothing" : name, ", not in ", plan.spec.wrap.grad_fn);
@@ -345,8 +374,8 @@ at::Tensor SessionImpl::wrap_value(int32_t number, const WrapPlan& plan) {
   if (wrap.requires_grad && !wrap.is_leaf && !wrap.freed) return wrap_live(plan);
   const size_t t = static_cast<size_t>(tensor);
   at::Tensor value;
-  if (graph_[t].defined()) {
-    value = graph_[t].detach();  // its value is in Python already, as part of a graph: share that memory
+  if (const at::Tensor& graph = graph_value(tensor); graph.defined()) {
+    value = graph.detach();  // its value is in Python already, as part of a graph: share that memory
   } else {
     value = real_tensor(tensor, true);
     // A wrap is a new object: of an input, or of a value that another wrap gave away, it is another tensor on the same memory.

@@ -466,10 +466,17 @@ int SessionImpl::run_boxed(const CallPlan& plan, CallState& state) {
 
 // What a call has given. False: it is not as planned.
 bool SessionImpl::take_result(int32_t number, const at::Tensor& result, const CallPlan& plan, bool view) {
-  const ir::TensorMeta& meta = program_.tensors[static_cast<size_t>(number)].meta;
-  if (meta.symbolic) return adopt_symbolic(number, result, plan, view);
-  if (meta.open != 0) return adopt_open(number, result, plan, view);
+  const TensorPlan& tensor = program_.tensors[static_cast<size_t>(number)];
+  if (tensor.meta.symbolic) return adopt_symbolic(number, result, plan, view);
+  if (tensor.meta.open != 0 || tensor.own_size) return adopt_open(number, result, plan, view);
   return view || adopt(number, result, plan);
+}
+
+// Are all elements where the recorded strides say? Those of dimensions of size 1 say nothing.
+static bool lies_as(const ir::TensorMeta& meta, c10::IntArrayRef strides) {
+  for (size_t d = 0; d < strides.size(); ++d)
+    if (meta.sizes[d] != 1 && strides[d] != meta.strides[d]) return false;
+  return true;
 }
 
 // False: it has other sizes than recorded.
@@ -478,7 +485,7 @@ bool SessionImpl::adopt(int32_t number, const at::Tensor& result, const CallPlan
   const size_t s = static_cast<size_t>(tensor.meta.storage);
   TORCH_CHECK(result.defined() && result.scalar_type() == tensor.type, plan.call.name, " returned a tensor of another type than recorded");
   if (result.sizes() != tensor.meta.sizes) return false;
-  if (program_.storages[s].spec.kind == Kind::kResult && result.strides() == tensor.meta.strides) {
+  if (program_.storages[s].spec.kind == Kind::kResult && lies_as(tensor.meta, result.strides())) {
     const c10::Storage& storage = result.storage();
     const int64_t shift = (result.storage_offset() - tensor.meta.offset) * ir::dtype_size(tensor.meta.dtype);
     if (program_.storages[s].first_byte + shift >= 0 && program_.storages[s].last_byte + shift <= static_cast<int64_t>(storage.nbytes())) {
@@ -506,7 +513,7 @@ bool SessionImpl::adopt_open(int32_t number, const at::Tensor& result, const Cal
   const TensorPlan& tensor = program_.tensors[static_cast<size_t>(number)];
   const size_t s = static_cast<size_t>(tensor.meta.storage);
   TORCH_CHECK(result.defined() && result.scalar_type() == tensor.type, plan.call.name, " returned a tensor of another type than recorded");
-  if (!sizes_fit(tensor.meta, result.sizes(), plan.call.defines_sizes)) return false;
+  if (!tensor.own_size && !sizes_fit(tensor.meta, result.sizes(), plan.call.defines_sizes)) return false;
   const c10::Storage& storage = result.storage();
   c10::StorageImpl* shadow = storages_[s].shadow.get();
   if (view) {
@@ -637,6 +644,7 @@ void SessionImpl::end_iteration() {
     const size_t s = static_cast<size_t>(number);
     StorageSlot& slot = storages_[s];
     slot.in_use = false;
+    slot.shown = c10::Storage();
     slot.shift = 0;
     slot.pending_version = 0;
     if (slot.has_counter) {

@@ -35,6 +35,7 @@ namespace dynvm::torch_bridge {
 struct StorageSlot {
   c10::intrusive_ptr<c10::StorageImpl> shadow;
   c10::Storage real;                 // what backs it in this iteration, if it can escape
+  c10::Storage shown;                // a copy in the strides that the script sees, where the trace has others (ir::TensorMeta::shown)
   int64_t shift = 0;                 // bytes added to real's start: offset of the bound tensor less the recorded offset
   uint32_t pending_version = 0;      // bumps of a fresh storage before a tensor on it was made
   bool has_counter = false;
@@ -116,6 +117,8 @@ class SessionImpl {
   at::Tensor tensor_over(const c10::Storage& storage, const TensorPlan& plan, int64_t shift_bytes);
   const TensorPlan& plan_now(int32_t tensor, TensorPlan* opened) const;  // with the geometry of this iteration; *opened: where it may be put
   void own_memory(size_t storage);                        // copies an arena storage out so that it can escape
+  at::Tensor as_shown(int32_t tensor) const;              // a copy with the strides that the script sees
+  const at::Tensor& graph_value(int32_t tensor) const;    // undefined where the rebuilt graph has none
   at::Tensor real_tensor(int32_t tensor, bool detach_base);
   void snapshot(size_t storage);                          // keeps a copy of a bound input's storage, once an iteration
   at::Tensor graph_operand(int32_t tensor, bool required_grad, const WrapPlan& plan);
