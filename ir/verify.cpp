@@ -149,6 +149,8 @@ class Verifier {
       case Op::k_wrap:
         for (Ref forward : trace_.wraps[inst.imm].forward)
           if (forward >= ref_ || inst_of(forward).op != Op::k_aten) fail("forward names what is not an aten call before it");
+        // Only an exit converts.
+        if (!inst.sunk && !trace_.metas[inst_of(trace_.arg(inst, 0)).meta].shown.empty()) fail("the script would get other strides than it should see");
         break;
       default: break;
     }

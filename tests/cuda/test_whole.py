@@ -48,7 +48,10 @@ class Whole(unittest.TestCase):
         self.check(names=("adam", "exits", "recurrent"), background=True)
 
     def test_exits(self):
-        self.check("--stress", "exit", names=("adam", "convolutions", "group_norm_and_pooling", "branches", "dropout", "dropout_exits", "written_inputs", "exits", "sizes", "sizes_training", "sizes_grow"))
+        self.check("--stress", "exit", names=("adam", "convolutions", "group_norm_and_pooling", "layouts_eval", "layouts_training", "layouts_training_without_cudnn_norm", "layouts_joined", "branches", "dropout", "dropout_exits", "written_inputs", "exits", "sizes", "sizes_training", "sizes_grow"))
+
+    def test_without_other_layouts(self):
+        self.check("--heuristics", "channels_last=0", names=("layouts_eval", "layouts_training", "layouts_joined"))
 
     def test_numbers(self):
         """What a kernel has just computed is read where that stores it for the host, the rest by copies."""

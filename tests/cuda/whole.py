@@ -76,6 +76,94 @@ def convolutions_eval(out):
         out.append(t.abs().sum())
 
 
+class Residual(nn.Module):
+    """As a ResNet's block, wide enough for tensor cores."""
+
+    def __init__(self, width, norm):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(width, width, 3, padding=1, bias=False), nn.Conv2d(width, width, 3, padding=1, bias=False)
+        self.norm1, self.norm2, self.relu = norm(width), norm(width), nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        y = self.norm2(self.second(self.relu(self.norm1(self.first(x)))))
+        y += x
+        return self.relu(y)
+
+
+def residual(norm=nn.BatchNorm2d, width=32):
+    return nn.Sequential(nn.Conv2d(3, width, 5, 2, 2, bias=False), norm(width), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1), Residual(width, norm), nn.Conv2d(width, width, 1), Residual(width, norm),
+                         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, 10)).to(D)
+
+
+def layouts_eval(out, dtype=torch.float32):
+    """What lies channels last in the trace: variables between the layers, and results, have the script's strides."""
+    model = residual().eval().to(dtype)
+    body, head = model[:6], model[6:]
+    kept = []
+    for k in range(3 * STEPS):
+        with torch.no_grad():
+            x = torch.full((4, 3, 32, 32), 0.1 + k / STEPS, device=D, dtype=dtype)
+            y = body(x)
+            z = head(y)
+            if k % 9 == 8:
+                y = y + y.mean()
+                out.extend(y.stride())
+                out.append(y.view(-1)[1000].float())
+            if z.float().amax().item() < -100:
+                out.append(y.sum().float())
+        kept.append(y if k % 5 == 0 else z)
+        out.append(sum(t.float().abs().mean() for t in kept[-3:]))
+    for t in kept:
+        out.extend(t.stride())
+        out.append(t.float().abs().mean())
+
+
+def layouts_eval_bf16(out):
+    layouts_eval(out, torch.bfloat16)
+
+
+def layouts_training(out, norm=nn.BatchNorm2d, dtype=None):
+    """Gradients too; what autograd saved between forward and backward is looked at by exits, as are gradients' strides by the script."""
+    model = residual(norm)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
+    x, y = torch.randn(8, 3, 32, 32, device=D), torch.randint(0, 10, (8,), device=D)
+    for k in range(2 * STEPS):
+        optimizer.zero_grad()
+        with torch.autocast(D, dtype=torch.bfloat16, enabled=dtype is not None):
+            loss = F.cross_entropy(model(x * (1 + k % 3 / 8)), y)
+        if k % 7 == 6:
+            loss = loss * 0.5
+        loss.backward()
+        optimizer.step()
+        out.append(loss.detach().float())
+    for p in model.parameters():
+        out.extend(p.grad.stride())
+
+
+def layouts_training_without_cudnn_norm(out):
+    layouts_training(out, lambda width: nn.GroupNorm(4, width))
+
+
+def layouts_training_bf16(out):
+    layouts_training(out, dtype=torch.bfloat16)
+
+
+def layouts_joined(out):
+    """Branches that are joined, transposed convolutions, interpolation, a depthwise convolution, images of one channel."""
+    a, b, c, d = nn.Conv2d(3, 16, 1), nn.Conv2d(3, 16, 3, padding=1), nn.Conv2d(16, 16, 3, padding=1, groups=16), nn.ConvTranspose2d(48, 16, 2, 2)
+    e, f = nn.Conv2d(16, 1, 3, padding=1), nn.Conv2d(1, 8, 3)
+    for layer in (a, b, c, d, e, f):
+        layer.to(D)
+    x = torch.randn(2, 3, 16, 16, device=D)
+    for k in range(STEPS):
+        with torch.no_grad():
+            y = F.silu(a(x * (1 + k / 8)))
+            joined = torch.cat([y, F.hardtanh(b(x)), c(y)], 1)
+            up = F.interpolate(d(joined), scale_factor=2, mode="bilinear", align_corners=False)
+            one = e(F.relu(up))
+            out.append(f(one).square().mean() + up.amax() + F.adaptive_avg_pool2d(up, 3).sum())
+
+
 def group_norm_and_pooling(out):
     """Images contiguous, then channels last."""
     for layout in (torch.contiguous_format, torch.channels_last):

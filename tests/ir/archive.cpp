@@ -49,6 +49,8 @@ guard_dict_version %d #12345678901 !snap0
 %x:t = unbox_tensor %0 !snap0 -> f32[100,3]{3,1} s0 grad param
 %c1 = aten "aten::to.device" (%x, opaque 5, none, ints[1,-2], 0.5, "text") -> (f32[100,3]{3,1} s1) grad !snap0
 %a:t = result %c1 #0 -> f32[100,3]{3,1} s1
+%c2 = aten "aten::clone" (%a, 2) -> (f32[100,3]{1,100} s2 shown {3,1}) count 0 !snap0
+%b:t = result %c2 #0 -> f32[100,3]{1,100} s2 shown {3,1}
 %out:o = wrap %a sunk
 %f:f = read_scalar %a !snap1
 loop !snap2

@@ -88,6 +88,15 @@ TEST(Verify, FindsSnapshotFaults) {
 TEST(Verify, FindsTensorFaults) {
   EXPECT_TRUE(finds("unsound", [](Trace& t) { t.metas[0].storage = 9; }));
   EXPECT_TRUE(finds("unsound", [](Trace& t) { t.metas[0].strides.pop_back(); }));
+  EXPECT_TRUE(finds("unsound", [](Trace& t) { t.metas[0].shown = {1}; }));
+  EXPECT_TRUE(finds("other strides", [](Trace& t) {
+    for (TensorMeta& meta : t.metas)
+      if (meta.storage == 1) meta.shown = {1, 4};
+    t.insts[8] = t.insts[7];
+    t.insts[8].sunk = false;
+    t.insts[8].snapshot = 0;
+    t.snapshots[1].frames = t.snapshots[0].frames;
+  }));
   EXPECT_TRUE(finds("no such result", [](Trace& t) { t.insts[6].imm = 1; }));
   EXPECT_TRUE(finds("another storage", [](Trace& t) { t.calls[0].result_alias[0] = 0; }));
   EXPECT_TRUE(finds("no argument's", [](Trace& t) { t.calls[0].args.pop_back(); }));

@@ -119,6 +119,7 @@ def parser():
     result.add_argument("--cached", action="store_true")
     result.add_argument("--alone", action="store_true", default=FULL)
     result.add_argument("--hot", type=int, default=2)
+    result.add_argument("--heuristics", metavar="NAME=N,...")
     result.add_argument("-v", "--verbose", action="store_true")
     return result
 
@@ -131,7 +132,7 @@ def run_folder(folder, arguments, choose=lambda cases: cases):
     else:
         cases = choose(cases)
     expected = run_cases("python", cases, (), {}, arguments.alone)
-    options = [f"--hot={arguments.hot}"]
+    options = [f"--hot={arguments.hot}", *([f"--heuristics={arguments.heuristics}"] if arguments.heuristics else [])]
     kept = loaded = {}
     if arguments.cached:
         with tempfile.TemporaryDirectory(prefix="dynvm-cache-") as folder:

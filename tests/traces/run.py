@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the scripts of tests/traces/cases under python and dynvm: all that can be seen must be the same.
 
-Usage:   run.py [--stress] [--cached] [--alone] [--examples] [--hot N] [-v] [NAME ...]     (a NAME is a part of cases' names)
+Usage:   run.py [--stress] [--cached] [--alone] [--examples] [--hot N] [--heuristics NAME=N,...] [-v] [NAME ...]     (a NAME is a part of cases' names)
 Inputs:  cases/*.py, what training scripts do; their headers, DYNVM and DYNVM_TEST_PYTHON: tests/programs/cases.py.
 Outputs: each failure with what differs; last line "N passed, N failed, N skipped"; exit status 1 when one failed.
          --stress     each guard of each trace fails once (DYNVM_STRESS=exit); expectations are not checked, because

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the scripts of tests/whole/scripts, one for each construct of Python or torch, under python and dynvm.
 
-Usage:   run.py [--stress] [--cached] [--alone] [--hot N] [-v] [NAME ...]     (a NAME is a part of scripts' names)
+Usage:   run.py [--stress] [--cached] [--alone] [--hot N] [--heuristics NAME=N,...] [-v] [NAME ...]     (a NAME is a part of scripts' names)
 Inputs:  scripts/*.py, small programs as users write them; their headers, DYNVM and DYNVM_TEST_PYTHON: tests/programs/cases.py.
 Outputs: each failure with what differs; last line "N passed, N failed, N skipped"; exit status 1 when one failed.
          --stress     each guard of each trace fails once (DYNVM_STRESS=exit); expectations are not checked

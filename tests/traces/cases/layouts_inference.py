@@ -72,8 +72,8 @@ def show(name, *tensors):
 
 @torch.no_grad()
 def whole(model, x):
-    for k in range(8):
-        y = model(x * (1 + k / 8))
+    for k in range(20):
+        y = model(x * (1 + k / 20))
     show(type(model).__name__, y)
 
 
@@ -85,7 +85,7 @@ for make in (Residual, Branches, Up):
 def features(model, x):
     """All that comes between goes to the script, and is written by it later."""
     kept = []
-    for k in range(8):
+    for k in range(20):
         seen = []
         y = model.stem(x + k)
         for block in model.blocks:
@@ -125,7 +125,7 @@ branch(nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 4, 3), torch.randn(2, 3, 8, 8
 @torch.no_grad()
 def asked(first, second, x):
     """The script asks for strides and views; what it asks for goes on."""
-    for _ in range(8):
+    for _ in range(20):
         y = F.relu(first(x))
         if y.is_contiguous() and y.stride(1) == 64:
             y = second(y)
@@ -142,7 +142,7 @@ asked(nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1), torch.randn(
 @torch.no_grad()
 def other_layouts(first, second, x):
     """Some of it is channels last already, and one image has one channel, or one pixel."""
-    for _ in range(8):
+    for _ in range(20):
         y = first(x.contiguous(memory_format=torch.channels_last))
         z = second(F.relu(y)) + second(F.relu(first(x)))
         thin = F.conv2d(z.sum(1, keepdim=True), second.weight[:, :1], padding=1)
@@ -158,10 +158,10 @@ def raises(first, second, x):
     """An error behind a convolution finds the variables as they are."""
     y = None
     try:
-        for k in range(12):
+        for k in range(24):
             with torch.no_grad():
                 y = F.relu(first(x))
-                y = second(y if k < 10 else y[:, :3])
+                y = second(y if k < 20 else y[:, :3])
     except RuntimeError as error:
         print(str(error)[:60])
     show("raises", y)

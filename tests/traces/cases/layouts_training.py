@@ -28,7 +28,7 @@ def show(name, *tensors):
 
 def train(model, optimizer, watch=False):
     x, y = torch.randn(4, 3, 8, 8), torch.randint(0, 4, (4,))
-    for k in range(12):
+    for k in range(24):
         optimizer.zero_grad()
         out = model(x)
         loss = F.cross_entropy(out, y)
@@ -73,7 +73,7 @@ def written(first, second, x):
     """The input of a convolution is written between two uses, and asks for its gradient."""
     image = torch.zeros(2, 8, 8, 8)
     leaf = x.clone().requires_grad_()
-    for k in range(12):
+    for k in range(24):
         image.add_(0.125)
         leaf.grad = None
         with torch.no_grad():
@@ -90,7 +90,7 @@ written(nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1), torch.rand
 
 def gradients(first, second, x):
     """Gradients of images that the script takes."""
-    for k in range(8):
+    for k in range(20):
         y = first(x + k)
         z = second(F.relu(y))
         grad, = torch.autograd.grad(z.square().sum(), y)
