@@ -10,8 +10,8 @@
 // Storages that one kernel operation touches change together or not at all: a kernel that reads both layouts walks one of them badly. Such a group pays where the elements of
 // its images that convolutions take and give are more than those of pinned images that its operations touch.
 //
-// Where the two layouts meet at a convolution stands a copy: in front of one whose result changes and whose input is pinned, as a batch that the script gives (only where the
-// result has as many elements as the input), and behind one whose input changed and whose result is pinned. The library would convert there too, so it costs nothing more.
+// Where the two layouts meet at a convolution stands a copy: in front of one whose result changes and whose input is pinned, as a batch that the script gives (unless that has
+// many more elements than the result), and behind one whose input changed and whose result is pinned. The library would convert there too, so it costs nothing more.
 //
 // For the script all is as recorded: a changed tensor's meta has both strides (TensorMeta::shown), and an exit converts what it makes an object of. Graphs that exits rebuild do not know of the
 // copies (is_relayout).
@@ -34,6 +34,9 @@
 
 namespace dynvm::ir {
 namespace {
+
+// Elements of an input that is copied in front of its convolution for each of the result, which the library need not convert then. Its copies may be faster than ours.
+constexpr int64_t kLargestCopy = 4;
 
 enum class Rule { kConvolves, kGradients, kFollows };
 struct Row {
@@ -319,7 +322,7 @@ class ChannelsLast {
       const int32_t result = call_of(ref).results[0];
       if (row->rule != Rule::kConvolves || result < 0 || !changed_[trace_.metas[result].storage]) continue;
       const TensorMeta& input = meta_of(tensor(inst, row->argument));
-      if (changed_[input.storage] || is_channels_last(input) || elements(input) <= elements(trace_.metas[result])) continue;
+      if (changed_[input.storage] || is_channels_last(input) || elements(input) <= kLargestCopy * elements(trace_.metas[result])) continue;
       pin(trace_.metas[result].storage);
       settled = false;
     }
