@@ -121,7 +121,7 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
     if (inst.op == ir::Op::k_unbox_tensor) trace->inputs.push_back(inst.meta);
   ir::PassOptions pass_options;
   pass_options.fuse_cuda = fuses_cuda(ir);
-  pass_options.tf32_convolutions = bridge == nullptr || bridge->tf32_convolutions();
+  if (bridge != nullptr) pass_options.fast_convolutions = bridge->fast_convolutions();
   std::string before;
   if (base::profile::on()) {
     profiles::add_stage(stages, "recorded", ir);

@@ -117,15 +117,10 @@ class ChannelsLast {
     const int64_t groups = call.args[at].i;
     if (image.sizes.size() != 4 || filter.sizes.size() != 4 || image.open != 0 || filter.open != 0 || image.dtype != filter.dtype) return false;
     if (groups != 1 && (image.sizes[1] / groups < 4 || filter.sizes[0] / groups < 4)) return false;  // depthwise, or nearly
-    switch (image.dtype) {
-      case DType::kF16:
-      case DType::kBF16: break;
-      case DType::kF32:
-        if (image.device_type == 1 && !options_.tf32_convolutions) return false;
-        break;
-      default: return false;
-    }
-    return options_.channels_last == 2 || (options_.channels_last == 1 && image.device_type == 1);
+    if (is_channels_last(image) || is_channels_last(filter)) return false;  // then its result was recorded as it comes
+    if (image.dtype != DType::kF32 && !is_reduced_floating(image.dtype)) return false;
+    if (image.device_type == 1) return options_.fast_convolutions >= (image.dtype == DType::kF32 ? 2 : 1);
+    return options_.channels_last == 2;
   }
 
   void pin(int32_t storage) {
@@ -322,7 +317,7 @@ class ChannelsLast {
       const int32_t result = call_of(ref).results[0];
       if (row->rule != Rule::kConvolves || result < 0 || !changed_[trace_.metas[result].storage]) continue;
       const TensorMeta& input = meta_of(tensor(inst, row->argument));
-      if (changed_[input.storage] || is_channels_last(input) || elements(input) <= kLargestCopy * elements(trace_.metas[result])) continue;
+      if (changed_[input.storage] || elements(input) <= kLargestCopy * elements(trace_.metas[result])) continue;
       pin(trace_.metas[result].storage);
       settled = false;
     }
@@ -370,8 +365,8 @@ class ChannelsLast {
     AtenCall call = call_of(ref);
     const Row row = *row_of(call);
     const auto changes = [&](int32_t meta) { return meta >= 0 && changed(trace_.metas[meta].storage); };
-    const Ref input = tensor(trace_.insts[ref], row.argument), weight = tensor(trace_.insts[ref], row.argument + 1);
-    bool last = is_channels_last(meta_of(input)) || is_channels_last(meta_of(weight));
+    const Ref input = tensor(trace_.insts[ref], row.argument);
+    bool last = changes(trace_.insts[input].meta);
     const bool wanted = changes(call.results[0]) || (row.rule == Rule::kGradients && changes(trace_.insts[tensor(trace_.insts[ref], 0)].meta));
     if (wanted && !last) {
       use(ref, call.args[row.argument].operands[0], copy_in_front(ref, input, row.rule, order));

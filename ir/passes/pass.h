@@ -33,9 +33,8 @@ struct PassOptions {
   int64_t small_space = base::heuristics().fuse_small;
   bool fuse_reductions = true;
   bool fuse_cuda = false;              // lower operations on CUDA tensors too
-  // channels_last of the heuristics; convolutions of f32 on GPUs run on tensor cores.
-  int channels_last = static_cast<int>(base::heuristics().channels_last);
-  bool tf32_convolutions = true;
+  int channels_last = base::heuristics().channels_last;
+  int fast_convolutions = 2;           // as Bridge::fast_convolutions says
   bool fuse_symbols = true;            // operations whose sizes are symbols too
   std::vector<std::string> keep_aten;  // operations ("aten::_softmax") that stay library calls
   // Called after each pass that ran (for --dump): its name and the trace.

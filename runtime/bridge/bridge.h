@@ -252,7 +252,7 @@ class Bridge {
   virtual void take_graph(PyObject* tensor, PyObject* from) { (void)tensor; (void)from; }  // tensor's autograd node becomes from's
   virtual uint64_t storage_key(PyObject* tensor) = 0;                  // identity of the storage, for aliasing tests
   virtual ir::TorchState torch_state() = 0;
-  virtual bool tf32_convolutions() { return true; }  // may cuDNN's convolutions of f32 use TF32?
+  virtual int fast_convolutions() { return 2; }      // cuDNN's on tensor cores: 0 none, 1 of 16-bit floats, 2 of f32 as well
   // A C function that runs no Python code and does what the callable does, at less cost; borrowed. Null when there is none.
   virtual PyObject* shortcut(PyObject* callable) { (void)callable; return nullptr; }
   // Shortcuts by name, which another process knows: "" for what is none; borrowed.

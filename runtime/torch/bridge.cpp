@@ -81,11 +81,12 @@ class BridgeImpl final : public bridge::Bridge {
     return handle && operator_facts(*handle).numbers.count(static_cast<int>(argument)) != 0;
   }
 
-  bool tf32_convolutions() override {
+  int fast_convolutions() override {
+    if (!at::globalContext().userEnabledCuDNN()) return 0;
     try {
-      return at::globalContext().allowTF32CuDNN();
+      return at::globalContext().allowTF32CuDNN() ? 2 : 1;
     } catch (const c10::Error&) {  // the script has set it for some operations only
-      return true;
+      return 2;
     }
   }
 

@@ -41,7 +41,7 @@ PassOptions options_of(const std::string& text) {
     if (name == "fuse_reductions") options.fuse_reductions = std::stoi(value) != 0;
     if (name == "fuse_cuda") options.fuse_cuda = std::stoi(value) != 0;
     if (name == "channels_last") options.channels_last = std::stoi(value);
-    if (name == "tf32") options.tf32_convolutions = std::stoi(value) != 0;
+    if (name == "fast_convolutions") options.fast_convolutions = std::stoi(value);
     if (name == "keep_aten") options.keep_aten.push_back(value);
   }
   return options;

@@ -106,13 +106,13 @@ def branch(first, second, x):
     for k in range(24):
         y = first(x if k % 6 else x - 2)
         z = F.relu(y)
-        w = y
+        w, d = y, y.detach()
         w.mul_(0.5)
         if z.sum() > 40:
             u = second(z)
         else:
             show("branch", y, z, w)
-            print(y.data_ptr() == w.data_ptr(), y.is_contiguous(memory_format=torch.channels_last), y.view(-1)[5].item())
+            print(y.data_ptr() == w.data_ptr(), d.data_ptr() == y.data_ptr(), d is y, d.stride(), y._version, y.is_contiguous(memory_format=torch.channels_last), y.view(-1)[5].item())
             w.add_(1)
             u = second(z - y)
         last = u.mean((0, 2, 3))
