@@ -99,11 +99,10 @@ def layouts_eval(out, dtype=torch.float32):
     """What lies channels last in the trace: variables between the layers, and results, have the script's strides."""
     model = residual().eval().to(dtype)
     body, head = model[:6], model[6:]
-    kept = []
+    base, kept = torch.randn(4, 3, 32, 32, device=D, dtype=dtype), []
     for k in range(3 * STEPS):
         with torch.no_grad():
-            x = torch.full((4, 3, 32, 32), 0.1 + k / STEPS, device=D, dtype=dtype)
-            y = body(x)
+            y = body(base * (0.1 + k / STEPS))
             z = head(y)
             if k % 9 == 8:
                 y = y + y.mean()
@@ -513,7 +512,8 @@ def sizes_grow(out):
             out.append(x.sum() + weights.amax())
 
 
-CASES = {f.__name__: f for f in (adam, batches_of_a_pool, losses_as_lists, convolutions, convolutions_eval, group_norm_and_pooling, attention, attention_bf16, attention_dropout_bf16,
+CASES = {f.__name__: f for f in (adam, batches_of_a_pool, losses_as_lists, convolutions, convolutions_eval, layouts_eval, layouts_eval_bf16, layouts_training, layouts_training_without_cudnn_norm,
+                                 layouts_training_bf16, layouts_joined, group_norm_and_pooling, attention, attention_bf16, attention_dropout_bf16,
                                  attention_eval, embeddings, messages, written_cache, recurrent, branches, dropout, dropout_exits, streams, written_inputs, freed_between, exits,
                                  numbers, numbers_of_one_kernel, numbers_behind_long_work, numbers_of_the_library, numbers_in_threads, own_captures,
                                  sizes, sizes_training, sizes_large, sizes_scans, sizes_grow)}
