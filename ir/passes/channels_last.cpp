@@ -19,6 +19,7 @@
 // Each round that changes its mind pins a storage or takes back a group, so it ends; then one walk rewrites.
 // Tests: tests/ir/passes/channels_last, tests/ir/layouts.cpp, tests/traces/test_layouts.py, tests/cuda/whole.py.
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -85,10 +86,10 @@ class ChannelsLast {
     for (;;) {
       while (!weigh()) {}
       lay_out();
-      const Ref stays = stays_a_call();
-      if (stays == kNoRef) break;
+      const std::vector<Ref> others = other_calls();
+      if (others.empty()) break;
       take_back();
-      pin_all(stays);
+      for (Ref ref : others) pin_all(ref);
     }
     if (std::find(changed_.begin(), changed_.end(), true) != changed_.end()) rewrite();
   }
@@ -251,10 +252,11 @@ class ChannelsLast {
     return lower_call(trace_, ref, results_[ref], &lowered, &why, {}, recoded ? &*recoded : nullptr);
   }
 
-  // Of the operations that touch what changes, with the new strides: the first that becomes no kernel and follows no rule; kNoRef: none.
-  Ref stays_a_call() const {
-    const auto found = std::find_if(touching_.begin(), touching_.end(), [&](Ref ref) { return any_changed(ref) && calls_.count(ref) == 0 && !is_kernel(ref); });
-    return found == touching_.end() ? kNoRef : *found;
+  // Of the operations that touch what changes, with the new strides: those that become no kernel and follow no rule.
+  std::vector<Ref> other_calls() const {
+    std::vector<Ref> out;
+    std::copy_if(touching_.begin(), touching_.end(), std::back_inserter(out), [&](Ref ref) { return any_changed(ref) && calls_.count(ref) == 0 && !is_kernel(ref); });
+    return out;
   }
 
   // --- what pays
