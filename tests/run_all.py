@@ -106,7 +106,7 @@ def main():
     parser.add_argument("build")
     parser.add_argument("suites", nargs="*")
     parser.add_argument("--full", action="store_true")
-    parser.add_argument("--jobs", type=int, default=max(1, min(4, (os.cpu_count() or 1) // 2)))
+    parser.add_argument("--jobs", type=int, default=max(1, min(4, os.cpu_count() or 1)))
     arguments = parser.parse_intermixed_args()
 
     suites = list_suites(os.path.abspath(arguments.build))

@@ -17,11 +17,33 @@ struct KernelNodeParams {
   void* context;
 };
 
+// CUDA_MEMCPY3D_v2: a row of bytes.
+struct CopyParams {
+  size_t from_x, from_y, from_z, from_level;
+  unsigned from_type;
+  const void* from_host;
+  const void* from;
+  void* from_array;
+  void* reserved_from;
+  size_t from_pitch, from_height;
+  size_t to_x, to_y, to_z, to_level;
+  unsigned to_type;
+  void* to_host;
+  void* to;
+  void* to_array;
+  void* reserved_to;
+  size_t to_pitch, to_height;
+  size_t width, height, depth;
+};
+constexpr unsigned kDeviceMemory = 2;  // CU_MEMORYTYPE_DEVICE
+
 struct Driver {
   int (*instantiate)(void**, void*, unsigned long long) = nullptr;
   int (*destroy)(void*) = nullptr;
   int (*launch)(void*, void*) = nullptr;
   int (*set_kernel)(void*, void*, const KernelNodeParams*) = nullptr;
+  int (*set_copy)(void*, void*, const CopyParams*, void* context) = nullptr;
+  int (*context)(void**) = nullptr;
   int (*is_capturing)(void*, int*) = nullptr;
   int (*capture_info)(void*, int* status, uint64_t* id, void** graph, void* const** dependencies, size_t* count) = nullptr;
   std::string missing;
@@ -32,6 +54,8 @@ struct Driver {
     library.find(&destroy, "cuGraphExecDestroy");
     library.find(&launch, "cuGraphLaunch");
     library.find(&set_kernel, "cuGraphExecKernelNodeSetParams_v2");
+    library.find(&set_copy, "cuGraphExecMemcpyNodeSetParams");
+    library.find(&context, "cuCtxGetCurrent");
     library.find(&is_capturing, "cuStreamIsCapturing");
     library.find(&capture_info, "cuStreamGetCaptureInfo_v2");
     missing = library.missing();
@@ -65,6 +89,18 @@ int Graph::set_kernel(void* node, Launch& launch) {
   void* parameters[] = {launch.parameter.data()};
   const KernelNodeParams params{launch.function, launch.grid_x, launch.grid_y, 1, launch.block, 1, 1, launch.shared_bytes, parameters, nullptr, nullptr, nullptr};
   return driver().set_kernel(exec_, node, &params);
+}
+
+int Graph::set_copy(void* node, void* to, const void* from, size_t bytes) {
+  CopyParams params{};
+  params.from_type = params.to_type = kDeviceMemory;
+  params.from = from;
+  params.to = to;
+  params.from_pitch = params.to_pitch = params.width = bytes;
+  params.from_height = params.to_height = params.height = params.depth = 1;
+  void* context = nullptr;
+  if (const int error = driver().context(&context)) return error;
+  return driver().set_copy(exec_, node, &params, context);
 }
 
 int Graph::launch(void* stream) { return driver().launch(exec_, stream); }

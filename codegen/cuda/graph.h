@@ -21,6 +21,7 @@ class Graph {
   Graph& operator=(const Graph&) = delete;
 
   int set_kernel(void* node, Launch& launch);
+  int set_copy(void* node, void* to, const void* from, size_t bytes);  // of one within the device's memory
   int launch(void* stream);
 
  private:

@@ -34,7 +34,7 @@ struct TensorPlan {
   std::vector<int32_t> wrap;                // by Ref of a wrap: wrap index
   std::vector<std::vector<int32_t>> allocate;  // by Ref: fresh and lent storages to allocate before it
   ir::Ref arranged_at = ir::kNoRef;         // before which the session arranges its arena
-  std::vector<std::vector<int32_t>> drop;      // by Ref: storages whose memory came from a call and is not needed behind it
+  std::vector<std::vector<int32_t>> drop;      // by Ref: storages whose memory is not needed behind it: of calls, lent, and of inputs that the script has replaced
 };
 
 // A compiled kernel: entry(storage_data, scalars), or entry(context, storage_data, scalars, activation) when there is a context. The session's call and read_scalar get

@@ -204,7 +204,6 @@ class Program {
   virtual Session* acquire() = 0;     // a session for one running activation (they are pooled)
   virtual void release(Session*) = 0;
   virtual CallFacts facts(int32_t call) { (void)call; return {}; }
-  virtual bool handed_out(int32_t storage) { (void)storage; return true; }  // by a wrap
 };
 
 // Capturing a session's calls as a CUDA graph, on a stream of its own, with memory that belongs to the graph. A function that fails says why and leaves no
@@ -220,15 +219,15 @@ class Captures {
   virtual void drop(void* capture) = 0;
   // What backs a storage in this iteration, null: nothing. The holder keeps the memory until it forgets it.
   virtual void* keep(Session*, int32_t storage) = 0;
-  virtual void* make(Session*, int32_t storage) = 0;         // the same for new memory of the storage's size; null: there is none
+  virtual void* make(Session*, int32_t storage) = 0;         // the same for new memory, of the storage's extent; null: there is none
   virtual void put(Session*, int32_t storage, void* kept) = 0;  // backs the storage from now on
   virtual void* data(void* kept) = 0;                        // where the storage's first byte is then
-  virtual bool shared(void* kept) = 0;                       // somebody else holds the memory too
   virtual void forget(void* kept) = 0;
   virtual void point(Session*, int32_t storage, void* data) = 0;  // shadows and kernels look there from now on
   // The bytes from there on that the storage's tensors touch.
   virtual void extent(Session*, int32_t storage, int64_t* first, int64_t* last) = 0;
   virtual bool is_input(Session*, int32_t storage) = 0;      // kInput, or a view of one that moves
+  virtual int64_t held(Session*, int32_t storage) = 0;       // bytes that back it in this iteration
 };
 
 using ParallelBody = void (*)(void* context, int64_t begin, int64_t end);

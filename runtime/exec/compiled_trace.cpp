@@ -352,14 +352,7 @@ void CompiledTrace::plan_stretches(const std::vector<codegen::KernelEntry>& entr
     }
   }
   if (plan.operations.size() < 2) return;
-  for (size_t storage = 0; storage < programs_.spec.storages.size(); ++storage) plan.handed_out.push_back(program_->handed_out(static_cast<int32_t>(storage)));
-  plan.gradient.assign(programs_.spec.storages.size(), false);
-  for (const ir::Inst& inst : trace_.insts) {
-    if (inst.op != Op::k_set_grad || inst.sunk) continue;
-    const ir::Inst& grad = trace_.insts[trace_.arg(inst, 1)];
-    if (grad.op != Op::k_wrap || grad.sunk) continue;
-    plan.gradient[trace_.metas[trace_.insts[trace_.arg(grad, 0)].meta].storage] = true;
-  }
+  for (const bridge::StorageSpec& storage : programs_.spec.storages) plan.input.push_back(storage.kind == bridge::StorageSpec::kInput);
   plan.bridge = bridge_;
   plan.captures = captures;
   stretches_ = std::move(plan);

@@ -42,6 +42,7 @@ class Builder {
       if (lent) out_.plan.allocate[of.first].push_back(static_cast<int32_t>(storage));
       if ((lent || of.kind == ir::StoragePlan::kResult) && of.last != ir::kNoRef) out_.plan.drop[of.last].push_back(static_cast<int32_t>(storage));
     }
+    drop_replaced();
     for (const ir::StoragePlan& storage : plan_.storages)
       out_.spec.storages.push_back({kind_of(storage.kind), storage.bytes, storage.offset, storage.symbolic, storage.first, storage.last});
     out_.spec.arena_bytes = plan_.arena_bytes;
@@ -67,6 +68,31 @@ class Builder {
   }
 
  private:
+  // Of an input that comes from an attribute or item which the trace gives another value, nobody may need the memory behind that: a cache's keys when there are longer ones.
+  void drop_replaced() {
+    std::map<std::pair<Ref, Ref>, Ref> stored;  // object, name: the last store
+    for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
+      const Op op = trace_.insts[ref].op;
+      if (op == Op::k_set_attr_known || op == Op::k_dict_set || op == Op::k_list_set) stored[{trace_.arg(trace_.insts[ref], 0), trace_.arg(trace_.insts[ref], 1)}] = ref;
+    }
+    if (stored.empty()) return;
+    std::vector<Ref> behind(plan_.storages.size(), 0);  // kNoRef: an input on it stays
+    for (const Inst& inst : trace_.insts) {
+      if (inst.op != Op::k_unbox_tensor) continue;
+      const ir::TensorMeta& meta = trace_.metas[inst.meta];
+      const Inst& from = trace_.insts[trace_.arg(inst, 0)];
+      const bool loaded = from.op == Op::k_get_attr_known || from.op == Op::k_dict_get || from.op == Op::k_list_item;
+      const auto store = loaded ? stored.find({trace_.arg(from, 0), trace_.arg(from, 1)}) : stored.end();
+      Ref& latest = behind[static_cast<size_t>(meta.storage)];
+      latest = store == stored.end() || meta.requires_grad ? ir::kNoRef : std::max(latest, store->second);
+    }
+    for (size_t storage = 0; storage < behind.size(); ++storage) {
+      const ir::StoragePlan& of = plan_.storages[storage];
+      if (of.kind == ir::StoragePlan::kInput && of.last != ir::kNoRef && behind[storage] != ir::kNoRef && behind[storage] != 0)
+        out_.plan.drop[std::max(of.last, behind[storage])].push_back(static_cast<int32_t>(storage));
+    }
+  }
+
   void number_tensors() {
     results_.assign(trace_.insts.size(), {});
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {

@@ -52,18 +52,6 @@ Stretches::Stretches(const StretchPlan& plan, bridge::Session* session, int32_t*
   whole_.assign(plan.operations.size(), false);
   stretches_.push_back(std::move(all));
   this->plan(stretches_[0]);
-  for (size_t k = 0; k < plan.operations.size(); ++k)
-    for (int32_t storage : plan.operations[k].facts.gives)
-      if (plan.handed_out[storage] && bytes(storage) >= int64_t{base::heuristics().graph_kept} << 10 && brought_across(static_cast<int32_t>(k)) < bytes(storage)) set_apart(static_cast<int32_t>(k));
-}
-
-// Bytes that calls of the stretch before the operation bring and others behind it need: two graphs would keep them.
-int64_t Stretches::brought_across(int32_t operation) const {
-  int64_t sum = 0;
-  for (int32_t k = stretches_[of_operation_[operation]].begin; k < operation; ++k)
-    for (int32_t storage : plan_.operations[k].facts.gives)
-      if (plan_.dropped_by[storage] > operation) sum += bytes(storage);
-  return sum;
 }
 
 int64_t Stretches::bytes(int32_t storage) const {
@@ -113,14 +101,24 @@ int Stretches::device(int32_t operation) const {
   return what.kernel != nullptr ? what.kernel->device() : what.facts.device;
 }
 
+// Does nothing behind the stretch's last operation need what one of its operations brings?
+bool Stretches::dropped_within(int32_t storage, const Stretch& stretch) const {
+  const int32_t by = plan_.dropped_by[storage];
+  if (by < 0 || by + 1 != stretch.end) return by >= 0 && by < stretch.end;
+  const StretchPlan::Operation& last = plan_.operations[by];
+  return std::count(last.drops.begin(), last.drops.begin() + static_cast<ptrdiff_t>(last.own_drops), storage) != 0;
+}
+
 // What follows from where the stretch begins and ends.
 void Stretches::plan(Stretch& stretch) {
-  std::set<int32_t> touched, written, given, by_kernels;
+  std::set<int32_t> touched, written, given, by_kernels, left;
+  std::map<int32_t, int32_t> latest;  // operation that touches a storage
   int cost = 0;
   for (int32_t k = stretch.begin; k < stretch.end; ++k) {
     const StretchPlan::Operation& operation = plan_.operations[k];
     for (int32_t storage : operation.takes)
-      if (plan_.dropped_by[storage] >= k && plan_.dropped_by[storage] < stretch.end) given.insert(storage);
+      if (dropped_within(storage, stretch)) given.insert(storage);
+    for (int32_t storage : operation.kernel != nullptr ? operation.kernel->storages() : operation.facts.touches) latest[storage] = k;
     cost += operation.kernel != nullptr ? base::heuristics().graph_kernel_cost : base::heuristics().graph_call_cost;
     if (operation.kernel != nullptr) {
       by_kernels.insert(operation.kernel->storages().begin(), operation.kernel->storages().end());
@@ -132,10 +130,14 @@ void Stretches::plan(Stretch& stretch) {
     for (int32_t storage : operation.facts.gives) {
       given.insert(storage);
       touched.erase(storage);
+      if (!dropped_within(storage, stretch)) left.insert(storage);
     }
   }
   stretch.storages.assign(touched.begin(), touched.end());
   stretch.given.assign(given.begin(), given.end());
+  stretch.left.clear();
+  for (int32_t storage : left) stretch.left.emplace_back(latest[storage], storage);
+  std::sort(stretch.left.begin(), stretch.left.end());
   stretch.stageable.clear();
   for (int32_t storage : stretch.storages) {
     stretch.stageable.push_back(plan_.captures->is_input(session_, storage) && written.count(storage) == 0 && by_kernels.count(storage) == 0 && bytes(storage) <= int64_t{base::heuristics().graph_staged} << 10);
@@ -198,6 +200,9 @@ bool Stretches::long_enough() const {
   return static_cast<int64_t>(queued_.size()) >= std::max<int64_t>(base::heuristics().graph_first, ahead_ / 2);
 }
 
+// Inputs that the script has replaced, as a cache's keys, live until what reads them is launched: eager has one of them at a time.
+bool Stretches::holds_much() const { return replaced_ >= int64_t{base::heuristics().graph_replaced} << 10; }
+
 // May the stretch become two in front of this operation? Not where a library call would look at memory that the first one's graph has brought: it lies elsewhere each time.
 bool Stretches::may_cut(int32_t at) {
   if (whole_[static_cast<size_t>(at)]) return false;
@@ -229,7 +234,7 @@ int Stretches::arrive(int32_t operation, const int64_t* scalars) {
   latest_ = operation;
   if (failed_type_ != nullptr && plan_.operations[operation].kernel == nullptr) return raise_failed();
   if (current_ >= 0 && (operation != next_ || device(operation) != device(stretches_[current_].begin)) && barrier() != 0) return -1;
-  if (current_ >= 0 && queueing_ && long_enough() && may_cut(operation) && barrier() != 0) return -1;
+  if (current_ >= 0 && queueing_ && (long_enough() || holds_much()) && may_cut(operation) && barrier() != 0) return -1;
   const int32_t number = of_operation_[operation];
   if (current_ < 0 && operation == stretches_[number].begin) {
     current_ = number;
@@ -278,6 +283,7 @@ int Stretches::arrive(int32_t operation, const int64_t* scalars) {
 void Stretches::drop(int32_t storage) {
   if (*pending_ != 0 && queueing_) {
     dropped_.push_back(storage);
+    if (plan_.input[storage]) replaced_ += plan_.captures->held(session_, storage);
     return;
   }
   if (*pending_ != 0) {
@@ -291,6 +297,7 @@ void Stretches::drop(int32_t storage) {
 void Stretches::drop_now() {
   for (int32_t storage : dropped_) plan_.bridge->functions().drop_storage(session_, storage);
   dropped_.clear();
+  replaced_ = 0;
 }
 
 // Of the memory that the operations of a stretch bring, what is not needed behind this one: the next ones can have it. last: what follows it may still need what it has left.
@@ -427,23 +434,14 @@ int Stretches::complete(size_t number) {
   const std::vector<void*> now = pointers(stretch);
   Variant* variant = find(stretch, now, stream);
   bool done = false;
-  bool lasting = false;
-  const bool is_held = variant != nullptr && held(stretch, *variant, &lasting);
-  if (lasting) {  // its memory is somebody's now: the next capture has memory of its own, and copies
-    drop(*variant);
-    stretch.variants.erase(stretch.variants.begin() + (variant - stretch.variants.data()));
-    return run_queued();
-  }
-  if (variant == nullptr) {
-    if (stretch.captures <= kEarlyCaptures) forget(stretch, [](const Variant& one) { return one.launches <= 1; });
-    if (stretch.variants.size() < static_cast<size_t>(base::heuristics().graph_variants)) {
-      if (!in_order) return run_queued();
-      if (capture(stretch, now, stream)) variant = &stretch.variants.back();
-    }
-  }
-  if (variant != nullptr && !is_held) {
-    const int status = replay(stretch, *variant, &done);
-    if (status != 0) return status;
+  if (variant == nullptr && stretch.captures <= kEarlyCaptures) forget(stretch, [](const Variant& one) { return one.launches <= 1; });
+  const bool may_capture = stretch.variants.size() < static_cast<size_t>(base::heuristics().graph_variants);
+  if (variant == nullptr && may_capture && !in_order) return run_queued();
+  if (variant != nullptr || may_capture) {
+    for (const auto& [operation, storage] : stretch.left)
+      if (plan_.bridge->functions().allocate(session_, storage) != 0) return -1;
+    if (variant == nullptr && capture(stretch, now, stream)) variant = &stretch.variants.back();
+    if (variant != nullptr) done = replay(stretch, *variant);
   }
   if (done) {
     settled_ = in_order;
@@ -479,17 +477,6 @@ void Stretches::forget(Stretch& stretch, const std::function<bool(const Variant&
     drop(variant);
     return true;
   });
-}
-
-// Does somebody hold results of its last run? lasting: gradients among them, which are copied from now on.
-bool Stretches::held(Stretch& stretch, const Variant& variant, bool* lasting) {
-  bool any = false;
-  for (const auto& [storage, kept] : variant.given) {
-    if (!plan_.captures->shared(kept)) continue;
-    any = true;
-    if (plan_.gradient[storage]) *lasting |= stretch.copied.insert(storage).second;
-  }
-  return any;
 }
 
 Stretches::Variant* Stretches::find(Stretch& stretch, const std::vector<void*>& now, void* stream) {
@@ -530,6 +517,8 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
   if (captured == nullptr) return refuse(error);
   for (size_t k = 0; k < stretch.storages.size(); ++k)
     if (stretch.staged[k]) plan_.captures->point(session_, stretch.storages[k], plan_.captures->data(stretch.stages[k]));
+  std::vector<void*> outside;  // kept memory for what lives on, by place in left
+  for (const auto& [operation, storage] : stretch.left) outside.push_back(plan_.captures->keep(session_, storage));
   Variant variant;
   variant.stream = stream;
   variant.side = side;
@@ -560,16 +549,16 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
       error = "an operation cannot be captured";
       break;
     }
+    for (size_t k = 0; k < stretch.left.size() && error.empty(); ++k)
+      if (stretch.left[k].first == operation && !copy_out(stretch.left[k].second, outside[k], &variant)) error = "a copy was not captured";
+    if (!error.empty()) break;
     drop_given(operation, stretch.given, operation + 1 == stretch.end);
   }
+  for (void* kept : outside) plan_.captures->forget(kept);
   std::string at_end;
   void* graph = plan_.captures->end(captured, &at_end);
   broken = graph == nullptr;
   if (error.empty() && graph == nullptr) error = at_end;
-  for (int32_t storage : stretch.given) {
-    void* const kept = error.empty() ? plan_.captures->keep(session_, storage) : nullptr;
-    if (kept != nullptr) variant.given.emplace_back(storage, kept);  // else it was needed inside only
-  }
   for (size_t k = 0; k < stretch.storages.size(); ++k) plan_.captures->point(session_, stretch.storages[k], before[k]);
   if (error.empty())
     if (base::Status status = codegen::cuda::Graph::instantiate(graph, &variant.graph); !status.ok()) error = status.message();
@@ -582,6 +571,17 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
   variant.latest = stretch.runs;
   stretch.variants.push_back(std::move(variant));
   DYNVM_LOG(kCompile, "CUDA graph {} of a stretch of {} operations, {} kernels", stretch.variants.size(), stretch.end - stretch.begin, stretch.variants.back().nodes.size());
+  return true;
+}
+
+// What the graph has brought is copied to where it lives on; the graph's own memory is free again. False: it cannot be.
+bool Stretches::copy_out(int32_t storage, void* outside, Variant* variant) {
+  int64_t first, last;
+  plan_.captures->extent(session_, storage, &first, &last);
+  Copy copy{storage, nullptr, static_cast<char*>(plan_.captures->data(outside)) + first, static_cast<char*>(session_->storage_data[storage]) + first, static_cast<size_t>(last - first)};
+  if (codegen::cuda::copy(copy.to, copy.from, copy.bytes, variant->side) != 0 || (copy.node = codegen::cuda::last_node(variant->side)) == nullptr) return false;
+  plan_.captures->put(session_, storage, outside);
+  variant->copies.push_back(copy);
   return true;
 }
 
@@ -609,10 +609,13 @@ bool Stretches::differs(const CudaKernel& kernel, const Node& known, const int64
   return !(*changed == known.launch);
 }
 
-// done: false where the graph may not be launched now, and nothing was.
-int Stretches::replay(Stretch& stretch, Variant& variant, bool* done) {
+// False: the graph may not be launched now, and nothing was.
+bool Stretches::replay(Stretch& stretch, Variant& variant) {
   bridge::Captures& captures = *plan_.captures;
-  for (const auto& [storage, kept] : variant.given) captures.point(session_, storage, captures.data(kept));
+  const auto refuse = [&](const char* why) {
+    give_up(stretch, why);
+    return false;
+  };
   size_t node = 0;
   for (const auto& [operation, place] : queued_) {
     const CudaKernel* kernel = plan_.operations[operation].kernel;
@@ -620,12 +623,17 @@ int Stretches::replay(Stretch& stretch, Variant& variant, bool* done) {
     Node& known = variant.nodes[node++];
     codegen::cuda::Launch changed;
     if (!differs(*kernel, known, numbers_.data() + place, variant.side, &changed)) continue;
-    if (changed.function == nullptr || !kernel->fits(changed)) return 0;
-    if (variant.graph->set_kernel(known.node, changed) != 0) {
-      give_up(stretch, "a kernel's parameters cannot be changed");
-      return 0;
-    }
+    if (changed.function == nullptr || !kernel->fits(changed)) return false;
+    if (variant.graph->set_kernel(known.node, changed) != 0) return refuse("a kernel's parameters cannot be changed");
     known.launch = std::move(changed);
+  }
+  for (Copy& copy : variant.copies) {
+    int64_t first, last;
+    captures.extent(session_, copy.storage, &first, &last);
+    void* const to = static_cast<char*>(session_->storage_data[copy.storage]) + first;
+    if (to == copy.to) continue;
+    if (variant.graph->set_copy(copy.node, to, copy.from, copy.bytes) != 0) return refuse("a copy's place cannot be changed");
+    copy.to = to;
   }
   for (size_t k = 0; k < stretch.storages.size(); ++k) {
     if (!stretch.staged[k]) continue;
@@ -633,37 +641,17 @@ int Stretches::replay(Stretch& stretch, Variant& variant, bool* done) {
     captures.extent(session_, stretch.storages[k], &first, &last);
     char* const to = static_cast<char*>(captures.data(stretch.stages[k]));
     const char* const from = static_cast<const char*>(session_->storage_data[stretch.storages[k]]);
-    if (codegen::cuda::copy(to + first, from + first, static_cast<size_t>(last - first), variant.stream) != 0) return 0;
+    if (codegen::cuda::copy(to + first, from + first, static_cast<size_t>(last - first), variant.stream) != 0) return false;
   }
   if (const int error = variant.graph->launch(variant.stream); error != 0) {
     base::report().notes.emplace("CUDA graphs", "not launched: error " + std::to_string(error));
-    give_up(stretch, "not launched");
-    return 0;
+    return refuse("not launched");
   }
-  *done = true;
-  for (const auto& [storage, kept] : variant.given) {
-    if (!plan_.handed_out[storage] || (plan_.gradient[storage] && stretch.copied.count(storage) == 0)) {
-      captures.put(session_, storage, kept);
-      continue;
-    }
-    int64_t first, last;
-    captures.extent(session_, storage, &first, &last);
-    void* const own = captures.make(session_, storage);
-    if (own == nullptr) {
-      PyErr_NoMemory();
-      return -1;
-    }
-    captures.put(session_, storage, own);
-    codegen::cuda::copy(static_cast<char*>(captures.data(own)) + first, static_cast<const char*>(captures.data(kept)) + first, static_cast<size_t>(last - first), variant.stream);
-    captures.forget(own);  // the session has it
-    copies_follow_ = true;
-  }
-  return 0;
+  copies_follow_ = !stretch.left.empty() && stretch.left.back().first + 1 == stretch.end;
+  return true;
 }
 
 void Stretches::drop(Variant& variant) {
-  for (const auto& [storage, kept] : variant.given) plan_.captures->forget(kept);
-  variant.given.clear();
   variant.graph.reset();
   if (variant.capture != nullptr) plan_.captures->drop(variant.capture);
   variant.capture = nullptr;

@@ -10,19 +10,18 @@
 // given their pointers and numbers anew, where they differ: scalars, and sizes that are symbols. An input whose address changes in each iteration, and which only is read, is copied to memory of its own in
 // front of the graph (staged). Other memory that lies elsewhere each time sets the calls on it apart. Where graphs fit too seldom, the stretch goes back to single launches for good.
 //
-// Memory. What is allocated while capturing comes from a pool that all graphs launched on a stream share, one after the other: results of calls that have no planned memory, and lent
-// storages (ir/plan.h) that live within the stretch. What is alive at the stretch's end stays there as long as the graph; where a wrap may hand it out, a copy takes its
-// place; a call whose result is large is launched by itself, where fewer bytes are alive across it. Gradients are handed out themselves, as they usually are dropped before the graph runs again; those that once were not are copied from then on. A graph whose
-// results somebody still holds is not launched, one that has not fitted for long goes, and so do all graphs of a trace that has not run for long. Lent storages that live on behind the stretch, or have from before it, come from torch's
-// allocator when they are needed first, and go when what was queued has been launched.
+// Memory. What is allocated while capturing comes from a pool that all graphs launched on a stream share, one after the other, so nothing there is alive when a graph ends: results of
+// calls that have no planned memory are copied out of it behind the stretch's last operation on them, if somebody needs them later, to memory from torch's allocator, got when the graph is
+// launched and given back as ever (left). Lent storages (ir/plan.h) that live within the stretch are in the pool, the others come from torch's allocator. Graphs that have not fitted for long go, and so do all
+// graphs of a trace that has not run for long.
 //
-// Order. Where a stretch's memory lies depends on those before it: what their graphs bring stays where it is, what they allocate without them does not. So one is captured only where
+// Order. Where a stretch's memory lies depends on those before it: what they allocate is less as graphs than without them. So one is captured only where
 // all before it, in the same iteration, were launched as graphs (or never are): from front to back, mostly within one iteration.
 //
 // What has a size of symbols is no memory of a graph's: it is allocated before what is queued needs it, and library calls that see such sizes are in no stretch.
 //
 // Where stretches end is found while running: whoever may look (see `barrier`) ends the stretch that is under way, and from then on it is two. So does a number that was read not
-// long before: the device has nothing to do then, and what is queued would keep it waiting (long_enough). An exit does what was queued
+// long before: the device has nothing to do then, and what is queued would keep it waiting (long_enough). So does memory that the launch would free (holds_much). An exit does what was queued
 // one by one. The evaluator does too, before any frame that C code enters (runtime/base/pending.h).
 //
 // Inputs: a trace's program, its calls and kernels. Outputs: work on torch's current stream, in the order of the trace.
@@ -58,11 +57,10 @@ struct StretchPlan {
   };
   std::vector<Operation> operations;
   std::vector<int32_t> taken_by, dropped_by;            // by storage: the operation that takes a lent one, that drops one; -1 none
+  std::vector<bool> input;                              // by storage: of kind kInput, so that one which is dropped has been replaced
   std::vector<int32_t> of_call;                         // by call: its operation, -1 none
   std::vector<bool> passive;                            // by call: queues no work
   std::map<const codegen::cuda::CudaKernel*, int32_t> of_kernel;
-  std::vector<bool> handed_out;                         // by storage: by a wrap
-  std::vector<bool> gradient;                           // by storage: it becomes one of a tensor
   bridge::Bridge* bridge = nullptr;
   bridge::Captures* captures = nullptr;
 };
@@ -83,7 +81,7 @@ class Stretches {
   int barrier(bool once = false);
   // As barrier(): a number is about to be read, so the host waits until the device has done all that it was given.
   int read();
-  // Copies of results have been queued behind the latest operation.
+  // Copies of results stand behind the latest operation.
   bool copies_follow() const { return copies_follow_; }
   // Nothing behind the work that was queued so far needs the storage's memory.
   void drop(int32_t storage);
@@ -97,11 +95,18 @@ class Stretches {
     codegen::cuda::Launch launch;  // as the graph has it
     std::vector<bool> fixed;       // by pointer: the graph's own memory
   };
+  struct Copy {
+    int32_t storage;
+    void* node;
+    void* to;                      // as the graph has it
+    const void* from;
+    size_t bytes;
+  };
   struct Variant {
     void* stream = nullptr, *side = nullptr;  // what it is launched on, and what it was captured on
     std::vector<void*> pointers;   // of Stretch::storages, null for staged ones
     std::vector<Node> nodes;       // of kernels, in order
-    std::vector<std::pair<int32_t, void*>> given;  // storage, kept memory
+    std::vector<Copy> copies;      // of Stretch::left
     void* capture = nullptr;
     std::unique_ptr<codegen::cuda::Graph> graph;
     int64_t latest = 0;            // Stretch::runs, when it fitted last
@@ -112,18 +117,19 @@ class Stretches {
     Mode mode = Mode::kWatch;
     std::vector<int32_t> storages; // that calls work on and that were there before
     std::vector<int32_t> given;    // whose memory its operations bring
+    std::vector<std::pair<int32_t, int32_t>> left;  // of these, what lives on: the latest operation here that touches it, and the storage
     std::vector<bool> stageable, staged;  // by place in storages
     std::vector<void*> stages;     // kept memory for staged ones
     std::vector<std::vector<void*>> seen;  // pointers of the latest runs
     int hits = 0, misses = 0, captures = 0;
     int64_t runs = 0;              // that were queued
     std::vector<Variant> variants;
-    std::set<int32_t> copied;      // gradients that were still held when the stretch came again
   };
 
   int device(int32_t operation) const;
   int raise_failed();
   bool long_enough() const;
+  bool holds_much() const;
   bool may_cut(int32_t at);
   int arrive(int32_t operation, const int64_t* scalars);
   int run(int32_t operation);
@@ -138,14 +144,14 @@ class Stretches {
   void set_apart(int32_t operation);
   void set_apart_on(int32_t begin, int32_t end, const std::vector<int32_t>& moving);
   int64_t bytes(int32_t storage) const;
-  int64_t brought_across(int32_t operation) const;
+  bool dropped_within(int32_t storage, const Stretch& stretch) const;
   std::vector<void*> pointers(const Stretch& stretch) const;
   Variant* find(Stretch& stretch, const std::vector<void*>& now, void* stream);
   bool capture(Stretch& stretch, const std::vector<void*>& now, void* stream);
-  int replay(Stretch& stretch, Variant& variant, bool* done);
+  bool copy_out(int32_t storage, void* outside, Variant* variant);
+  bool replay(Stretch& stretch, Variant& variant);
   bool differs(const codegen::cuda::CudaKernel& kernel, const Node& known, const int64_t* numbers, void* side, codegen::cuda::Launch* changed) const;
   void drop(Variant& variant);
-  bool held(Stretch& stretch, const Variant& variant, bool* lasting);
   void drop_graphs(Stretch& stretch);
   void clear(Stretch& stretch);
   void forget(Stretch& stretch, const std::function<bool(const Variant&)>& unused);
@@ -170,6 +176,7 @@ class Stretches {
   std::vector<std::pair<int32_t, size_t>> queued_;  // operation, its numbers' place
   std::vector<int64_t> numbers_;
   std::vector<int32_t> dropped_;        // while work was queued
+  int64_t replaced_ = 0;                // bytes of inputs among them
   std::vector<void*> passing_;          // by place in the stretch's storages: where one lay that was dropped since the stretch began
   PyThreadState* thread_ = nullptr;     // whose run it is
   bool running_ = false;                // a run has begun and is not over

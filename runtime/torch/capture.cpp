@@ -223,8 +223,8 @@ class CapturesImpl final : public bridge::Captures {
     const StoragePlan& plan = of(session).program_.storages[static_cast<size_t>(storage)];
     try {
       c10::Allocator* allocator = c10::GetAllocator(plan.device.type());
-      const size_t bytes = static_cast<size_t>(plan.bytes);
-      return new Kept{c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, allocator->allocate(bytes), allocator, /*resizable=*/true)), 0};
+      const size_t bytes = static_cast<size_t>(plan.last_byte - plan.first_byte);
+      return new Kept{c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, allocator->allocate(bytes), allocator, /*resizable=*/true)), -plan.first_byte};
     } catch (const std::exception&) {
       return nullptr;
     }
@@ -245,11 +245,6 @@ class CapturesImpl final : public bridge::Captures {
     return static_cast<char*>(const_cast<void*>(kept.real.data())) + kept.shift;
   }
 
-  bool shared(void* opaque) override {
-    const Kept& kept = *static_cast<Kept*>(opaque);
-    return kept.real.use_count() != 1 || kept.real.getWeakStorageImpl().weak_use_count() != 2;
-  }
-
   void forget(void* kept) override { delete static_cast<Kept*>(kept); }
   void point(bridge::Session* session, int32_t storage, void* data) override { of(session).point(static_cast<size_t>(storage), data); }
 
@@ -257,6 +252,11 @@ class CapturesImpl final : public bridge::Captures {
     const StoragePlan& plan = of(session).program_.storages[static_cast<size_t>(storage)];
     *first = plan.first_byte;
     *last = plan.last_byte;
+  }
+
+  int64_t held(bridge::Session* session, int32_t storage) override {
+    const c10::Storage& real = of(session).storages_[static_cast<size_t>(storage)].real;
+    return real ? static_cast<int64_t>(real.nbytes()) : 0;
   }
 
   bool is_input(bridge::Session* session, int32_t storage) override {
@@ -328,14 +328,6 @@ bridge::CallFacts ProgramImpl::facts(int32_t number) {
     facts.passive = kind != Kind::kResult && kind != Kind::kLent;
   }
   return facts;
-}
-
-// What lies otherwise than the script sees it is copied for each object.
-bool ProgramImpl::handed_out(int32_t storage) {
-  return std::any_of(wraps.begin(), wraps.end(), [&](const WrapPlan& wrap) {
-    const ir::TensorMeta& meta = tensors[static_cast<size_t>(wrap.spec.tensor)].meta;
-    return meta.storage == storage && meta.shown.empty();
-  });
 }
 
 }  // namespace dynvm::torch_bridge

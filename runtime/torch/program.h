@@ -104,7 +104,6 @@ class ProgramImpl final : public bridge::Program {
   bridge::Session* acquire() override;
   void release(bridge::Session* session) override;
   bridge::CallFacts facts(int32_t call) override;   // capture.cpp
-  bool handed_out(int32_t storage) override;
 
   std::vector<StoragePlan> storages;
   std::vector<TensorPlan> tensors;

@@ -652,8 +652,9 @@ void SessionImpl::end_iteration() {
       slot.counter = c10::VariableVersion(0);
     }
     const Kind kind = program_.storages[s].spec.kind;
-    // Memory of a fresh storage that nobody else holds serves the next iteration.
-    if (kind == Kind::kFresh && slot.real.use_count() == 1) continue;
+    // Memory of a fresh storage that nobody else holds serves the next iteration, but where a GPU's allocator lends it.
+    const bool lent = program_.storages[s].device.is_cuda() && slot.real && slot.real.nbytes() >= static_cast<size_t>(base::heuristics().cuda_lent_from) << 10;
+    if (kind == Kind::kFresh && slot.real.use_count() == 1 && !lent) continue;
     slot.real = c10::Storage();
     if (kind != Kind::kArena) point(s, nullptr);
   }
@@ -670,7 +671,13 @@ void SessionImpl::end_iteration() {
 void SessionImpl::drop_storage(int32_t number) {
   const size_t s = static_cast<size_t>(number);
   const Kind kind = program_.storages[s].spec.kind;
-  if (!storages_[s].real || (kind != Kind::kResult && kind != Kind::kLent)) return;
+  if (!storages_[s].real || (kind != Kind::kResult && kind != Kind::kLent && kind != Kind::kInput)) return;
+  if (kind == Kind::kInput) {
+    for (int32_t tensor : bound_)
+      if (program_.tensors[static_cast<size_t>(tensor)].meta.storage == number) inputs_[static_cast<size_t>(tensor)].reset();
+    for (Claim& claim : claims_)  // another storage may come to lie where this one was
+      if (claim.iteration == iteration_ && claim.storage == number) claim.real = nullptr;
+  }
   storages_[s].real = c10::Storage();
   point(s, nullptr);
 }

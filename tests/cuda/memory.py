@@ -1,4 +1,4 @@
-"""The peak of torch's allocator in a loop on a GPU, in bytes, while iterations at full speed ran: `memory.py training|convolutions|inference`. Exit status 77 without a GPU.
+"""The peak of torch's allocator in a loop on a GPU, in bytes, while iterations at full speed ran: `memory.py training|convolutions|attention|inference|decoding`. Exit status 77 without a GPU.
 
 One loop a process: what an earlier loop's graphs have reserved would be in it too.
 """
@@ -42,6 +42,13 @@ def convolutions():
     return training_step(model, torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9), torch.randn(32, 32, 64, 64, device="cuda"))
 
 
+def attention():
+    """Stretches that end at the library's random calls, and gradients that one hands to the next."""
+    layers = [nn.TransformerEncoderLayer(512, 8, 2048, dropout=0.1, batch_first=True, dtype=torch.bfloat16) for _ in range(8)]
+    model = nn.Sequential(*layers).cuda()
+    return training_step(model, torch.optim.AdamW(model.parameters()), torch.randn(16, 256, 512, device="cuda", dtype=torch.bfloat16))
+
+
 def inference():
     """Few tensors at a time, and a large result."""
     model = nn.Sequential(*[m for _ in range(6) for m in (nn.Linear(512, 2048), nn.GELU(), nn.Linear(2048, 512))], nn.Linear(512, 8192)).cuda()
@@ -53,7 +60,31 @@ def inference():
     return step
 
 
-LOOPS = {"training": training, "convolutions": convolutions, "inference": inference}
+class Cache:
+    def __init__(self):
+        self.keys = torch.randn(8, 256, 512, device="cuda")
+
+    def update(self, x):
+        self.keys = torch.cat([self.keys, x], 1)
+        return self.keys
+
+
+def decoding():
+    """Caches that the script replaces, one after the other."""
+    caches = [Cache() for _ in range(12)]
+    x0 = torch.randn(8, 1, 512, device="cuda")
+
+    def step():
+        x = x0
+        with torch.no_grad():
+            for cache in caches:
+                keys = cache.update(x)
+                x = torch.softmax(x @ keys.transpose(1, 2), -1) @ keys
+        return x
+    return step
+
+
+LOOPS = {"training": training, "convolutions": convolutions, "attention": attention, "inference": inference, "decoding": decoding}
 
 
 def main():

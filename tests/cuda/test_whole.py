@@ -98,7 +98,7 @@ class Whole(unittest.TestCase):
 
     def test_memory(self):
         """Traces take no more memory than eager (memory.py), but for what a fused kernel has at once: all that it reads and all that it writes."""
-        loops = ("training", "convolutions", "inference")
+        loops = ("training", "convolutions", "attention", "inference", "decoding")
         for name in loops:
             peaks = []
             with tempfile.TemporaryDirectory() as folder:
@@ -112,7 +112,8 @@ class Whole(unittest.TestCase):
                 with open(report, encoding="utf-8") as file:
                     facts = json.load(file)
             self.assertGreater(facts["tensor_ops_compiled"], 0.8 * facts["tensor_ops_total"], (name, facts["aborts"]))
-            self.assertGreater(facts["cuda_graphs"]["launches"], 50, (name, facts["notes"]))
+            if name != "decoding":  # whose library calls see sizes that change
+                self.assertGreater(facts["cuda_graphs"]["launches"], 50, (name, facts["notes"]))
             self.assertLessEqual(peaks[1], 1.05 * peaks[0], name)
         print(f"{len(loops)} passed, 0 failed, 0 skipped", file=sys.stderr)
 
