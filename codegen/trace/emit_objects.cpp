@@ -144,7 +144,10 @@ void TraceEmitter::check_result(HelperShape shape) {
     a_.bind(fine);
   };
   switch (shape) {
-    case HelperShape::kNullable: result(rax); return;
+    case HelperShape::kNullable:
+      result(rax);
+      if (!values_.values[ref_].owned) drop(rax, true);  // what it was got from keeps it
+      return;
     case HelperShape::kOut:
       a_.test(eax, eax);
       jump_failed(CondCode::kS);

@@ -81,7 +81,8 @@ class ChannelsLast {
   ChannelsLast(Trace& trace, const PassOptions& options) : trace_(trace), options_(options) {}
 
   void run() {
-    if (std::none_of(trace_.insts.begin(), trace_.insts.end(), [&](const Inst& inst) { return inst.op == Op::k_aten && convolves(inst); })) return;
+    const auto any = [&](const auto& is) { return std::any_of(trace_.insts.begin(), trace_.insts.end(), [&](const Inst& inst) { return inst.op == Op::k_aten && is(inst); }); };
+    if (!any([&](const Inst& inst) { return convolves(inst); }) || (options_.channels_last < 2 && any([&](const Inst& inst) { return differentiates(inst); }))) return;
     look();
     for (;;) {
       while (!weigh()) {}
@@ -104,6 +105,11 @@ class ChannelsLast {
     const AtenCall& call = trace_.calls[inst.imm];
     if (argument >= call.args.size() || call.args[argument].kind != AtenArg::kTensor || call.args[argument].operands[0] < 0) return kNoRef;
     return trace_.arg(inst, static_cast<uint32_t>(call.args[argument].operands[0]));
+  }
+
+  bool differentiates(const Inst& inst) const {
+    const Row* row = row_of(trace_.calls[inst.imm]);
+    return row != nullptr && row->rule == Rule::kGradients;
   }
 
   // A convolution of two dims that is faster with channels last.

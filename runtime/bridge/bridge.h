@@ -196,6 +196,7 @@ struct CallFacts {
   std::vector<int32_t> touches;       // storages that it reads or writes
   std::vector<int32_t> writes;        // those that it writes
   std::vector<int32_t> gives;         // storages of kind kResult whose memory it brings
+  std::vector<int32_t> sizes;         // those of them whose size it alone knows
 };
 
 class Program {
@@ -213,8 +214,9 @@ class Captures {
   virtual ~Captures() = default;
   // The CUstream that work which will run on `stream` is captured on; null: there is none.
   virtual void* stream(int device, void* stream, std::string* error) = 0;
-  // Work of this thread on the device goes to the returned capture's stream until `end`. stream: the CUstream that the graph will run on.
-  virtual void* begin(int device, void* stream, std::string* error) = 0;
+  // Work of this thread on the device goes to the returned capture's stream until `end`. stream: the CUstream that the graph will run on. bytes: what this graph and others will have at a
+  // time, as far as is known: a pool that has had much less gets them in one piece.
+  virtual void* begin(int device, void* stream, int64_t bytes, std::string* error) = 0;
   virtual void* end(void* capture, std::string* error) = 0;  // the CUgraph, which lives as long as the capture; null: nothing was captured
   virtual void drop(void* capture) = 0;
   // What backs a storage in this iteration, null: nothing. The holder keeps the memory until it forgets it.

@@ -300,6 +300,35 @@ void Stretches::drop_now() {
   replaced_ = 0;
 }
 
+// An operation that brings what lives on and nobody can copy, as its size is not known; -1: there is none.
+int32_t Stretches::unsized(const Stretch& stretch) const {
+  for (const auto& [latest, storage] : stretch.left)
+    for (int32_t k = stretch.begin; k < stretch.end; ++k) {
+      const std::vector<int32_t>& sizes = plan_.operations[k].facts.sizes;
+      if (std::find(sizes.begin(), sizes.end(), storage) != sizes.end()) return k;
+    }
+  return -1;
+}
+
+// Bytes of what its operations bring, where most of that is alive.
+int64_t Stretches::most_at_once(const Stretch& stretch) const {
+  int64_t now = 0, most = 0;
+  const auto count = [&](const std::vector<int32_t>& storages, size_t n, int64_t sign) {
+    for (size_t k = 0; k < n; ++k)
+      if (std::binary_search(stretch.given.begin(), stretch.given.end(), storages[k])) now += sign * bytes(storages[k]);
+  };
+  for (int32_t k = stretch.begin; k < stretch.end; ++k) {
+    const StretchPlan::Operation& operation = plan_.operations[k];
+    count(operation.takes, operation.takes.size(), 1);
+    count(operation.facts.gives, operation.facts.gives.size(), 1);
+    most = std::max(most, now);
+    count(operation.drops, operation.drops.size(), -1);
+    for (const auto& [latest, storage] : stretch.left)
+      if (latest == k) now -= bytes(storage);
+  }
+  return most;
+}
+
 // Of the memory that the operations of a stretch bring, what is not needed behind this one: the next ones can have it. last: what follows it may still need what it has left.
 void Stretches::drop_given(int32_t operation, const std::vector<int32_t>& given, bool last) {
   const StretchPlan::Operation& what = plan_.operations[operation];
@@ -437,6 +466,11 @@ int Stretches::complete(size_t number) {
   if (variant == nullptr && stretch.captures <= kEarlyCaptures) forget(stretch, [](const Variant& one) { return one.launches <= 1; });
   const bool may_capture = stretch.variants.size() < static_cast<size_t>(base::heuristics().graph_variants);
   if (variant == nullptr && may_capture && !in_order) return run_queued();
+  if (const int32_t operation = variant == nullptr && may_capture ? unsized(stretch) : -1; operation >= 0) {
+    const int status = run_queued();
+    set_apart(operation);
+    return status;
+  }
   if (variant != nullptr || may_capture) {
     for (const auto& [operation, storage] : stretch.left)
       if (plan_.bridge->functions().allocate(session_, storage) != 0) return -1;
@@ -513,7 +547,10 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
     const bool described = kernel->describe(session_->storage_data, numbers_.data() + place, session_->symbols, side, &launch) && kernel->fits(launch);
     if (!described && stretch.given.empty()) return refuse("a kernel that is no launch of its own, or for memory that is not aligned");
   }
-  void* captured = plan_.captures->begin(device, stream, &error);
+  int64_t most = 0;
+  for (const Stretch& each : stretches_)
+    if (each.mode != Mode::kNever) most = std::max(most, most_at_once(each));
+  void* captured = plan_.captures->begin(device, stream, most, &error);
   if (captured == nullptr) return refuse(error);
   for (size_t k = 0; k < stretch.storages.size(); ++k)
     if (stretch.staged[k]) plan_.captures->point(session_, stretch.storages[k], plan_.captures->data(stretch.stages[k]));

@@ -144,6 +144,8 @@ class Stretches {
   void set_apart(int32_t operation);
   void set_apart_on(int32_t begin, int32_t end, const std::vector<int32_t>& moving);
   int64_t bytes(int32_t storage) const;
+  int64_t most_at_once(const Stretch& stretch) const;
+  int32_t unsized(const Stretch& stretch) const;
   bool dropped_within(int32_t storage, const Stretch& stretch) const;
   std::vector<void*> pointers(const Stretch& stretch) const;
   Variant* find(Stretch& stretch, const std::vector<void*>& now, void* stream);

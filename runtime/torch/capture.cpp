@@ -149,7 +149,7 @@ class CapturesImpl final : public bridge::Captures {
     }
   }
 
-  void* begin(int device, void* stream, std::string* error) override {
+  void* begin(int device, void* stream, int64_t bytes, std::string* error) override {
     auto capture = std::make_unique<Capture>();
     capture->device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device));
     capture->graph = new_graph();
@@ -185,6 +185,7 @@ class CapturesImpl final : public bridge::Captures {
     }
     Py_DECREF(done);
     ++pool.captures;
+    reserve(capture->device, stream, bytes);
     return capture.release();
   }
 
@@ -270,6 +271,18 @@ class CapturesImpl final : public bridge::Captures {
  private:
   static SessionImpl& of(bridge::Session* session) { return *static_cast<SessionImpl*>(session->impl); }
 
+  // Allocations of all sizes, each the first of its kind, would leave a pool in pieces that fit little else.
+  static void reserve(c10::Device device, void* stream, int64_t bytes) {
+    static auto* const reserved = new std::map<std::pair<int, void*>, int64_t>;
+    int64_t& most = (*reserved)[{device.index(), stream}];
+    if (bytes < 2 * most || bytes == 0) return;
+    most = bytes;
+    try {
+      c10::GetAllocator(c10::kCUDA)->allocate(static_cast<size_t>(bytes));
+    } catch (const std::exception&) {  // not in one piece, then
+    }
+  }
+
   static void restore(Capture& capture) {
     c10::impl::VirtualGuardImpl(c10::kCUDA).exchangeStream(*capture.before);
     if (capture.collecting) PyGC_Enable();
@@ -318,6 +331,7 @@ bridge::CallFacts ProgramImpl::facts(int32_t number) {
     if (plan.results[k] < 0 || plan.call.result_alias[k] >= 0) continue;
     const int32_t storage = tensors[static_cast<size_t>(plan.results[k])].meta.storage;
     if (storages[static_cast<size_t>(storage)].spec.kind == Kind::kResult) facts.gives.push_back(storage);
+    if (tensors[static_cast<size_t>(plan.results[k])].own_size) facts.sizes.push_back(storage);
   }
   facts.capturable &= !first;
   for (const c10::IValue& constant : plan.constants)  // a tensor that Python's values became lies in the CPU's memory
