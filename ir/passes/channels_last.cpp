@@ -16,6 +16,9 @@
 // For the script all is as recorded: a changed tensor's meta has both strides (TensorMeta::shown), and an exit converts what it makes an object of. Graphs that exits rebuild do not know of the
 // copies (is_relayout).
 //
+// Steps that compute gradients of convolutions stay as they are (channels_last = 1): of few channels and many pixels, batch norm's sums down columns cannot be divided among blocks beside
+// what is fused with them, and a step of ResNet-18 took 25 ms in place of 6.9 on an H100, though its convolutions were 1.4 ms faster.
+//
 // Each round that changes its mind pins a storage or takes back a group, so it ends; then one walk rewrites.
 // Tests: tests/ir/passes/channels_last, tests/ir/layouts.cpp, tests/traces/test_layouts.py, tests/cuda/whole.py.
 #include <algorithm>

@@ -2,6 +2,8 @@
 #include "runtime/exec/program.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "ir/effects.h"
 
@@ -68,12 +70,28 @@ class Builder {
   }
 
  private:
+  // Which object it is, as far as the trace says: a constant's address, else the value. An object stands for its dict.
+  using Identity = std::pair<bool, int64_t>;
+  Identity identity(Ref value) const {
+    const Inst& inst = trace_.insts[value];
+    if (inst.op == Op::k_load_dict_of) return identity(trace_.arg(inst, 0));
+    const bool constant = inst.op == Op::k_const_obj;
+    const Identity own{constant, constant ? reinterpret_cast<int64_t>(trace_.objects[inst.imm].pointer) : static_cast<int64_t>(value)};
+    const auto dict = dict_of_.find(own);
+    return dict == dict_of_.end() ? own : dict->second;
+  }
+
   // Of an input that comes from an attribute or item which the trace gives another value, nobody may need the memory behind that: a cache's keys when there are longer ones.
   void drop_replaced() {
-    std::map<std::pair<Ref, Ref>, Ref> stored;  // object, name: the last store
+    for (const Inst& inst : trace_.insts) {
+      if (inst.op != Op::k_guard_is || trace_.insts[trace_.arg(inst, 0)].op != Op::k_load_dict_of) continue;
+      dict_of_.emplace(identity(trace_.arg(inst, 1)), identity(trace_.arg(inst, 0)));
+    }
+    const auto place = [&](const Inst& inst) { return std::pair(identity(trace_.arg(inst, 0)), identity(trace_.arg(inst, 1))); };
+    std::map<std::pair<Identity, Identity>, Ref> stored;  // object, name: the last store
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
       const Op op = trace_.insts[ref].op;
-      if (op == Op::k_set_attr_known || op == Op::k_dict_set || op == Op::k_list_set) stored[{trace_.arg(trace_.insts[ref], 0), trace_.arg(trace_.insts[ref], 1)}] = ref;
+      if (op == Op::k_set_attr_known || op == Op::k_dict_set || op == Op::k_list_set) stored[place(trace_.insts[ref])] = ref;
     }
     if (stored.empty()) return;
     std::vector<Ref> behind(plan_.storages.size(), 0);  // kNoRef: an input on it stays
@@ -82,7 +100,7 @@ class Builder {
       const ir::TensorMeta& meta = trace_.metas[inst.meta];
       const Inst& from = trace_.insts[trace_.arg(inst, 0)];
       const bool loaded = from.op == Op::k_get_attr_known || from.op == Op::k_dict_get || from.op == Op::k_list_item;
-      const auto store = loaded ? stored.find({trace_.arg(from, 0), trace_.arg(from, 1)}) : stored.end();
+      const auto store = loaded ? stored.find(place(from)) : stored.end();
       Ref& latest = behind[static_cast<size_t>(meta.storage)];
       latest = store == stored.end() || meta.requires_grad ? ir::kNoRef : std::max(latest, store->second);
     }
@@ -187,6 +205,7 @@ class Builder {
   const ir::Plan& plan_;
   TracePrograms& out_;
   std::vector<int32_t> call_of_;
+  std::map<Identity, Identity> dict_of_;        // by a dict: its object
   std::vector<std::vector<int32_t>> results_;  // by Ref of an aten: tensor index of each result
 };
 
