@@ -81,8 +81,10 @@ class Builder {
     return dict == dict_of_.end() ? own : dict->second;
   }
 
-  // Of an input that comes from an attribute or item which the trace gives another value, nobody may need the memory behind that: a cache's keys when there are longer ones.
+  // Of an input that comes from an attribute or item which the trace gives another value, nobody may need the memory behind that: a cache's keys when there are longer ones. Not where there are
+  // graphs, which exits and objects rebuild from inputs, and not what the trace writes.
   void drop_replaced() {
+    if (std::any_of(trace_.metas.begin(), trace_.metas.end(), [](const ir::TensorMeta& meta) { return meta.requires_grad; })) return;
     for (const Inst& inst : trace_.insts) {
       if (inst.op != Op::k_guard_is || trace_.insts[trace_.arg(inst, 0)].op != Op::k_load_dict_of) continue;
       dict_of_.emplace(identity(trace_.arg(inst, 1)), identity(trace_.arg(inst, 0)));
@@ -91,9 +93,14 @@ class Builder {
     std::map<std::pair<Identity, Identity>, Ref> stored;  // object, name: the last store
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
       const Op op = trace_.insts[ref].op;
-      if (op == Op::k_set_attr_known || op == Op::k_dict_set || op == Op::k_list_set) stored[place(trace_.insts[ref])] = ref;
+      if (op != Op::k_set_attr_known && op != Op::k_dict_set && op != Op::k_list_set) continue;
+      const Inst& value = trace_.insts[trace_.arg(trace_.insts[ref], 2)];
+      stored[place(trace_.insts[ref])] = value.op == Op::k_wrap ? ref : ir::kNoRef;  // kNoRef: it may be what was there before
     }
     if (stored.empty()) return;
+    std::vector<bool> written(plan_.storages.size(), false);
+    for (Ref ref = 0; ref < trace_.insts.size(); ++ref)
+      for (int32_t storage : ir::tensor_effects(trace_, ref).writes) written[static_cast<size_t>(storage)] = true;
     std::vector<Ref> behind(plan_.storages.size(), 0);  // kNoRef: an input on it stays
     for (const Inst& inst : trace_.insts) {
       if (inst.op != Op::k_unbox_tensor) continue;
@@ -102,7 +109,7 @@ class Builder {
       const bool loaded = from.op == Op::k_get_attr_known || from.op == Op::k_dict_get || from.op == Op::k_list_item;
       const auto store = loaded ? stored.find(place(from)) : stored.end();
       Ref& latest = behind[static_cast<size_t>(meta.storage)];
-      latest = store == stored.end() || meta.requires_grad ? ir::kNoRef : std::max(latest, store->second);
+      latest = store == stored.end() || written[static_cast<size_t>(meta.storage)] ? ir::kNoRef : std::max(latest, store->second);
     }
     for (size_t storage = 0; storage < behind.size(); ++storage) {
       const ir::StoragePlan& of = plan_.storages[storage];
