@@ -19,7 +19,7 @@ import tempfile
 import time
 
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped\b", re.MULTILINE)
-TIME_LIMIT_S = 600
+TIME_LIMIT_S = 1200
 TIME_LIMIT_FULL_S = 3600
 
 

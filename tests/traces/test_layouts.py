@@ -43,6 +43,7 @@ class Layouts(CompareCase):
     def test_exits(self):
         self.suite("--stress")
 
+    @unittest.skipUnless(os.environ.get("DYNVM_TEST_FULL"), "only with --full")
     def test_cached(self):
         self.suite("--cached")
 
