@@ -111,7 +111,7 @@ bool Stretches::dropped_within(int32_t storage, const Stretch& stretch) const {
 
 // What follows from where the stretch begins and ends.
 void Stretches::plan(Stretch& stretch) {
-  std::set<int32_t> touched, written, given, by_kernels, left;
+  std::set<int32_t> touched, written, given, by_kernels;
   std::map<int32_t, int32_t> latest;  // operation that touches a storage
   int cost = 0;
   for (int32_t k = stretch.begin; k < stretch.end; ++k) {
@@ -130,13 +130,13 @@ void Stretches::plan(Stretch& stretch) {
     for (int32_t storage : operation.facts.gives) {
       given.insert(storage);
       touched.erase(storage);
-      if (!dropped_within(storage, stretch)) left.insert(storage);
     }
   }
   stretch.storages.assign(touched.begin(), touched.end());
   stretch.given.assign(given.begin(), given.end());
   stretch.left.clear();
-  for (int32_t storage : left) stretch.left.emplace_back(latest[storage], storage);
+  for (int32_t storage : stretch.given)
+    if (!dropped_within(storage, stretch)) stretch.left.emplace_back(latest[storage], storage);
   std::sort(stretch.left.begin(), stretch.left.end());
   stretch.stageable.clear();
   for (int32_t storage : stretch.storages) {
@@ -465,11 +465,13 @@ int Stretches::complete(size_t number) {
   bool done = false;
   if (variant == nullptr && stretch.captures <= kEarlyCaptures) forget(stretch, [](const Variant& one) { return one.launches <= 1; });
   const bool may_capture = stretch.variants.size() < static_cast<size_t>(base::heuristics().graph_variants);
-  if (variant == nullptr && may_capture && !in_order) return run_queued();
-  if (const int32_t operation = variant == nullptr && may_capture ? unsized(stretch) : -1; operation >= 0) {
-    const int status = run_queued();
-    set_apart(operation);
-    return status;
+  if (variant == nullptr && may_capture) {
+    if (!in_order) return run_queued();
+    if (const int32_t operation = unsized(stretch); operation >= 0) {
+      const int status = run_queued();
+      set_apart(operation);
+      return status;
+    }
   }
   if (variant != nullptr || may_capture) {
     for (const auto& [operation, storage] : stretch.left)

@@ -192,17 +192,21 @@ bool SessionImpl::overlaps_input(const c10::StorageImpl& real, bool foreign) con
   return false;
 }
 
-// False when another storage of the program stands for the same real one already: what was recorded as separate now overlaps.
-bool SessionImpl::claims_storage(const c10::StorageImpl* real, int32_t storage) {
+// The claim of this iteration on a real storage, or one of an earlier iteration where it may be put.
+SessionImpl::Claim& SessionImpl::claim_on(const c10::StorageImpl* real) {
   const size_t mask = claims_.size() - 1;
   for (size_t at = (reinterpret_cast<size_t>(real) >> 4) * 0x9E3779B97F4A7C15ull >> 40;; ++at) {
     Claim& claim = claims_[at & mask];
-    if (claim.iteration != iteration_) {
-      claim = {real, iteration_, storage};
-      return true;
-    }
-    if (claim.real == real) return claim.storage == storage;
+    if (claim.iteration != iteration_ || claim.real == real) return claim;
   }
+}
+
+// False when another storage of the program stands for the same real one already: what was recorded as separate now overlaps.
+bool SessionImpl::claims_storage(const c10::StorageImpl* real, int32_t storage) {
+  Claim& claim = claim_on(real);
+  if (claim.iteration == iteration_) return claim.storage == storage;
+  claim = {real, iteration_, storage};
+  return true;
 }
 
 // Why `object` is not what `plan` says, or null.
@@ -472,20 +476,13 @@ bool SessionImpl::take_result(int32_t number, const at::Tensor& result, const Ca
   return view || adopt(number, result, plan);
 }
 
-// Are all elements where the recorded strides say? Those of dimensions of size 1 say nothing.
-static bool lies_as(const ir::TensorMeta& meta, c10::IntArrayRef strides) {
-  for (size_t d = 0; d < strides.size(); ++d)
-    if (meta.sizes[d] != 1 && strides[d] != meta.strides[d]) return false;
-  return true;
-}
-
 // False: it has other sizes than recorded.
 bool SessionImpl::adopt(int32_t number, const at::Tensor& result, const CallPlan& plan) {
   const TensorPlan& tensor = program_.tensors[static_cast<size_t>(number)];
   const size_t s = static_cast<size_t>(tensor.meta.storage);
   TORCH_CHECK(result.defined() && result.scalar_type() == tensor.type, plan.call.name, " returned a tensor of another type than recorded");
   if (result.sizes() != tensor.meta.sizes) return false;
-  if (program_.storages[s].spec.kind == Kind::kResult && lies_as(tensor.meta, result.strides())) {
+  if (program_.storages[s].spec.kind == Kind::kResult && lies_as_planned(tensor, result.strides())) {
     const c10::Storage& storage = result.storage();
     const int64_t shift = (result.storage_offset() - tensor.meta.offset) * ir::dtype_size(tensor.meta.dtype);
     if (program_.storages[s].first_byte + shift >= 0 && program_.storages[s].last_byte + shift <= static_cast<int64_t>(storage.nbytes())) {
@@ -653,8 +650,8 @@ void SessionImpl::end_iteration() {
     }
     const Kind kind = program_.storages[s].spec.kind;
     // Memory of a fresh storage that nobody else holds serves the next iteration, but where a GPU's allocator lends it.
-    const bool lent = program_.storages[s].device.is_cuda() && slot.real && slot.real.nbytes() >= static_cast<size_t>(base::heuristics().cuda_lent_from) << 10;
-    if (kind == Kind::kFresh && slot.real.use_count() == 1 && !lent) continue;
+    const auto is_lent = [&] { return program_.storages[s].device.is_cuda() && slot.real.nbytes() >= static_cast<size_t>(base::heuristics().cuda_lent_from) << 10; };
+    if (kind == Kind::kFresh && slot.real.use_count() == 1 && !is_lent()) continue;
     slot.real = c10::Storage();
     if (kind != Kind::kArena) point(s, nullptr);
   }
@@ -675,8 +672,7 @@ void SessionImpl::drop_storage(int32_t number) {
   if (kind == Kind::kInput) {
     for (int32_t tensor : bound_)
       if (program_.tensors[static_cast<size_t>(tensor)].meta.storage == number) inputs_[static_cast<size_t>(tensor)].reset();
-    for (Claim& claim : claims_)  // another storage may come to lie where this one was
-      if (claim.iteration == iteration_ && claim.storage == number) claim.real = nullptr;
+    claim_on(storages_[s].real.unsafeGetStorageImpl()).real = nullptr;  // another storage may come to lie where this one was
   }
   storages_[s].real = c10::Storage();
   point(s, nullptr);

@@ -154,6 +154,7 @@ class SessionImpl {
     uint64_t iteration = 0;
     int32_t storage = -1;
   };
+  Claim& claim_on(const c10::StorageImpl* real);
   std::vector<Claim> claims_;           // open addressing by address: which storage of the program stands for a real one
   uint64_t iteration_ = 1;
 

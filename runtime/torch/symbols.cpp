@@ -75,8 +75,12 @@ bool SessionImpl::tell(size_t symbol, int64_t value) {
 
 // A dimension of one element may have any stride.
 bool SessionImpl::lies_as_planned(const TensorPlan& plan, c10::IntArrayRef strides) const {
+  const auto differs = [&](size_t d) {
+    if (!plan.meta.symbolic) return plan.meta.sizes[d] != 1 && plan.meta.strides[d] != strides[d];
+    return plan.sizes[d](symbols_.data()) != 1 && plan.strides[d](symbols_.data()) != strides[d];
+  };
   for (size_t d = 0; d < strides.size(); ++d)
-    if (plan.sizes[d](symbols_.data()) != 1 && plan.strides[d](symbols_.data()) != strides[d]) return false;
+    if (differs(d)) return false;
   return true;
 }
 
