@@ -15,6 +15,8 @@ namespace dynvm::tracer {
 
 namespace {
 
+constexpr uint64_t kUnrolledPart = 4;  // an unrolled loop may take one of so many parts of what a recording may have
+
 // The unit that a function's calls are counted at; -1: none.
 int beginning_of(PyCodeObject* code) {
   const vm::Inst* inst = vm::first_inst(code, false);
@@ -72,6 +74,16 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
   auto function = loops.find({outermost, beginning_of(outermost)});
   if (function == loops.end() || !function->second->function || function->second->waits > 0 || !function->second->roots.empty()) return false;
   return static_cast<int64_t>(loop.consecutive) * loop.ops < base::heuristics().hot_defer_long;
+}
+
+bool runs_long(const LoopState& loop) {
+  const base::Heuristics& limits = base::heuristics();
+  return std::any_of(loop.roots.traces().begin(), loop.roots.traces().end(), [&](const auto& root) {
+    if (root->compiled->runs() == 0) return false;
+    const uint64_t rounds = root->compiled->iterations() / root->compiled->runs();
+    if (rounds >= static_cast<uint64_t>(root->compiled->tensor_ops() <= 1 ? limits.max_unroll_light : limits.long_inner)) return true;
+    return rounds > 1 && rounds * root->compiled->ir().insts.size() > static_cast<uint64_t>(limits.max_insts) / kUnrolledPart;
+  });
 }
 
 bool is_hot(vm::ThreadView& view, const LoopState& loop, bool counted) {

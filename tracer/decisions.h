@@ -21,6 +21,9 @@ bool within_budget(const LoopState& loop);
 // Should an inner loop wait for a loop around it, in its own frame or a calling one, or for a function that C calls? Never for a function.
 bool outer_loop_first(vm::ThreadView& view, const LoopState& loop);
 
+// Does it run long in a trace of its own, or would it take a large part of what a recording may have, so that an outer trace should not unroll it?
+bool runs_long(const LoopState& loop);
+
 // Is it to be recorded, or, as long as nobody has `counted` its tensor operations, are these to be counted in the next iteration? Without a policy
 // outer_loop_first() is still to be asked.
 bool is_hot(vm::ThreadView& view, const LoopState& loop, bool counted);

@@ -51,7 +51,7 @@ struct LoopState {
   int lessons_in_row = 0;                // recordings that taught a lesson since the last one that came to its end
   const PyThreadState* probing = nullptr;  // the thread whose operations are being counted
   bool tensors = false;
-  uint64_t probe_start = 0;
+  uint64_t probe_start = 0, probe_start_in_traces = 0;
   int64_t ops = 0;                       // tensor operations of one iteration
   // How long the interpreter takes for an iteration: where the report wants it, and where sizes wait for a trace.
   Clock::time_point arrival;             // the last one, where the interpreter went on by itself from there

@@ -80,7 +80,7 @@ struct Probe {
 Probe probe;
 bridge::Bridge* torch_bridge = nullptr;
 BridgeFile bridge_file;
-constexpr uint64_t kUnrolledPart = 4;         // an unrolled loop may take one of so many parts of what a recording may have
+uint64_t ops_in_traces = 0;                  // that traces of loops have run which an outer trace would unroll
 int next_trace_id = 1;
 bool reset_wanted = false;                   // when nothing is recorded or compiled any more
 
@@ -96,18 +96,9 @@ LoopState& state_of(vm::HotCounter& counter) {
   return *static_cast<LoopState*>(counter.client[0]);
 }
 
-// A loop that runs long in a trace of its own, or would take a large part of what a recording may have: an outer trace should not unroll it.
 bool has_trace(PyCodeObject* code, int unit) {
   auto found = loops.find({code, unit});
-  if (found == loops.end()) return false;
-  const base::Heuristics& limits = base::heuristics();
-  for (auto& root : found->second->roots.traces()) {
-    if (root->compiled->runs() == 0) continue;
-    const uint64_t rounds = root->compiled->iterations() / root->compiled->runs();
-    if (rounds >= static_cast<uint64_t>(root->compiled->tensor_ops() <= 1 ? limits.max_unroll_light : limits.long_inner)) return true;
-    if (rounds > 1 && rounds * root->compiled->ir().insts.size() > static_cast<uint64_t>(limits.max_insts) / kUnrolledPart) return true;
-  }
-  return false;
+  return found != loops.end() && runs_long(*found->second);
 }
 
 void count_calls();
@@ -298,11 +289,14 @@ HookResult on_skip(vm::ThreadView& view) {
 void begin_counting(LoopState& loop) {
   torch_bridge->set_counting(true);
   loop.probe_start = torch_bridge->ops_counted();
+  loop.probe_start_in_traces = ops_in_traces;
 }
 
 void end_counting(LoopState& loop) {
   if (!base::report_wanted()) torch_bridge->set_counting(false);
   loop.ops = static_cast<int64_t>(torch_bridge->ops_counted() - loop.probe_start);
+  const auto in_traces = static_cast<int64_t>(ops_in_traces - loop.probe_start_in_traces);
+  if (in_traces <= base::heuristics().around_traces) loop.ops += in_traces;
   loop.tensors = loop.ops >= base::heuristics().min_tensor_ops;
 }
 
@@ -520,7 +514,9 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
     if (refused && trace->for_certain_sizes() && trace->answers.input == refused->input && trace->answers != *refused) continue;
     if (refused && trace->for_all_sizes && !trace->complete && make(*refused) == TraceGroup::Made::kYes) return enter(view, loop, root, side, by_sizes);
     keep_if_useful(loop, side, root, *trace);
+    const uint64_t compiled_before = report().tensor_ops_compiled;
     const LeaveResult left = run_and_leave(view, root, *trace);
+    if (!loop.function && !runs_long(loop)) ops_in_traces += report().tensor_ops_compiled - compiled_before;
     if (side == nullptr && !loop.function) loop.begun_inside(left.iterations, left.kind == LeaveResult::kLeft);
     if (left.kind != LeaveResult::kNotEntered) group.used(trace);
     switch (left.kind) {

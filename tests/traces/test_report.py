@@ -39,6 +39,24 @@ for k in range(4):
 """
 
 
+# The loop over weights has its traces before a loop goes round it.
+AROUND = BEGINNING + """
+weights = [torch.eye(4) * 0.9 for _ in range(6)]
+
+def layers():
+    x = torch.ones(2, 4)
+    for w in weights:
+        x = torch.tanh(x @ w)
+    return x
+
+def outer():
+    for _ in range(300):
+        layers()
+
+list(map(lambda _: layers(), range(60)))
+outer()
+"""
+
 # Results of 32 MB, dropped at once; the recorded iteration makes 40 of them, through tuples of arguments, cells, methods and views.
 DROPPED_RESULTS = """
 import resource
@@ -99,6 +117,12 @@ class Report(CompareCase):
         self.assertGreaterEqual(len(loops), 2)
         self.assertGreater(calls, len(loops) * 15)
         self.assertGreater(report["residual_ms"]["call time.sleep"], 1.9 * calls)
+
+    def test_loops_around_traces(self):
+        """Operations that all run in traces of an inner loop count as the outer one's, where they are not too many to be unrolled."""
+        for most, loops in ((256, ["layers", "outer"]), (10, ["layers"])):
+            report, _ = self.report_of(AROUND, "--cache=off", f"--heuristics=hot_call=1000000,hot_defer=0,hot_defer_long=0,around_traces={most}")
+            self.assertEqual([loop["function"] for loop in report["loops"] if loop["function"] in ("layers", "outer")], loops)
 
     def test_time_of_traces(self):
         report, _ = self.report_of(LOOP)
