@@ -41,10 +41,10 @@ for k in range(4):
 
 # The loop over weights has its traces before a loop goes round it.
 AROUND = BEGINNING + """
-weights = [torch.eye(4) * 0.9 for _ in range(6)]
+weights, start = [torch.eye(4) * 0.9 for _ in range(6)], torch.ones(2, 4)
 
 def layers():
-    x = torch.ones(2, 4)
+    x = start
     for w in weights:
         x = torch.tanh(x @ w)
     return x
