@@ -58,12 +58,12 @@ def timed(step, iterations, of_group):
     return [a.elapsed_time(b) / of_group for a, b in zip(events, events[1:])], host
 
 
-def peaks(step, seconds):
+def peaks(step, iterations):
     """The largest peak of torch's allocator in one of the last 10 iterations, bytes."""
     import torch
 
-    taken, begun = [], time.perf_counter()
-    while len(taken) < 40 or time.perf_counter() - begun < seconds:
+    taken = []
+    for _ in range(iterations):
         torch.cuda.reset_peak_memory_stats()
         result = step()  # noqa: F841: kept, as a script would
         taken.append(torch.cuda.max_memory_allocated())
@@ -121,9 +121,10 @@ def measure(name, mode):
     peak_first = torch.cuda.max_memory_allocated()
     steady = statistics.median(first[-5:])
     count = max(2, int(0.02 / steady))
-    timed(step, max(40, min(2000, int(1.5 / steady))), 10)  # the loop of the measurement gets its traces and graphs too
+    settling = max(40, min(2000, int(1.5 / steady)))
+    timed(step, settling, 10)  # the loop of the measurement gets its traces and graphs too
     groups, host = timed(step, 20 * count, count)
-    peak = peaks(step, 1.5)
+    peak = peaks(step, settling)
     warm = next(k for k in range(len(first)) if all(t <= 1.3 * steady + 5e-5 for t in first[k : k + 3]))
     row = {"median": statistics.median(groups) / work.repeats, "min": min(groups) / work.repeats, "host": host / work.repeats, "cold": sum(first[:warm]),
            "slowest": max(first), "first": first[:60], "peak": peak, "peak_first": peak_first, "graphs": of_graphs(), "copy": copy_rate()}

@@ -524,10 +524,10 @@ class Renderer {
     }
   }
 
-  // May blocks share the reduced points of one kept point? One pass, nothing stored of each element, and nothing that needs what comes before.
+  // May blocks share the reduced points of one kept point? One pass, so nothing that is stored of an element needs a reduction, and nothing that needs what comes before.
   bool can_split() const {
     const std::vector<size_t> found = passes_.reductions(0);
-    return passes_.last == 0 && !passes_.has_full_store && !ir::has_scan(kernel_) && std::none_of(found.begin(), found.end(), [&](size_t n) { return is_arg(kernel_.nodes[n].op); });
+    return passes_.last == 0 && !found.empty() && !ir::has_scan(kernel_) && std::none_of(found.begin(), found.end(), [&](size_t n) { return is_arg(kernel_.nodes[n].op); });
   }
 
   int64_t blocks_for(int64_t items, int64_t each) const { return (items + each - 1) / each; }

@@ -143,14 +143,17 @@ bool lower_batch_norm(const Request& request) {
   return r.finish("batch_norm");
 }
 
-// native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask)
+// native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask),
+// cudnn_batch_norm_backward(input, grad_out, weight, running_mean, running_var, save_mean, save_invstd, eps, reserve), which is training's and needs no memory of cuDNN's
 bool lower_batch_norm_backward(const Request& request) {
   const CallView& call = request.call;
-  Ref grad = call.tensor(0), input = call.tensor(1), weight = call.tensor(2);
-  int64_t rank = rank_of(request, 1);
+  const bool cudnn = call.call().name == "aten::cudnn_batch_norm_backward";
+  const size_t eps_at = cudnn ? 7 : 8;
+  Ref grad = call.tensor(cudnn ? 1 : 0), input = call.tensor(cudnn ? 0 : 1), weight = call.tensor(2);
+  int64_t rank = rank_of(request, cudnn ? 0 : 1);
   if (grad == kNoRef || input == kNoRef || rank < 2 || !is_floating(call.meta(input).dtype)) return request.refuse("dtype");
-  if (!call.is_constant(8)) return request.refuse("eps changes");
-  bool training = call.flag(7);
+  if (!call.is_constant(eps_at)) return request.refuse("eps changes");
+  bool training = cudnn || call.flag(7);
   Ref mean_ref = call.tensor(training ? 5 : 3), deviation_ref = call.tensor(training ? 6 : 4);
   if (mean_ref == kNoRef || deviation_ref == kNoRef) return request.refuse("no statistics");
   Reduction r(request, input, not_channels(rank));
@@ -158,7 +161,7 @@ bool lower_batch_norm_backward(const Request& request) {
   Builder& b = r.builder;
   b.set_type(call.meta(input).dtype);
   Value x = r.input(), dy = b.load(grad), mean = r.load_kept(mean_ref), invstd = r.load_kept(deviation_ref);
-  if (!training) invstd = rsqrt(invstd + b.constant(call.real(8)));
+  if (!training) invstd = rsqrt(invstd + b.constant(call.real(eps_at)));
   Value centred = x - mean;
   Value dot = sum(dy * centred), total = sum(dy);
   if (request.result(0) != kNoRef) {

@@ -16,9 +16,6 @@
 // For the script all is as recorded: a changed tensor's meta has both strides (TensorMeta::shown), and an exit converts what it makes an object of. Graphs that exits rebuild do not know of the
 // copies (is_relayout).
 //
-// Steps that compute gradients of convolutions stay as they are (channels_last = 1): of few channels and many pixels, batch norm's sums down columns cannot be divided among blocks beside
-// what is fused with them, and a step of ResNet-18 took 25 ms in place of 6.9 on an H100, though its convolutions were 1.4 ms faster.
-//
 // Each round that changes its mind pins a storage or takes back a group, so it ends; then one walk rewrites.
 // Tests: tests/ir/passes/channels_last, tests/ir/layouts.cpp, tests/traces/test_layouts.py, tests/cuda/whole.py.
 #include <algorithm>
@@ -85,7 +82,7 @@ class ChannelsLast {
 
   void run() {
     const auto any = [&](const auto& is) { return std::any_of(trace_.insts.begin(), trace_.insts.end(), [&](const Inst& inst) { return inst.op == Op::k_aten && is(inst); }); };
-    if (!any([&](const Inst& inst) { return convolves(inst); }) || (options_.channels_last < 2 && any([&](const Inst& inst) { return differentiates(inst); }))) return;
+    if (!any([&](const Inst& inst) { return convolves(inst); })) return;
     look();
     for (;;) {
       while (!weigh()) {}
@@ -108,11 +105,6 @@ class ChannelsLast {
     const AtenCall& call = trace_.calls[inst.imm];
     if (argument >= call.args.size() || call.args[argument].kind != AtenArg::kTensor || call.args[argument].operands[0] < 0) return kNoRef;
     return trace_.arg(inst, static_cast<uint32_t>(call.args[argument].operands[0]));
-  }
-
-  bool differentiates(const Inst& inst) const {
-    const Row* row = row_of(trace_.calls[inst.imm]);
-    return row != nullptr && row->rule == Rule::kGradients;
   }
 
   // A convolution of two dims that is faster with channels last.

@@ -311,7 +311,8 @@ class Fuse {
   Ref temporary(Ref ref) {
     std::optional<TensorMeta> meta = temporary_of(trace_, ref);
     if (!meta) return kNoRef;
-    meta->storage = trace_.num_storages++;
+    bytes_.push_back(elements(*meta) * dtype_size(meta->dtype));
+    const Ref memory = add_empty(&trace_, std::move(*meta), &order_);
     if (recoded_) recoded_->num_storages = trace_.num_storages;
     const auto storages = static_cast<size_t>(trace_.num_storages);
     visible_.resize(storages);
@@ -321,22 +322,6 @@ class Fuse {
     part_readers_.resize(storages);
     open_writers_.resize(storages);
     open_readers_.resize(storages);
-    bytes_.push_back(elements(*meta) * dtype_size(meta->dtype));
-    AtenCall call;
-    call.name = "aten::empty";
-    call.overload = "memory_format";
-    call.args.resize(6);
-    call.args[0].kind = AtenArg::kIntList;
-    call.args[0].ints = meta->sizes;
-    call.results = {static_cast<int32_t>(trace_.metas.size())};
-    call.result_alias = {-1};
-    trace_.metas.push_back(std::move(*meta));
-    trace_.calls.push_back(std::move(call));
-    const Ref empty = trace_.add(Op::k_aten, Type::kVoid, std::vector<Ref>{}, static_cast<int64_t>(trace_.calls.size()) - 1);
-    trace_.insts[empty].sunk = true;
-    const Ref memory = trace_.add(Op::k_result, Type::kTensor, {empty}, 0);
-    trace_.insts[memory].meta = trace_.calls.back().results[0];
-    order_.insert(order_.end(), {empty, memory});
     return memory;
   }
 

@@ -33,6 +33,8 @@ struct PassOptions {
   int64_t small_space = base::heuristics().fuse_small;
   bool fuse_reductions = true;
   bool fuse_cuda = false;              // lower operations on CUDA tensors too
+  int stages_device = 1;               // device type (c10's) whose kernels are divided by stages
+  int64_t stages_from = int64_t{base::heuristics().cuda_stage_bytes} << 10;  // bytes
   int channels_last = base::heuristics().channels_last;
   int fast_convolutions = 2;           // as Bridge::fast_convolutions says
   bool fuse_symbols = true;            // operations whose sizes are symbols too
@@ -59,6 +61,7 @@ void pass_sink(Trace& trace, const PassOptions& options);
 void pass_epilogue(Trace& trace, const PassOptions& options);
 void pass_channels_last(Trace& trace, const PassOptions& options);
 void pass_fuse(Trace& trace, const PassOptions& options);
+void pass_stages(Trace& trace, const PassOptions& options);
 void pass_early(Trace& trace, const PassOptions& options);
 
 // Shared by cse and hoist: merges equal instructions as cse does; `guards_only` leaves the rest alone.

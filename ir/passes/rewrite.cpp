@@ -59,4 +59,24 @@ void rebuild_without(Trace* trace, const std::vector<bool>& dead, Replacements* 
   rebuild(trace, order, replacements);
 }
 
+Ref add_empty(Trace* trace, TensorMeta meta, std::vector<Ref>* order) {
+  AtenCall call;
+  call.name = "aten::empty";
+  call.overload = "memory_format";
+  call.args.resize(6);
+  call.args[0].kind = AtenArg::kIntList;
+  call.args[0].ints = meta.sizes;
+  call.results = {static_cast<int32_t>(trace->metas.size())};
+  call.result_alias = {-1};
+  meta.storage = trace->num_storages++;
+  trace->metas.push_back(std::move(meta));
+  trace->calls.push_back(std::move(call));
+  const Ref empty = trace->add(Op::k_aten, Type::kVoid, std::vector<Ref>{}, static_cast<int64_t>(trace->calls.size()) - 1);
+  trace->insts[empty].sunk = true;
+  const Ref memory = trace->add(Op::k_result, Type::kTensor, {empty}, 0);
+  trace->insts[memory].meta = trace->calls.back().results[0];
+  order->insert(order->end(), {empty, memory});
+  return memory;
+}
+
 }  // namespace dynvm::ir

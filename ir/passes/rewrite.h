@@ -32,6 +32,9 @@ void rebuild(Trace* trace, const std::vector<Ref>& order, Replacements* replacem
 // The usual case: the old order without the instructions marked dead.
 void rebuild_without(Trace* trace, const std::vector<bool>& dead, Replacements* replacements);
 
+// Memory of the trace's own that looks so (its storage is made here), for kernels to hand something on in: a value of empty memory, which nothing runs for. Its instructions come last in `order`.
+Ref add_empty(Trace* trace, TensorMeta meta, std::vector<Ref>* order);
+
 // Calls visit(Ref&) for each value that the frame names.
 template <class Frame, class Visit>
 void for_each_value(Frame& frame, Visit visit) {

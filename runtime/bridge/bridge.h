@@ -190,6 +190,7 @@ class Shapes {
 
 // What a call does to memory, as far as it may be captured into a CUDA graph (Captures).
 struct CallFacts {
+  std::string_view name;              // as "aten::mm"; lives as long as the program
   bool capturable = false;            // all its tensors are of one CUDA device and of known geometry; it takes no run-time numbers and needs nothing of the host
   bool passive = false;               // queues no work: earlier calls may be done after it
   int device = 0;

@@ -421,7 +421,8 @@ void Stretches::watch(size_t number) {
 }
 
 // The operation is launched by itself, between two stretches.
-void Stretches::set_apart(int32_t operation) {
+void Stretches::set_apart(int32_t operation, const char* why) {
+  DYNVM_LOG(kCompile, "CUDA graph: {} {}, so it is launched by itself", plan_.operations[operation].facts.name, why);
   const auto number = static_cast<size_t>(of_operation_[operation]);
   if (operation + 1 < stretches_[number].end) split(number, operation + 1);
   const bool first = operation == stretches_[number].begin;
@@ -433,7 +434,8 @@ void Stretches::set_apart(int32_t operation) {
 void Stretches::set_apart_on(int32_t begin, int32_t end, const std::vector<int32_t>& moving) {
   for (int32_t k = begin; k < end; ++k) {
     const std::vector<int32_t>& touches = plan_.operations[k].facts.touches;
-    if (plan_.operations[k].kernel == nullptr && std::find_first_of(touches.begin(), touches.end(), moving.begin(), moving.end()) != touches.end()) set_apart(k);
+    if (plan_.operations[k].kernel == nullptr && std::find_first_of(touches.begin(), touches.end(), moving.begin(), moving.end()) != touches.end())
+      set_apart(k, "works on memory that lies elsewhere each time");
   }
 }
 
@@ -469,7 +471,7 @@ int Stretches::complete(size_t number) {
     if (!in_order) return run_queued();
     if (const int32_t operation = unsized(stretch); operation >= 0) {
       const int status = run_queued();
-      set_apart(operation);
+      set_apart(operation, "gives what only it knows the size of");
       return status;
     }
   }

@@ -141,7 +141,7 @@ class Stretches {
   void plan(Stretch& stretch);
   void split(size_t number, int32_t at);
   void watch(size_t number);
-  void set_apart(int32_t operation);
+  void set_apart(int32_t operation, const char* why);
   void set_apart_on(int32_t begin, int32_t end, const std::vector<int32_t>& moving);
   int64_t bytes(int32_t storage) const;
   int64_t most_at_once(const Stretch& stretch) const;

@@ -307,6 +307,7 @@ bridge::Captures* cuda_captures() {
 bridge::CallFacts ProgramImpl::facts(int32_t number) {
   const CallPlan& plan = calls[static_cast<size_t>(number)];
   bridge::CallFacts facts;
+  facts.name = plan.call.name;
   if (plan.how == CallHow::kNothing) {
     facts.passive = true;
     return facts;

@@ -90,6 +90,7 @@ def cases():
     big = torch.randn(3000, 1024, device=device)
     for name, function in {"columns": lambda x: x.sum(0), "everything": lambda x: x.sum(), "largest": lambda x: x.amax(), "norm": lambda x: (x * x).sum().sqrt()}.items():
         yield f"split {name}", lambda i, f=function: f(big * 0.5)
+    yield "split with a store", lambda i: torch.cat([(y := torch.tanh(big[:, :64])), y.sum(0, keepdim=True)])
     view = big.view(-1)[1 : 1 + 1024 * 64]
     yield "not aligned", lambda i: view * 2 + 1
     weight, bias = torch.rand(1024, device=device), torch.rand(1024, device=device)
@@ -157,6 +158,16 @@ def gradient_of(function, x, w):
     return x.grad
 
 
+def batch_norm_step(x, w):
+    """Results, running statistics and all gradients in training. The sums of many elements are brought to the size of one."""
+    x, w = x.detach().clone().requires_grad_(), w.clone().requires_grad_()
+    bias, mean, variance = w.detach().sub(0.5).requires_grad_(), torch.zeros_like(w.detach()), torch.ones_like(w.detach())
+    y = torch.tanh(F.batch_norm(x, mean, variance, w, bias, training=True))
+    y.backward(torch.cos(torch.arange(y.numel(), device=x.device)).to(y.dtype).view(y.shape))
+    of_one = (x.numel() / len(w)) ** -0.5
+    return torch.cat([part.flatten().double() for part in (y.detach(), x.grad, w.grad * of_one, bias.grad * of_one, mean, variance)]).to(x.dtype)
+
+
 def layers_of_images(device):
     """Normalisation and pooling with their gradients, contiguous and channels last; where the largest elements are, of equal ones, infinities and what is no number too."""
     for dtype in FLOATS:
@@ -166,6 +177,9 @@ def layers_of_images(device):
             for name, function in IMAGE_LAYERS.items():
                 yield f"{name} {dtype} {layout}", lambda i, f=function, x=x, w=weight: f(x, w)
                 yield f"{name} gradient {dtype} {layout}", lambda i, f=function, x=x, w=weight: gradient_of(f, x, w)
+            for sizes in ((3, 12, 12, 16), (16, 8, 128, 128), (5, 100, 40, 40)):  # few channels of many pixels: each pass is a kernel of its own
+                x_norm, w_norm = torch.randn(*sizes, device=device).to(dtype).contiguous(memory_format=layout), torch.rand(sizes[1], device=device).to(dtype if dtype == torch.float64 else torch.float32)
+                yield f"batch norm training {sizes} {dtype} {layout}", lambda i, x=x_norm, w=w_norm: batch_norm_step(x, w)
             special = (x * 2).round().contiguous(memory_format=layout)
             special[:, :, ::5, ::7] = float("nan")
             special[:, 1:, 3:6, 4:9] = float("-inf")

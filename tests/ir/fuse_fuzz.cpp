@@ -136,6 +136,22 @@ TEST(FuseFuzz, MeansTheSameByIndexes) {
   EXPECT_GT(placed, 100) << "of " << kernels << " kernels read and write by indexes";
 }
 
+// A kernel for each pass of a reduction, whatever it moves.
+TEST(FuseFuzz, MeansTheSameInStages) {
+  PassOptions fused, staged;
+  fused.verify = staged.verify = true;
+  fused.only = {"fuse", "clean", "early"};
+  staged.only = {"fuse", "stages", "clean", "early"};
+  staged.stages_device = 0;
+  staged.stages_from = 0;
+  int kernels = 0, more_kernels = 0, operations = 0;
+  for (uint64_t seed = 14001; seed <= 16000 && !HasFatalFailure(); ++seed) {
+    check(seed, staged, &more_kernels, &operations);
+    check(seed, fused, &kernels, &operations);
+  }
+  EXPECT_GT(more_kernels, kernels + 200);
+}
+
 TEST(FuseFuzz, MeansTheSameAfterAllPassesButHoist) {
   PassOptions options;
   options.without = {"hoist", "cse"};  // they change which observations there are

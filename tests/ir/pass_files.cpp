@@ -40,6 +40,8 @@ PassOptions options_of(const std::string& text) {
     if (name == "max_kernel_operands") options.max_kernel_operands = std::stoi(value);
     if (name == "fuse_reductions") options.fuse_reductions = std::stoi(value) != 0;
     if (name == "fuse_cuda") options.fuse_cuda = std::stoi(value) != 0;
+    if (name == "stages_device") options.stages_device = std::stoi(value);
+    if (name == "stages_from") options.stages_from = std::stol(value);
     if (name == "channels_last") options.channels_last = std::stoi(value);
     if (name == "fast_convolutions") options.fast_convolutions = std::stoi(value);
     if (name == "keep_aten") options.keep_aten.push_back(value);
