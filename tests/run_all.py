@@ -68,8 +68,8 @@ def count_gtest(file):
     return tuple(counts)
 
 
-def run_suite(suite, full):
-    """((passed, failed, skipped), output, seconds)."""
+def run_suite(suite, full, shared):
+    """((passed, failed, skipped), output, seconds). shared: a folder for what suites need alike (tests/programs/cases.py)."""
     start = time.monotonic()
     if not suite.command or not os.path.exists(suite.command[0]):
         return (0, 1, 0), f"{suite.name} was not built\n", 0.0
@@ -78,7 +78,7 @@ def run_suite(suite, full):
     with tempfile.TemporaryDirectory(prefix="dynvm-check-") as folder:
         result_file = os.path.join(folder, "gtest.json")
         command = suite.command + ([f"--gtest_output=json:{result_file}"] if suite.gtest else [])
-        environment = {**os.environ, **suite.environment}
+        environment = {**os.environ, **suite.environment, "DYNVM_TEST_SHARED": shared}
         if full:
             environment["DYNVM_TEST_FULL"] = "1"
         limit = (TIME_LIMIT_FULL_S if full else TIME_LIMIT_S) * float(suite.environment.get("DYNVM_TEST_PATIENCE", "1"))
@@ -113,8 +113,8 @@ def main():
     if arguments.suites:
         suites = [suite for suite in suites if suite.name.startswith(tuple(arguments.suites))]
     total = [0, 0, 0]
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        futures = [(suite, pool.submit(run_suite, suite, arguments.full)) for suite in suites]
+    with tempfile.TemporaryDirectory(prefix="dynvm-shared-") as shared, concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        futures = [(suite, pool.submit(run_suite, suite, arguments.full, shared)) for suite in suites]
         for suite, future in futures:
             counts, output, seconds = future.result()
             for i in range(3):

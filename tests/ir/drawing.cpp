@@ -106,7 +106,9 @@ TEST(Drawing, FusedDropoutDrawsTheSame) {
     EXPECT_GT(found.generator.offset, 40);
     for (size_t storage : {0u, 1u, 2u, 5u}) EXPECT_EQ(found.memory[storage], expected.memory[storage]) << x << " s" << storage << "\n" << print_trace(fused);
     const std::vector<uint8_t>& mask = expected.memory[2];
-    if (each.elements >= 24) EXPECT_TRUE(std::count(mask.begin(), mask.end(), 0) > 0 && std::count(mask.begin(), mask.end(), 1) > 0);
+    if (each.elements >= 24) {
+      EXPECT_TRUE(std::count(mask.begin(), mask.end(), 0) > 0 && std::count(mask.begin(), mask.end(), 1) > 0);
+    }
   }
 }
 

@@ -31,7 +31,7 @@ DYNVM = os.environ.get("DYNVM", os.path.join(ROOT, ".venv", "bin", "dynvm"))
 FULL = os.environ.get("DYNVM_TEST_FULL") == "1"
 PATIENCE = float(os.environ.get("DYNVM_TEST_PATIENCE", "1"))
 # Variables that would make runs differ from a user's.
-_LEFT_OUT = {"DYNVM", "DYNVM_TEST_PYTHON", "DYNVM_TEST_FULL", "DYNVM_TEST_PATIENCE", "DYNVM_OPTIONS", "DYNVM_HEURISTICS", "PYTHONPATH"}
+_LEFT_OUT = {"DYNVM", "DYNVM_TEST_PYTHON", "DYNVM_TEST_FULL", "DYNVM_TEST_PATIENCE", "DYNVM_TEST_SHARED", "DYNVM_OPTIONS", "DYNVM_HEURISTICS", "PYTHONPATH"}
 
 
 def row_names(table):

@@ -13,7 +13,10 @@ Tests:   the suites that use it: tests/traces/run.py, tests/whole/run.py.
 """
 
 import argparse
+import fcntl
 import glob
+import hashlib
+import json
 import operator
 import os
 import re
@@ -21,7 +24,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from session import DYNVM, PYTHON, defects, run_alone, run_shared  # noqa: E402
+from session import DYNVM, PYTHON, Run, defects, run_alone, run_shared  # noqa: E402
 from tolerant import difference  # noqa: E402
 from compare import FULL, no_addresses  # noqa: E402
 
@@ -111,6 +114,24 @@ def run_cases(mode, cases, options, env, all_alone):
     return runs
 
 
+def expected_runs(cases, all_alone):
+    """name -> Run under python. Suites that run_all.py runs at one time share them, in the folder DYNVM_TEST_SHARED: the first one of each selection runs the scripts."""
+    folder = os.environ.get("DYNVM_TEST_SHARED")
+    if folder is None:
+        return run_cases("python", cases, (), {}, all_alone)
+    name = hashlib.sha256(repr(([case.path for case in cases], all_alone)).encode()).hexdigest()
+    path = os.path.join(folder, name + ".json")
+    with open(path + ".lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.path.exists(path):
+            runs = run_cases("python", cases, (), {}, all_alone)
+            with open(path + ".new", "w", encoding="utf-8") as file:
+                json.dump({case: [run.status, run.stdout, run.stderr] for case, run in runs.items()}, file)
+            os.rename(path + ".new", path)
+    with open(path, encoding="utf-8") as file:
+        return {case: Run(*shown) for case, shown in json.load(file).items()}
+
+
 def parser():
     """The options that each suite of such scripts has."""
     result = argparse.ArgumentParser()
@@ -131,7 +152,7 @@ def run_folder(folder, arguments, choose=lambda cases: cases):
         cases = [case for case in cases if any(name in case.name for name in arguments.names)]
     else:
         cases = choose(cases)
-    expected = run_cases("python", cases, (), {}, arguments.alone)
+    expected = expected_runs(cases, arguments.alone)
     options = [f"--hot={arguments.hot}", *([f"--heuristics={arguments.heuristics}"] if arguments.heuristics else [])]
     kept = loaded = {}
     if arguments.cached:
