@@ -26,7 +26,7 @@ def main(total=0.0):
         m = torch.ones(100, 100) * i
         m = ((((m + 1) * 3 - 2) * m + 0.5) * m - 0.25) * m + 0.125
         m = ((m * m + 0.5) * m - 0.25) * m + m
-        a, b, c, d, e = small * 2, torch.ones(50) * i, torch.ones(50) + i, small - i, torch.ones(60) + i
+        a, b, c, d, e = small * 2, torch.ones(50) * i, torch.ones(50) + i, small - i, torch.ones(200) + i
         for p in params: p.mul_(0.999)
         total += y.mean().item() + z[0].item() + light[1].item() + w.mean().item() + (a[0] + b[0] + c[0] + d[0] + e[0]).item()
     print(round(total))
