@@ -140,11 +140,13 @@ SoftmaxParts softmax_parts(Reduction& r) {
 // A row that is alone and longer than this is spread over the device by eager's kernel, where one block goes along it here.
 constexpr int64_t kLongestRow = 1 << 15;
 
-// (self, dim, *, dtype), on GPUs, where eager's order of additions is not that of elements either.
+// (self, dim, *, dtype), on GPUs, where eager's order of additions is not that of elements either; also in place.
 bool scan(const Request& request, KOp op, std::string_view name) {
   const CallView& call = request.call;
-  const Ref input = call.tensor(0), result = request.result(0);
+  const bool in_place = call.call().name.back() == '_';
+  const Ref input = call.tensor(0), result = in_place ? input : request.result(0);
   if (input == kNoRef) return request.refuse("no tensor");
+  if (in_place ? call.call().mutates != std::vector<int32_t>{0} || is_bool(input_type(request)) : !call.call().mutates.empty()) return request.refuse("writes other arguments, or truths");
   if (call.meta(input).device_type == 0) return request.refuse("on the CPU");
   if (result == kNoRef) return true;
   Reduction reduction(request, input, call.dims(1, rank_of(request, 0)));
@@ -152,8 +154,9 @@ bool scan(const Request& request, KOp op, std::string_view name) {
   const int64_t length = reduction.count();
   if (length > kLongestRow && length == elements(call.meta(input)) && !is_symbolic(length, call.trace().symbols)) return request.refuse("one long row");
   Builder& b = reduction.builder;
-  b.set_type(result_type(request));
-  b.store(result, b.op(op, b.rounded(reduction.input(), result_type(request))));  // converted first
+  const DType type = call.meta(result).dtype;
+  b.set_type(type);
+  b.store(result, b.op(op, b.rounded(reduction.input(), type)));  // converted first
   return reduction.finish(name);
 }
 

@@ -199,6 +199,8 @@ def scans(device):
             for dim in (0, 1):
                 yield f"cumsum {dim} {dtype} {rows} {columns}", lambda i, x=x, dim=dim: x.cumsum(dim)
                 yield f"cumsum of a transposed one {dim} {dtype} {rows} {columns}", lambda i, x=x, dim=dim: (x.t() + 0).cumsum(dim) * 2
+                if dtype != torch.bool:
+                    yield f"cumsum in place {dim} {dtype} {rows} {columns}", lambda i, x=x, dim=dim: (x.t() + 0).cumsum_(dim) * 2
                 yield f"cumprod {dim} {dtype} {rows} {columns}", lambda i, x=x * 0.01 + 0.995 if dtype.is_floating_point else x, dim=dim: x.cumprod(dim)
                 if dtype.is_floating_point:
                     yield f"logcumsumexp {dim} {dtype} {rows} {columns}", lambda i, x=x, dim=dim: (x * 3).logcumsumexp(dim)
