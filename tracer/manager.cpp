@@ -1,6 +1,6 @@
 // See manager.h. The policy in short (numbers: heuristics.def; decisions.cpp has what a policy of the user's may answer):
 //  - each arrival of a loop at its header is seen until the loop is classified; a loop that runs tensor operations is recorded after
-//    hot_loop iterations in one frame, any other is left to the interpreter;
+//    hot_loop iterations in one frame, any other is left to the interpreter. Those that short traces of inner loops run count too (around_traces);
 //  - a function that C or a coroutine calls, so that no loop around it can be recorded, is recorded by itself in the same way;
 //  - the outermost loop is preferred: while a calling frame is inside a loop too, an inner loop waits;
 //  - an abort makes the loop wait, twice as long each time; lessons (tracer/recorder.h) are kept, so the next recording does better;

@@ -43,7 +43,7 @@ using Reads = std::vector<int>;
 
 const std::string kLargest = "%c0 = aten \"aten::amax\" (%x, ints[0, 1], false) -> (f32[]{} s2 GPU) !snap0\n%m:t = result %c0 #0 -> f32[]{} s2 GPU\n";
 const std::string kSmallest = "%c1 = aten \"aten::amin\" (%x, ints[0, 1], false) -> (f32[]{} s3 GPU) !snap0\n%l:t = result %c1 #0 -> f32[]{} s3 GPU\n";
-const std::string kLibrary = "%c2 = aten \"aten::cumsum_\" (%x, 0) -> (f32[4,64]{64,1} s0 GPU alias 0) mutates [0] !snap0\n";
+const std::string kLibrary = "%c2 = aten \"aten::renorm_\" (%x, 2.0, 0, 1.0) -> (f32[4,64]{64,1} s0 GPU alias 0) mutates [0] !snap0\n";
 
 // A number that is looked at.
 std::string read(const std::string& tensor) {
