@@ -8,15 +8,10 @@ namespace dynvm::codegen::cuda {
 using ir::KernelNode;
 using ir::KernelStore;
 
-Passes::Passes(const ir::Kernel& kernel, const Space& space) : of(kernel.nodes.size(), 0), kernel_(kernel), space_(space) {
+Passes::Passes(const ir::Kernel& kernel, const Space& space) : of(ir::node_passes(kernel)), kernel_(kernel), space_(space) {
   for (size_t n = 0; n < kernel.nodes.size(); ++n) {
-    if (!space.needed[n]) continue;
-    const KernelNode& node = kernel.nodes[n];
-    for (int32_t operand : {node.a, node.b, node.c})
-      if (operand >= 0) of[n] = std::max(of[n], of[static_cast<size_t>(operand)]);
-    if (!ir::is_reduce(node.op)) continue;
-    last = std::max(last, of[n]);
-    ++of[n];
+    if (!space.needed[n]) of[n] = 0;
+    else if (ir::is_reduce(kernel.nodes[n].op)) last = std::max(last, of[n] - 1);
   }
   for (const KernelStore& store : kernel.stores)
     if (is_full_store(store)) {

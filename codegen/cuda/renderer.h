@@ -303,17 +303,16 @@ class Renderer {
   }
   bool is_half(const KernelStore& store) const { return ir::is_reduced_floating(kernel_.operands[static_cast<size_t>(store.operand)].dtype); }
 
-  static bool is_arg(KOp op) { return op == KOp::k_reduce_argmax || op == KOp::k_reduce_argmin; }
   string accumulator_type(size_t n) const {
     const char* type = value_type(kernel_.nodes[static_cast<size_t>(kernel_.nodes[n].a)].dtype);
-    return is_arg(kernel_.nodes[n].op) ? fmt::format("Best<{}>", type) : type;
+    return ir::is_arg_reduce(kernel_.nodes[n].op) ? fmt::format("Best<{}>", type) : type;
   }
   string start_of(size_t n) const { return identity(kernel_.nodes[n].op, kernel_.nodes[static_cast<size_t>(kernel_.nodes[n].a)].dtype); }
 
   // What an element adds to a reduction; argmax: with its position in the order of the kernel's reduced dims.
   string contribution(size_t n, const Dim* inner, const string& lane) const {
     const KernelNode& node = kernel_.nodes[n];
-    if (!is_arg(node.op)) return value(node.a);
+    if (!ir::is_arg_reduce(node.op)) return value(node.a);
     string position;
     int64_t below = 1;
     for (size_t d = kernel_.sizes.size(); d-- > 0;) {
@@ -336,7 +335,7 @@ class Renderer {
     return fmt::format("{}<{}>::apply({}, {})", combination(kernel_.nodes[n].op), accumulator_type(n), a, b);
   }
   string result_of(size_t n, const string& total) const {
-    return is_arg(kernel_.nodes[n].op) ? fmt::format("({0}.at < 0 ? 0LL : {0}.at)", total) : total;
+    return ir::is_arg_reduce(kernel_.nodes[n].op) ? fmt::format("({0}.at < 0 ? 0LL : {0}.at)", total) : total;
   }
 
   // A row's values that a pass has computed and later ones need stay in registers, so that none is computed twice. elements: of one thread. False where
@@ -527,7 +526,7 @@ class Renderer {
   // May blocks share the reduced points of one kept point? One pass, so nothing that is stored of an element needs a reduction, and nothing that needs what comes before.
   bool can_split() const {
     const std::vector<size_t> found = passes_.reductions(0);
-    return passes_.last == 0 && !found.empty() && !ir::has_scan(kernel_) && std::none_of(found.begin(), found.end(), [&](size_t n) { return is_arg(kernel_.nodes[n].op); });
+    return passes_.last == 0 && !found.empty() && !ir::has_scan(kernel_) && std::none_of(found.begin(), found.end(), [&](size_t n) { return ir::is_arg_reduce(kernel_.nodes[n].op); });
   }
 
   int64_t blocks_for(int64_t items, int64_t each) const { return (items + each - 1) / each; }

@@ -403,7 +403,7 @@ class Evaluator {
     if (node.op == KOp::k_reduce_attend) return attend(node);
     DType type = kernel_.nodes[node.a].dtype;
     bool floating = is_floating(type);
-    bool arg = node.op == KOp::k_reduce_argmax || node.op == KOp::k_reduce_argmin;
+    bool arg = is_arg_reduce(node.op);
     bool largest = node.op == KOp::k_reduce_max || node.op == KOp::k_reduce_argmax;
     double infinity = std::numeric_limits<double>::infinity();
     Value acc;

@@ -234,6 +234,17 @@ bool for_gpus(const Kernel& kernel) {
   return attends(kernel) || has_op(kernel, KOp::k_draw) || has_op(kernel, KOp::k_load_at) || has_op(kernel, KOp::k_within) || stores_at_places(kernel) || has_scan(kernel);
 }
 
+std::vector<int> node_passes(const Kernel& kernel) {
+  std::vector<int> passes;
+  for (const KernelNode& node : kernel.nodes) {
+    int behind = 0;
+    for (int32_t operand : {node.a, node.b, node.c})
+      if (operand >= 0) behind = std::max(behind, passes[static_cast<size_t>(operand)]);
+    passes.push_back(behind + (is_reduce(node.op) ? 1 : 0));
+  }
+  return passes;
+}
+
 std::vector<uint32_t> node_dims(const Kernel& kernel) {
   std::vector<uint32_t> dims;
   add_node_dims(kernel, &dims);

@@ -84,6 +84,7 @@ const KOpInfo& kop_info(KOp op);
 bool kop_from_name(std::string_view name, KOp* op);
 constexpr bool reads_memory(KOp op) { return op == KOp::k_load || op == KOp::k_load_at; }
 constexpr bool is_scan(KOp op) { return op >= KOp::k_scan_sum && op <= KOp::k_scan_logaddexp; }
+constexpr bool is_arg_reduce(KOp op) { return op == KOp::k_reduce_argmax || op == KOp::k_reduce_argmin; }
 constexpr bool is_reduce(KOp op) { return op >= KOp::k_reduce_sum && op < KOp::kCount; }
 
 inline constexpr int kMaxKernelDims = 16;
@@ -166,6 +167,9 @@ bool has_scan(const Kernel& kernel);
 std::vector<uint32_t> node_dims(const Kernel& kernel);
 // The same for the nodes behind those that *dims has, of a kernel that grows.
 void add_node_dims(const Kernel& kernel, std::vector<uint32_t>* dims);
+
+// For all nodes, behind how many passes over the reduced dims they can be computed; a reduction: behind its own.
+std::vector<int> node_passes(const Kernel& kernel);
 
 // Whether a store through one operand could change an element that the other one reads elsewhere in the space: false where the two
 // are disjoint or of identical geometry. Conservative.

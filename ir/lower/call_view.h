@@ -12,6 +12,11 @@
 
 namespace dynvm::ir {
 
+// Does it write its first argument and give that?
+inline bool is_in_place(const AtenCall& call) { return call.name.back() == '_' && (call.name.size() < 2 || call.name[call.name.size() - 2] != '_'); }
+// Does it write anything beside what is_in_place says?
+inline bool writes_others(const AtenCall& call) { return is_in_place(call) ? call.mutates != std::vector<int32_t>{0} : !call.mutates.empty(); }
+
 class CallView {
  public:
   CallView(const Trace& trace, Ref inst, size_t element)

@@ -69,20 +69,18 @@ bool read_at(const Request& request, Ref source, const Places& places, std::stri
   return true;
 }
 
-bool is_in_place(const CallView& call) { return call.call().name.back() == '_'; }
-
 // What an operation writes: its first argument, or the result, a copy of that (where nobody reads it, whose layout does not matter).
-Ref written(const Request& request) { return is_in_place(request.call) || request.result(0) == kNoRef ? request.call.tensor(0) : request.result(0); }
+Ref written(const Request& request) { return is_in_place(request.call.call()) || request.result(0) == kNoRef ? request.call.tensor(0) : request.result(0); }
 
 // Values to their places in that.
 bool write_at(const Request& request, const Places& places, const std::function<Value(Builder&)>& value, bool adds, std::string_view name) {
   const CallView& call = request.call;
   const std::vector<TorchState>& states = call.trace().torch_states;
   if (std::any_of(states.begin(), states.end(), [](const TorchState& state) { return state.deterministic; })) return request.refuse("deterministic");
-  const bool in_place = is_in_place(call);
+  const bool in_place = is_in_place(call.call());
   const Ref target = written(request);
   if (!can(request, call.tensor(0), places)) return false;
-  if (in_place ? call.call().mutates != std::vector<int32_t>{0} : !call.call().mutates.empty()) return request.refuse("writes other arguments");
+  if (writes_others(call.call())) return request.refuse("writes other arguments");
   if (adds && dtype_size(call.meta(target).dtype) < 4) return request.refuse("dtype");
   if (!in_place && request.result(0) == kNoRef) return true;
   if (!in_place) {

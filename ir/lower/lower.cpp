@@ -315,7 +315,7 @@ bool lower_with_codes(const Trace& trace, Ref aten, const std::vector<Ref>& resu
   if (*symbolic && (provided.temporary != kNoRef || draws || (!call.follows && !sizes_come_from_operands(trace, inst, call)))) return give_up("sizes that a run decides");
   if (is_uninitialised(name)) return true;
 
-  bool in_place = name.size() > 1 && name.back() == '_' && name.substr(name.size() - 2) != "__";
+  bool in_place = is_in_place(call);
   bool foreach_op = name.substr(0, 9) == "_foreach_";
   if (LowerFunction function = find_structured(name)) {
     CallView view(trace, aten, 0);
@@ -332,7 +332,7 @@ bool lower_with_codes(const Trace& trace, Ref aten, const std::vector<Ref>& resu
       if (call.args.empty() || call.args[0].kind != AtenArg::kTensorList) return give_up("no tensor list");
       elements = call.args[0].operands.size();
     }
-    if (in_place ? call.mutates != std::vector<int32_t>{0} : !call.mutates.empty()) return give_up("writes other arguments");
+    if (writes_others(call)) return give_up("writes other arguments");
     for (size_t k = 0; k < elements; ++k) {
       CallView view(trace, aten, k);
       Request request{view, results, out, why, provided};

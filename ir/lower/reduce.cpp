@@ -143,10 +143,11 @@ constexpr int64_t kLongestRow = 1 << 15;
 // (self, dim, *, dtype), on GPUs, where eager's order of additions is not that of elements either; also in place.
 bool scan(const Request& request, KOp op, std::string_view name) {
   const CallView& call = request.call;
-  const bool in_place = call.call().name.back() == '_';
+  const bool in_place = is_in_place(call.call());
   const Ref input = call.tensor(0), result = in_place ? input : request.result(0);
   if (input == kNoRef) return request.refuse("no tensor");
-  if (in_place ? call.call().mutates != std::vector<int32_t>{0} || is_bool(input_type(request)) : !call.call().mutates.empty()) return request.refuse("writes other arguments, or truths");
+  if (writes_others(call.call())) return request.refuse("writes other arguments");
+  if (in_place && is_bool(input_type(request))) return request.refuse("dtype");
   if (call.meta(input).device_type == 0) return request.refuse("on the CPU");
   if (result == kNoRef) return true;
   Reduction reduction(request, input, call.dims(1, rank_of(request, 0)));

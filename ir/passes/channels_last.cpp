@@ -81,8 +81,7 @@ class ChannelsLast {
   ChannelsLast(Trace& trace, const PassOptions& options) : trace_(trace), options_(options) {}
 
   void run() {
-    const auto any = [&](const auto& is) { return std::any_of(trace_.insts.begin(), trace_.insts.end(), [&](const Inst& inst) { return inst.op == Op::k_aten && is(inst); }); };
-    if (!any([&](const Inst& inst) { return convolves(inst); })) return;
+    if (std::none_of(trace_.insts.begin(), trace_.insts.end(), [&](const Inst& inst) { return inst.op == Op::k_aten && convolves(inst); })) return;
     look();
     for (;;) {
       while (!weigh()) {}

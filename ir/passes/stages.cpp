@@ -40,7 +40,7 @@ constexpr int64_t kDearerThanMemory = 3;
 
 // When each node and store of a kernel can be computed.
 struct Schedule {
-  std::vector<int> of;        // by node: behind so many passes; a reduction: behind its own
+  std::vector<int> of;        // node_passes
   std::vector<int> last;      // by node: the last kernel that needs it; -1: none
   std::vector<int> of_store;  // by store: it is in the kernel of this pass
   int passes = 0;             // with reductions
@@ -65,13 +65,8 @@ void find_last(const Kernel& kernel, Schedule* when) {
 
 Schedule schedule(const Kernel& kernel) {
   Schedule out;
-  for (const KernelNode& node : kernel.nodes) {
-    int behind = 0;
-    for (int32_t operand : {node.a, node.b, node.c})
-      if (operand >= 0) behind = std::max(behind, out.of[static_cast<size_t>(operand)]);
-    if (is_reduce(node.op)) out.passes = std::max(out.passes, ++behind);
-    out.of.push_back(behind);
-  }
+  out.of = node_passes(kernel);
+  if (!out.of.empty()) out.passes = *std::max_element(out.of.begin(), out.of.end());
   const std::vector<uint32_t> dims = node_dims(kernel);
   std::vector<bool> full;
   for (const KernelStore& store : kernel.stores) {
@@ -133,8 +128,7 @@ class Stages {
   // Would the kernel's blocks be few, for much memory?
   bool is_wanted(const Kernel& kernel, const Schedule& when) const {
     if (when.passes == 0 || when.kernels < 2 || has_symbols(kernel) || has_scan(kernel) || attends(kernel)) return false;
-    for (KOp op : {KOp::k_reduce_argmax, KOp::k_reduce_argmin})
-      if (has_op(kernel, op)) return false;
+    if (std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [](const KernelNode& node) { return is_arg_reduce(node.op); })) return false;
     int64_t kept = 1;
     for (size_t d = 0; d < kernel.sizes.size(); ++d)
       if (!(kernel.reduce_dims >> d & 1)) kept *= kernel.sizes[d];
@@ -164,59 +158,73 @@ class Stages {
     return kept < limits.cuda_stage_blocks && bytes / kept >= std::min<int64_t>(int64_t{limits.cuda_shared} << 10, options_.stages_from);  // less stays within its block
   }
 
-  static TensorMeta own_memory(DType dtype, const TensorMeta& like) {
-    TensorMeta meta;
-    meta.dtype = dtype;
-    meta.device_type = like.device_type;
-    meta.device_index = like.device_index;
-    return meta;
-  }
-
-  static KernelNode load_of(int32_t operand, DType dtype) {
-    KernelNode load;
-    load.op = KOp::k_load;
-    load.dtype = dtype;
-    load.operand = operand;
-    return load;
-  }
-
-  // Memory for one value of a kept point, as an operand of the kernel.
-  KernelOperand temporary(const Kernel& kernel, DType dtype, const TensorMeta& like, Ref* value) {
-    TensorMeta meta = own_memory(dtype, like);
-    KernelOperand operand{dtype, std::vector<int64_t>(kernel.sizes.size(), 0), 0, trace_.num_storages};
+  // The strides of one value for each kept point.
+  static std::vector<int64_t> kept_strides(const Kernel& kernel) {
+    std::vector<int64_t> strides(kernel.sizes.size(), 0);
     int64_t kept = 1;
     for (size_t d = kernel.sizes.size(); d-- > 0;) {
       if (kernel.reduce_dims >> d & 1) continue;
-      if (kernel.sizes[d] != 1) operand.strides[d] = kept;
+      if (kernel.sizes[d] != 1) strides[d] = kept;
       kept *= kernel.sizes[d];
     }
-    meta.sizes = {kept};
-    meta.strides = {1};
-    *value = add_empty(&trace_, std::move(meta), &order_);
-    return operand;
+    return strides;
+  }
+
+  // Those of an operand in whose layout each point has memory of its own, without gaps; empty: there is none.
+  static std::vector<int64_t> full_strides(const Kernel& kernel) {
+    for (const KernelOperand& operand : kernel.operands) {
+      std::vector<std::pair<int64_t, int64_t>> steps;
+      for (size_t d = 0; d < kernel.sizes.size(); ++d)
+        if (kernel.sizes[d] != 1) steps.push_back({operand.strides[d], kernel.sizes[d]});
+      std::sort(steps.begin(), steps.end());
+      int64_t points = 1;
+      if (std::all_of(steps.begin(), steps.end(), [&](const auto& step) { return step.first == std::exchange(points, points * step.second); })) return operand.strides;
+    }
+    return {};
+  }
+
+  // The part stores the node's value to memory of the trace's own; for the kernels behind it the node is a load of that.
+  void hand_on(size_t n, const std::vector<int64_t>& strides, Lowered* part, Lowered* whole) {
+    const TensorMeta& like = trace_.metas[trace_.insts[whole->tensors[0]].meta];
+    TensorMeta meta;
+    meta.dtype = whole->kernel.nodes[n].dtype;
+    meta.device_type = like.device_type;
+    meta.device_index = like.device_index;
+    for (size_t d = 0; d < strides.size(); ++d) {
+      if (strides[d] == 0) continue;
+      meta.sizes.push_back(whole->kernel.sizes[d]);
+      meta.strides.push_back(strides[d]);
+    }
+    const auto operand = static_cast<int32_t>(whole->kernel.operands.size());
+    const KernelOperand memory{meta.dtype, strides, 0, trace_.num_storages};
+    const Ref value = add_empty(&trace_, std::move(meta), &order_);
+    for (Lowered* each : {part, whole}) {
+      each->kernel.operands.push_back(memory);
+      each->tensors.push_back(value);
+    }
+    part->kernel.add_store(operand, static_cast<int32_t>(n));
+    becomes_load(&whole->kernel.nodes[n], operand);
+  }
+
+  static void becomes_load(KernelNode* node, int32_t operand) {
+    KernelNode load;
+    load.op = KOp::k_load;
+    load.dtype = node->dtype;
+    load.operand = operand;
+    *node = load;
   }
 
   // A full value that the kernels behind one may read.
   struct Kept {
     int pass;         // whose kernel stores it
     int32_t operand;  // where; -1: memory is to be made
-    int32_t like;     // an operand with strides for that
   };
 
-  // By node. An operand in whose layout each point has memory of its own, without gaps, says how that which is made lies.
-  static std::map<size_t, Kept> kept_values(const Kernel& kernel, const Schedule& when) {
+  // By node. makes_memory: it can be made.
+  static std::map<size_t, Kept> kept_values(const Kernel& kernel, const Schedule& when, bool makes_memory) {
     std::map<size_t, Kept> found;
     const std::vector<uint32_t> dims = node_dims(kernel);
     const auto is_full = [&](size_t n) { return (dims[n] & kernel.reduce_dims) != 0; };
-    int32_t dense = -1;
-    for (size_t o = 0; o < kernel.operands.size() && dense < 0; ++o) {
-      std::vector<std::pair<int64_t, int64_t>> steps;
-      for (size_t d = 0; d < kernel.sizes.size(); ++d)
-        if (kernel.sizes[d] != 1) steps.push_back({kernel.operands[o].strides[d], kernel.sizes[d]});
-      std::sort(steps.begin(), steps.end());
-      int64_t points = 1;
-      if (std::all_of(steps.begin(), steps.end(), [&](const auto& step) { return step.first == std::exchange(points, points * step.second); })) dense = static_cast<int32_t>(o);
-    }
     // What each kernel computes, but for what earlier ones have kept.
     const auto needed = [&](int pass) {
       std::vector<bool> out(kernel.nodes.size(), false);
@@ -234,12 +242,15 @@ class Stages {
       }
       return out;
     };
+    std::vector<std::vector<bool>> by_pass;
     for (size_t n = kernel.nodes.size(); n-- > 0;) {
       if (!is_full(n) || reads_memory(kernel.nodes[n].op)) continue;
+      if (by_pass.empty())
+        for (int pass = 0; pass < when.kernels; ++pass) by_pass.push_back(needed(pass));
       int first = -1;
       bool again = false;
       for (int pass = 0; pass < when.kernels; ++pass)
-        if (needed(pass)[n]) first < 0 ? first = pass : again = true;
+        if (by_pass[static_cast<size_t>(pass)][n]) first < 0 ? first = pass : again = true;
       if (!again) continue;
       std::vector<bool> below(kernel.nodes.size(), false);
       below[n] = true;
@@ -253,8 +264,9 @@ class Stages {
       const int64_t own = dtype_size(kernel.nodes[n].dtype);
       for (size_t s = 0; s < kernel.stores.size() && found.count(n) == 0; ++s)
         if (kernel.stores[s].node == static_cast<int32_t>(n) && when.of_store[s] == first && !kernel.stores[s].has_place() && is_full_store(kernel, dims, kernel.stores[s]) && loaded >= own)
-          found[n] = {first, kernel.stores[s].operand, -1};
-      if (found.count(n) == 0 && dense >= 0 && loaded >= kDearerThanMemory * own) found[n] = {first, -1, dense};
+          found[n] = {first, kernel.stores[s].operand};
+      if (found.count(n) == 0 && makes_memory && loaded >= kDearerThanMemory * own) found[n] = {first, -1};
+      if (found.count(n) != 0) by_pass.clear();
     }
     return found;
   }
@@ -269,8 +281,8 @@ class Stages {
     const Schedule when = schedule(whole.kernel);
     if (!is_wanted(whole.kernel, when) || !keeps_order(whole.kernel, when)) return false;
 
-    const TensorMeta like = trace_.metas[trace_.insts[whole.tensors[0]].meta];
-    const std::map<size_t, Kept> kept = kept_values(whole.kernel, when);
+    const std::vector<int64_t> of_kept = kept_strides(whole.kernel), of_full = full_strides(whole.kernel);
+    const std::map<size_t, Kept> kept = kept_values(whole.kernel, when, !of_full.empty());
     const std::vector<KernelStore> stores = whole.kernel.stores;
     const std::string name = whole.kernel.name;
     for (int pass = 0; pass < when.kernels; ++pass) {
@@ -279,34 +291,12 @@ class Stages {
       for (size_t s = 0; s < stores.size(); ++s)
         if (when.of_store[s] == pass) part.kernel.stores.push_back(stores[s]);
       // What this pass reduces is stored where others need it, and is a load for these.
-      for (size_t n = 0; n < when.of.size(); ++n) {
-        if (!is_reduce(part.kernel.nodes[n].op) || when.of[n] != pass + 1 || when.last[n] <= pass) continue;
-        const DType dtype = part.kernel.nodes[n].dtype;
-        Ref value = kNoRef;
-        const int32_t operand = static_cast<int32_t>(whole.kernel.operands.size());
-        whole.kernel.operands.push_back(temporary(whole.kernel, dtype, like, &value));
-        whole.tensors.push_back(value);
-        part.kernel.operands.push_back(whole.kernel.operands.back());
-        part.tensors.push_back(value);
-        part.kernel.add_store(operand, static_cast<int32_t>(n));
-        whole.kernel.nodes[n] = load_of(operand, dtype);
-      }
+      for (size_t n = 0; n < when.of.size(); ++n)
+        if (is_reduce(part.kernel.nodes[n].op) && when.of[n] == pass + 1 && when.last[n] > pass) hand_on(n, of_kept, &part, &whole);
       for (const auto& [n, value] : kept) {
         if (value.pass != pass) continue;
-        const DType dtype = whole.kernel.nodes[n].dtype;
-        int32_t operand = value.operand;
-        if (operand < 0) {
-          TensorMeta meta = own_memory(dtype, like);
-          meta.sizes = whole.kernel.sizes;
-          meta.strides = whole.kernel.operands[static_cast<size_t>(value.like)].strides;
-          operand = static_cast<int32_t>(whole.kernel.operands.size());
-          whole.kernel.operands.push_back({dtype, meta.strides, 0, trace_.num_storages});
-          whole.tensors.push_back(add_empty(&trace_, std::move(meta), &order_));
-          part.kernel.operands.push_back(whole.kernel.operands.back());
-          part.tensors.push_back(whole.tensors.back());
-          part.kernel.add_store(operand, static_cast<int32_t>(n));
-        }
-        whole.kernel.nodes[n] = load_of(operand, dtype);
+        if (value.operand < 0) hand_on(n, of_full, &part, &whole);
+        else becomes_load(&whole.kernel.nodes[n], value.operand);
       }
       part.kernel.num_pointers = trace_.num_storages;
       FusionGroup group(std::move(part));
@@ -331,7 +321,7 @@ class Stages {
       trace_.kernels.push_back(body.kernel);
       trace_.kernel_op_counts.resize(trace_.kernels.size(), 0);
       trace_.kernel_origins.resize(trace_.kernels.size());
-      trace_.kernel_origins.back() = std::vector(trace_.kernel_origins[before]);
+      trace_.kernel_origins.back() = trace_.kernel_origins[before];
     }
     trace_.origin = trace_.insts[ref].origin;
     std::vector<Ref> arguments = body.tensors;

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from compare import CompareCase, DYNVM, PYTHON, run
+from compare import CompareCase, DYNVM, FULL, PYTHON, run
 
 try:
     import torch  # noqa: F401
@@ -43,7 +43,7 @@ class Layouts(CompareCase):
     def test_exits(self):
         self.suite("--stress")
 
-    @unittest.skipUnless(os.environ.get("DYNVM_TEST_FULL"), "only with --full")
+    @unittest.skipUnless(FULL, "only with --full")
     def test_cached(self):
         self.suite("--cached")
 

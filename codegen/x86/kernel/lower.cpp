@@ -89,16 +89,9 @@ class Lowerer {
 
   // A node's stage is the number of reductions on the longest way to it; a reduction happens in the pass of its operand's stage.
   void find_stages() {
-    stage_.assign(kernel_.nodes.size(), 0);
-    for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
-      const KernelNode& k = kernel_.nodes[n];
-      for (int32_t a : {k.a, k.b, k.c})
-        if (a >= 0) stage_[n] = std::max(stage_[n], stage_[a]);
-      if (ir::is_reduce(k.op)) {
-        if (nest_.needed[n]) num_passes_ = std::max(num_passes_, stage_[n] + 1);
-        ++stage_[n];
-      }
-    }
+    stage_ = ir::node_passes(kernel_);
+    for (size_t n = 0; n < kernel_.nodes.size(); ++n)
+      if (nest_.needed[n] && ir::is_reduce(kernel_.nodes[n].op)) num_passes_ = std::max(num_passes_, stage_[n]);
     for (const KernelStore& store : kernel_.stores)
       if (is_full_store(store)) num_passes_ = std::max(num_passes_, stage_[store.node] + 1);
   }
@@ -110,7 +103,7 @@ class Lowerer {
       if (!nest_.needed[n]) continue;
       const KernelNode& k = kernel_.nodes[n];
       reduces |= ir::is_reduce(k.op);
-      arg |= k.op == KOp::k_reduce_argmax || k.op == KOp::k_reduce_argmin;
+      arg |= ir::is_arg_reduce(k.op);
       Lane t = lane_of(k.dtype);
       if (has_expansion(k.op, t)) weight += 16;
       else if (lane_helper(k.op, t)) calls = true;
@@ -391,7 +384,7 @@ class Lowerer {
     int bytes = lane_bytes(lane_of(type));
     int count = nest_.horizontal() ? unroll_ : copies;
     Accumulator result{n, Accumulator::kPlain, {}, {}};
-    if (k.op == KOp::k_reduce_argmax || k.op == KOp::k_reduce_argmin) result.kind = Accumulator::kArg;
+    if (ir::is_arg_reduce(k.op)) result.kind = Accumulator::kArg;
     int64_t chain = num_reduced_points() / (nest_.horizontal() ? count * nest_.lanes : 1);
     if (k.op == KOp::k_reduce_sum && type == DType::kF32 && chain > kLongestSingleSum) result.kind = Accumulator::kWide;
     for (int copy = 0; copy < count; ++copy) {

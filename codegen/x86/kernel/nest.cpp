@@ -42,7 +42,7 @@ class NestMaker {
       for (int32_t a : {node.a, node.b, node.c})
         if (a >= 0) nest_.needed[a] = true;
       if (node.op == KOp::k_load) used_[node.operand] = std::max(used_[node.operand], 1);
-      if (node.op == KOp::k_reduce_argmax || node.op == KOp::k_reduce_argmin) ordered_reduction_ = true;
+      if (ir::is_arg_reduce(node.op)) ordered_reduction_ = true;
       if (node.op == KOp::k_index) index_dims_ |= 1u << node.i;
     }
   }
