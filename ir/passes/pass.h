@@ -35,6 +35,7 @@ struct PassOptions {
   bool fuse_cuda = false;              // lower operations on CUDA tensors too
   int stages_device = 1;               // device type (c10's) whose kernels are divided by stages
   int64_t stages_from = int64_t{base::heuristics().cuda_stage_bytes} << 10;  // bytes
+  int64_t inplace_from = int64_t{base::heuristics().cuda_lent_from} << 10;  // bytes, on GPUs
   int channels_last = base::heuristics().channels_last;
   int fast_convolutions = 2;           // as Bridge::fast_convolutions says
   bool fuse_symbols = true;            // operations whose sizes are symbols too
@@ -63,6 +64,7 @@ void pass_channels_last(Trace& trace, const PassOptions& options);
 void pass_fuse(Trace& trace, const PassOptions& options);
 void pass_stages(Trace& trace, const PassOptions& options);
 void pass_early(Trace& trace, const PassOptions& options);
+void pass_inplace(Trace& trace, const PassOptions& options);
 
 // Shared by cse and hoist: merges equal instructions as cse does; `guards_only` leaves the rest alone.
 void merge_equal(Trace& trace, bool guards_only);

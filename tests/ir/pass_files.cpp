@@ -42,6 +42,7 @@ PassOptions options_of(const std::string& text) {
     if (name == "fuse_cuda") options.fuse_cuda = std::stoi(value) != 0;
     if (name == "stages_device") options.stages_device = std::stoi(value);
     if (name == "stages_from") options.stages_from = std::stol(value);
+    if (name == "inplace_from") options.inplace_from = std::stol(value);
     if (name == "channels_last") options.channels_last = std::stoi(value);
     if (name == "fast_convolutions") options.fast_convolutions = std::stoi(value);
     if (name == "keep_aten") options.keep_aten.push_back(value);

@@ -1,0 +1,130 @@
+// inplace: what a kernel computes lies in the memory of an operand that it is the last to need.
+//
+// A library's product, then gelu, then the next product: three buffers, of which two are alive at a time. Where the kernel in the middle loads each element just where it stores one, its
+// result can have the product's memory. That is what relu_ in place of relu does for a script, and what is alive at once, in caches, arenas and graphs' pools, is less by as much.
+//
+// It is so where
+//
+//   - the operand's memory was made in this trace, nobody outside has it, and the kernel is the last to touch it (plan.h's lifetimes: no exit, object or graph needs it later);
+//   - the kernel is the first to touch the result's memory;
+//   - both are as long, and what the kernel loads of the one and stores to the other is of one geometry and dtype, never at places that data says.
+//
+// Then all tensors on the operand's memory lie on the result's from the beginning, and the kernel works in place, which compilers see by its pointers (kernel.h). If the result is handed
+// out, so is the memory that the operand was computed into.
+//
+// One walk in the order of the trace, so that a chain of kernels shares one memory. On GPUs only large memory is shared (inplace_from): of what is small, one that is done with inside of a
+// CUDA graph costs nothing (runtime/exec/stretches.h), and more that lives on would.
+// Tests: tests/ir/passes/inplace, tests/ir/fuse_fuzz.cpp.
+#include <algorithm>
+
+#include "ir/effects.h"
+#include "ir/passes/pass.h"
+#include "ir/plan.h"
+
+namespace dynvm::ir {
+namespace {
+
+class InPlace {
+ public:
+  InPlace(Trace& trace, const PassOptions& options) : trace_(trace), options_(options), stays_(trace.num_storages, false), on_gpu_(trace.num_storages, false) {}
+
+  void run() {
+    lifetimes_ = storage_lifetimes(trace_);
+    for (const TensorMeta& meta : trace_.metas) {
+      if (meta.storage < 0) continue;
+      const auto storage = static_cast<size_t>(meta.storage);
+      on_gpu_[storage] = meta.device_type != 0;
+      if (meta.open != 0 || !meta.shown.empty()) stays_[storage] = true;
+    }
+    // A view at a run-time place has a storage of its own, whose memory is another one's.
+    for (const Inst& inst : trace_.insts) {
+      if (inst.op != Op::k_aten || !is_view_call(trace_, inst)) continue;
+      const AtenCall& call = trace_.calls[static_cast<size_t>(inst.imm)];
+      for (size_t k = 0; k < call.results.size(); ++k) {
+        if (call.results[k] < 0 || call.result_alias[k] < 0) continue;
+        const int32_t view = trace_.metas[static_cast<size_t>(call.results[k])].storage;
+        const int32_t base = storage_of(trace_, trace_.arg(inst, static_cast<uint32_t>(call.args[static_cast<size_t>(call.result_alias[k])].operands[0])));
+        if (view != base) stays_[static_cast<size_t>(view)] = stays_[static_cast<size_t>(base)] = true;
+      }
+    }
+    for (Ref ref = 0; ref < trace_.insts.size(); ++ref)
+      if (trace_.insts[ref].op == Op::k_kernel && !trace_.insts[ref].sunk) share(ref);
+  }
+
+ private:
+  // How a kernel works on a storage.
+  struct Use {
+    int32_t operand = -1;   // the one by which it does; -1: it does not, -2: by several, or at places that data says
+    bool loads = false, stores = false;
+  };
+
+  Use use_of(const Kernel& kernel, int32_t storage) const {
+    Use use;
+    const auto by = [&](int32_t operand, bool placed) {
+      const KernelOperand& memory = kernel.operands[static_cast<size_t>(operand)];
+      const bool same = use.operand == -1 || (use.operand >= 0 && memory == kernel.operands[static_cast<size_t>(use.operand)]);
+      use.operand = placed || !same ? -2 : use.operand == -1 ? operand : use.operand;
+    };
+    for (const KernelNode& node : kernel.nodes) {
+      if (!reads_memory(node.op) || kernel.operands[static_cast<size_t>(node.operand)].pointer != storage) continue;
+      by(node.operand, node.op != KOp::k_load);
+      use.loads = true;
+    }
+    for (const KernelStore& store : kernel.stores) {
+      if (kernel.operands[static_cast<size_t>(store.operand)].pointer != storage) continue;
+      by(store.operand, store.has_place());
+      use.stores = true;
+    }
+    return use;
+  }
+
+  bool is_wanted(int32_t storage, int64_t bytes) const { return bytes > 0 && (!on_gpu_[static_cast<size_t>(storage)] || bytes >= options_.inplace_from); }
+
+  void share(Ref ref) {
+    const auto number = static_cast<size_t>(trace_.insts[ref].imm);
+    for (size_t s = 0; s < trace_.kernels[number].stores.size(); ++s) {
+      const Kernel& kernel = trace_.kernels[number];
+      const int32_t result = kernel.operands[static_cast<size_t>(kernel.stores[s].operand)].pointer;
+      StoragePlan& to = lifetimes_[static_cast<size_t>(result)];
+      if (to.kind == StoragePlan::kInput || to.first != ref || stays_[static_cast<size_t>(result)] || !is_wanted(result, to.bytes)) continue;
+      const Use stored = use_of(kernel, result);
+      if (stored.operand < 0 || stored.loads) continue;
+      for (const KernelNode& node : kernel.nodes) {
+        if (node.op != KOp::k_load) continue;
+        const int32_t operand = kernel.operands[static_cast<size_t>(node.operand)].pointer;
+        StoragePlan& from = lifetimes_[static_cast<size_t>(operand)];
+        if (from.kind != StoragePlan::kArena || from.last != ref || from.first == ref || from.bytes != to.bytes || stays_[static_cast<size_t>(operand)]) continue;
+        const Use loaded = use_of(kernel, operand);
+        if (loaded.operand < 0 || loaded.stores || !is_one_place(kernel, loaded.operand, stored.operand)) continue;
+        to.first = from.first;
+        from = {};
+        rename(operand, result);
+        break;
+      }
+    }
+  }
+
+  static bool is_one_place(const Kernel& kernel, int32_t a, int32_t b) {
+    const KernelOperand &load = kernel.operands[static_cast<size_t>(a)], &store = kernel.operands[static_cast<size_t>(b)];
+    return load.dtype == store.dtype && load.strides == store.strides && load.offset == store.offset;
+  }
+
+  void rename(int32_t from, int32_t to) {
+    for (TensorMeta& meta : trace_.metas)
+      if (meta.storage == from) meta.storage = to;
+    for (Kernel& kernel : trace_.kernels)
+      for (KernelOperand& operand : kernel.operands)
+        if (operand.pointer == from) operand.pointer = to;
+  }
+
+  Trace& trace_;
+  const PassOptions& options_;
+  std::vector<StoragePlan> lifetimes_;
+  std::vector<bool> stays_, on_gpu_;   // by storage
+};
+
+}  // namespace
+
+void pass_inplace(Trace& trace, const PassOptions& options) { InPlace(trace, options).run(); }
+
+}  // namespace dynvm::ir
