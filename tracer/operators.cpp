@@ -216,17 +216,19 @@ bool Recorder::extended(V list, V items) {
   return true;
 }
 
-// The concatenation of two tuples of which one is virtual; kNoValue: the items of the other are not known.
-V Recorder::tuple_sum(V left, V right) {
+// The concatenation of two virtual lists, or of two tuples of which one is virtual; kNoValue: the items of the other are not known.
+V Recorder::sequence_sum(V left, V right) {
   std::vector<V> items, more;
-  if (!is_plain_tuple(concrete(left)) || !is_plain_tuple(concrete(right)) || !known_items(left, &items) || !known_items(right, &more)) return kNoValue;
+  const bool lists = at(left).kind == Value::kList && at(right).kind == Value::kList && at(left).object == kNoRef && at(right).object == kNoRef;
+  if (!lists && (!is_plain_tuple(concrete(left)) || !is_plain_tuple(concrete(right)))) return kNoValue;
+  if (!known_items(left, &items) || !known_items(right, &more) || done_) return kNoValue;
   items.insert(items.end(), more.begin(), more.end());
   PyObject* sum = PySequence_Concat(concrete(left), concrete(right));
   if (sum == nullptr) {
     PyErr_Clear();
     return kNoValue;
   }
-  if (!PyTuple_CheckExact(sum)) {  // a torch.Size: constant, or virtual where sizes are numbers, and of numbers
+  if (!lists && !PyTuple_CheckExact(sum)) {  // a torch.Size: constant, or virtual where sizes are numbers, and of numbers
     if (std::all_of(items.begin(), items.end(), [this](V item) { return is_const(item); })) return taken(sum);
     bool numbers = sizes_are_numbers_;
     for (V item : items) numbers = numbers && as_int(item) != kNoRef && (is_const(item) || at(item).of_sizes);
@@ -235,7 +237,7 @@ V Recorder::tuple_sum(V left, V right) {
       return kNoValue;
     }
   }
-  V result = virtual_object(Value::kTuple, std::move(items), sum);
+  V result = virtual_object(lists ? Value::kList : Value::kTuple, std::move(items), sum);
   Py_DECREF(sum);
   return result;
 }
@@ -318,7 +320,8 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
       if (result == kNoValue && is_const(left) && is_const(right) && computes_natively(a) && computes_natively(b)) {
         result = taken(apply_binary(nb, a, b));  // (None,) * 3, "%s" % name, Size + tuple
       }
-      if (result == kNoValue && nb == kAdd && (at(left).kind == Value::kTuple || at(right).kind == Value::kTuple)) result = tuple_sum(left, right);
+      const auto adds = [this](V v) { return at(v).kind == Value::kTuple || at(v).kind == Value::kList; };
+      if (result == kNoValue && nb == kAdd && (arg < 13 || !PyList_CheckExact(a)) && (adds(left) || adds(right))) result = sequence_sum(left, right);
       if (result == kNoValue && nb == kMultiply && arg < 13) result = repeated(left, right);
       if (result == kNoValue && nb == kAdd && arg >= 13 && extended(left, right)) result = left;
       if (done_) return HookResult::kContinue;

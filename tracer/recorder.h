@@ -496,7 +496,7 @@ class Recorder {
   V plain_number_operator(int op, V left, V right);
   V repeated(V items, V times);
   bool extended(V list, V items);
-  V tuple_sum(V left, V right);
+  V sequence_sum(V left, V right);
   V tuple_compare(int op, V left, V right);
   V int_operator_without_guard(int op, V left, V right);
   V number_compare(int op, V left, V right);

@@ -135,6 +135,12 @@ void TraceEmitter::instruction(Ref ref) {
     a_.mov(rcx, rbx);
     call(helpers_.drop_storage);
   }
+  for (int32_t slot : values_.spent[ref]) {
+    if (helpers_.let_go == nullptr) break;
+    a_.mov(rdi, rbx);
+    a_.mov(esi, slot);
+    call(helpers_.let_go);
+  }
   if (measured) end_meter();
 }
 

@@ -35,6 +35,7 @@ struct HelperTable {
   const void* unbox_int = nullptr;      // int(object, int64*): 0, or 1 when it does not fit
   const void* dict_of = nullptr;        // object(object): materialised __dict__ borrowed, or null, for types without a managed dict
   const void* write_back = nullptr;     // int(Activation*): stores the root slots of the loop's snapshot; -1: raised
+  const void* let_go = nullptr;         // void(Activation*, slot): the root slot's object is not needed any more, if nobody else has it. May be null
   const void* out_of_memory = nullptr;  // noreturn(inst): an operation without a snapshot failed
   const void* wrap = nullptr;           // object(Activation*, inst): a new tensor object
   // The session's functions (bridge.h), null without tensors.

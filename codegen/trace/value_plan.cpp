@@ -59,6 +59,7 @@ class Planner {
     size_t n = trace_.insts.size();
     plan_.values.resize(n);
     plan_.dying.resize(n);
+    plan_.spent.resize(n);
     for (Ref ref = 0; ref < n; ++ref) {
       ValuePlan::Value& value = plan_.values[ref];
       value.last_use = ref;
@@ -67,6 +68,7 @@ class Planner {
       value.nullable = is_nullable(inst.op);
     }
     last_uses();
+    spend();
     borrow();
     slots();
     return std::move(plan_);
@@ -123,6 +125,38 @@ class Planner {
       for (Ref slot : frame.slots) use(slot, last_shown[k]);
     }
   }
+
+  // Finds where root slots are spent: behind an operation on tensors, where there is one, as these are few.
+  void spend() {
+    if (trace_.insts.empty() || trace_.insts.back().op != Op::k_loop) return;
+    const std::vector<Ref>& next = root_slots(trace_.insts.back().snapshot);
+    std::vector<bool> of_tensor(trace_.insts.size(), false);
+    for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
+      if (trace_.insts[ref].op == Op::k_wrap) of_tensor[ref] = true;
+      if (trace_.insts[ref].op == Op::k_unbox_tensor) of_tensor[trace_.arg(ref, 0)] = true;
+    }
+    std::vector<Ref> needed(next.size(), ir::kNoRef);  // kNoRef: it stays
+    for (size_t slot = 0; slot < next.size(); ++slot)
+      if (next[slot] < trace_.insts.size() && of_tensor[next[slot]]) needed[slot] = 0;
+    for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
+      const Inst& inst = trace_.insts[ref];
+      const auto slot = static_cast<size_t>(inst.imm);
+      if (inst.op == Op::k_slot && slot < needed.size() && needed[slot] != ir::kNoRef) needed[slot] = next[slot] == ref ? ir::kNoRef : std::max(needed[slot], plan_.values[ref].last_use);
+      if (!is_executed(inst) || inst.snapshot < 0) continue;
+      const std::vector<Ref>& slots = root_slots(inst.snapshot);
+      for (size_t k = 0; k < needed.size(); ++k)
+        if (needed[k] != ir::kNoRef && (k >= slots.size() || slots[k] == ir::kSlotUnchanged)) needed[k] = ref;
+    }
+    for (size_t slot = 0; slot < needed.size(); ++slot) {
+      if (needed[slot] == ir::kNoRef) continue;
+      Ref behind = needed[slot] + 1;
+      while (behind + 1 < trace_.insts.size() && !works_on_tensors(trace_.insts[behind])) ++behind;
+      if (behind + 1 < trace_.insts.size()) plan_.spent[behind].push_back(static_cast<int32_t>(slot));
+    }
+  }
+
+  const std::vector<Ref>& root_slots(int32_t snapshot) const { return trace_.frame(trace_.snapshots[snapshot], 0).slots; }
+  static bool works_on_tensors(const Inst& inst) { return is_executed(inst) && (inst.op == Op::k_aten || inst.op == Op::k_kernel); }
 
   // Gives up the reference of loads that need none. In order of definition, so that a value's own borrowing is known to later ones; an
   // owned value that dies inside ends the time, whether or not it would be borrowed in the end.

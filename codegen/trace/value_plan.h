@@ -7,6 +7,9 @@
 // A load whose value dies before anything can drop it elsewhere is borrowed: no reference is taken. Anything that runs Python code,
 // writes, touches tensors or releases an owned value ends that time.
 //
+// What a variable of the root frame had before may be let go once nothing behind can need it, neither a value nor an exit that would find it unchanged; at the latest when the iteration is
+// over. Only where its next value is a tensor's object: these hold memory.
+//
 // Invariants: slots of values whose lives overlap differ; an instruction's result never shares a slot with its operands.
 // Tests: tests/exec/value_plan_test.cpp.
 #pragma once
@@ -29,6 +32,7 @@ struct ValuePlan {
   std::vector<Value> values;               // by Ref
   std::vector<std::vector<ir::Ref>> dying; // by Ref: owned values to release after that instruction
   std::vector<ir::Ref> owned;              // in order of definition
+  std::vector<std::vector<int32_t>> spent; // by Ref: root slots whose value at entry nothing behind that instruction needs
   int32_t num_slots = 0;
 
   // Owned values that are live just before `inst`: what an exit there must release.

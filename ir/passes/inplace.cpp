@@ -12,8 +12,11 @@
 // Then all tensors on the operand's memory lie on the result's from the beginning, and the kernel works in place, which compilers see by its pointers (kernel.h). If the result is handed
 // out, so is the memory that the operand was computed into.
 //
-// One walk in the order of the trace, so that a chain of kernels shares one memory. On GPUs only large memory is shared (inplace_from): of what is small, one that is done with inside of a
-// CUDA graph costs nothing (runtime/exec/stretches.h), and more that lives on would.
+// One walk in the order of the trace, so that a chain of kernels shares one memory.
+//
+// On GPUs what is done with inside of a CUDA graph lies in memory of the graph's own, and library calls that work on other memory, which lies elsewhere in each run, can be in no graph
+// (runtime/exec/stretches.h). So there memory is shared only where none of it is handed out and nothing that ends a stretch stands between its first and last use; and only if it is large
+// (inplace_from).
 // Tests: tests/ir/passes/inplace, tests/ir/fuse_fuzz.cpp.
 #include <algorithm>
 
@@ -47,6 +50,7 @@ class InPlace {
         if (view != base) stays_[static_cast<size_t>(view)] = stays_[static_cast<size_t>(base)] = true;
       }
     }
+    for (const Inst& inst : trace_.insts) stretch_.push_back((stretch_.empty() ? 0 : stretch_.back()) + ends_stretch(inst));
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref)
       if (trace_.insts[ref].op == Op::k_kernel && !trace_.insts[ref].sunk) share(ref);
   }
@@ -78,7 +82,16 @@ class InPlace {
     return use;
   }
 
-  bool is_wanted(int32_t storage, int64_t bytes) const { return bytes > 0 && (!on_gpu_[static_cast<size_t>(storage)] || bytes >= options_.inplace_from); }
+  bool ends_stretch(const Inst& inst) const {
+    if (inst.sunk) return false;
+    if (inst.op == Op::k_aten) return trace_.calls[static_cast<size_t>(inst.imm)].is_random || trace_.calls[static_cast<size_t>(inst.imm)].defines_sizes;
+    return is_barrier(inst) || inst.op == Op::k_read_scalar;
+  }
+
+  bool is_wanted(int32_t storage, const StoragePlan& from, const StoragePlan& to) const {
+    if (from.bytes != to.bytes || to.bytes == 0) return false;
+    return !on_gpu_[static_cast<size_t>(storage)] || (to.bytes >= options_.inplace_from && to.kind == StoragePlan::kArena && stretch_[from.first] == stretch_[to.last]);
+  }
 
   void share(Ref ref) {
     const auto number = static_cast<size_t>(trace_.insts[ref].imm);
@@ -86,14 +99,14 @@ class InPlace {
       const Kernel& kernel = trace_.kernels[number];
       const int32_t result = kernel.operands[static_cast<size_t>(kernel.stores[s].operand)].pointer;
       StoragePlan& to = lifetimes_[static_cast<size_t>(result)];
-      if (to.kind == StoragePlan::kInput || to.first != ref || stays_[static_cast<size_t>(result)] || !is_wanted(result, to.bytes)) continue;
+      if (to.kind == StoragePlan::kInput || to.first != ref || stays_[static_cast<size_t>(result)]) continue;
       const Use stored = use_of(kernel, result);
       if (stored.operand < 0 || stored.loads) continue;
       for (const KernelNode& node : kernel.nodes) {
         if (node.op != KOp::k_load) continue;
         const int32_t operand = kernel.operands[static_cast<size_t>(node.operand)].pointer;
         StoragePlan& from = lifetimes_[static_cast<size_t>(operand)];
-        if (from.kind != StoragePlan::kArena || from.last != ref || from.first == ref || from.bytes != to.bytes || stays_[static_cast<size_t>(operand)]) continue;
+        if (from.kind != StoragePlan::kArena || from.last != ref || from.first == ref || !is_wanted(operand, from, to) || stays_[static_cast<size_t>(operand)]) continue;
         const Use loaded = use_of(kernel, operand);
         if (loaded.operand < 0 || loaded.stores || !is_one_place(kernel, loaded.operand, stored.operand)) continue;
         to.first = from.first;
@@ -121,6 +134,7 @@ class InPlace {
   const PassOptions& options_;
   std::vector<StoragePlan> lifetimes_;
   std::vector<bool> stays_, on_gpu_;   // by storage
+  std::vector<int> stretch_;           // by instruction: how many that end a stretch stand up to there
 };
 
 }  // namespace

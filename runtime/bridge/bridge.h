@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "codegen/x86/matmul/matmul.h"
+#include "ir/arrange.h"
 #include "ir/trace.h"
 #include "runtime/base/heuristics.h"
 
@@ -231,6 +232,11 @@ class Captures {
   virtual void extent(Session*, int32_t storage, int64_t* first, int64_t* last) = 0;
   virtual bool is_input(Session*, int32_t storage) = 0;      // kInput, or a view of one that moves
   virtual int64_t held(Session*, int32_t storage) = 0;       // bytes that back it in this iteration
+  // The memory of `from`, which nobody needs any more but work that was queued before, becomes that of `to`, which has none. False: it is another's too, or of another size.
+  virtual bool hand_over(Session*, int32_t from, int32_t to) = 0;
+  // The arena anew, by storage: its pieces with bytes stay, as long as they live; the others have memory like those of kind kLent from now on. Only where no arena storage has a value, and of a
+  // program with one arena, which it does not arrange itself. -1: an exception is set.
+  virtual int arrange(Session*, std::vector<ir::Piece> pieces) = 0;
 };
 
 using ParallelBody = void (*)(void* context, int64_t begin, int64_t end);
@@ -249,6 +255,8 @@ class Bridge {
   // it: function, types, arguments and maybe keyword arguments. Nothing has been done then, and the result is null where the call passes on what that
   // gives, None where it drops it, else what it would have made of a strange object. Otherwise *asked is null. No exception stays set with *asked.
   virtual PyObject* ask_override(const std::function<PyObject*()>& function, PyObject** asked) { *asked = nullptr; return function(); }
+  // A tensor whose last reference can go without that Python code runs: of no subclass, without a graph, attributes or weak references.
+  virtual bool dies_quietly(PyObject* object) { (void)object; return false; }
   virtual PyObject* get_grad(PyObject* tensor) = 0;                    // new reference (None when there is none)
   virtual int set_grad(PyObject* tensor, PyObject* grad_or_none) = 0;  // as `tensor.grad = ...` does
   virtual void take_graph(PyObject* tensor, PyObject* from) { (void)tensor; (void)from; }  // tensor's autograd node becomes from's

@@ -164,6 +164,7 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
   if (base::Status status = build_program(trace_, plan, &programs_); !status.ok()) return status;
   helpers_ = helper_table();
   helpers_.write_back = address(&write_back);
+  if (bridge != nullptr) helpers_.let_go = address(&let_go);
   helpers_.wrap = address(&wrap);
   helpers_.out_of_memory = address(&out_of_memory);
   if (programs_.has_tensors && bridge == nullptr) return base::Status::failure("the trace has tensors and there is no torch bridge");
@@ -304,6 +305,38 @@ bool CompiledTrace::on_gpu() const {
   return std::any_of(trace_.metas.begin(), trace_.metas.end(), [](const ir::TensorMeta& meta) { return meta.device_type == 1; });
 }
 
+// Which of its intermediates are in an arena, and which of these could be in graphs' memory. None, where not all are on one GPU, or of sizes that only runs tell.
+void CompiledTrace::plan_arena(StretchPlan* plan) const {
+  const std::vector<bridge::StorageSpec>& storages = programs_.spec.storages;
+  std::vector<ir::Piece> arena(storages.size());
+  std::vector<bool> leaves(storages.size(), false);
+  for (size_t storage = 0; storage < storages.size(); ++storage) {
+    if (storages[storage].kind != bridge::StorageSpec::kArena || storages[storage].bytes == 0) continue;
+    arena[storage] = {storages[storage].first, storages[storage].last, storages[storage].bytes, 0};
+    leaves[storage] = true;
+  }
+  int device = -1;
+  for (const ir::TensorMeta& meta : programs_.spec.tensors) {
+    if (arena[meta.storage].bytes == 0) continue;
+    if (meta.device_type != 1 || meta.symbolic || (device >= 0 && meta.device_index != device)) return;
+    device = meta.device_index;
+  }
+  if (programs_.spec.arranges) return;
+  for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
+    const ir::Inst& inst = trace_.insts[ref];
+    if (inst.op == Op::k_kernel && !inst.sunk) {
+      if (const codegen::cuda::CudaKernel* kernel = cuda_kernel(static_cast<size_t>(inst.imm)))  // several that are launched as one work where the first of them stands
+        for (int32_t storage : kernel->storages()) arena[storage].first = std::min(arena[storage].first, ref);
+    } else if (inst.op == Op::k_aten && programs_.plan.call[ref] >= 0) {
+      const bridge::CallFacts facts = program_->facts(programs_.plan.call[ref]);
+      for (int32_t storage : facts.touches)
+        if (facts.passive) leaves[storage] = false;  // a view at a place that a run tells is made whether work is queued or not
+    }
+  }
+  plan->arena = std::move(arena);
+  plan->leaves = std::move(leaves);
+}
+
 // All that the trace does on GPUs, where graphs of it can be made.
 void CompiledTrace::plan_stretches(const std::vector<codegen::KernelEntry>& entries) {
   if (!on_gpu()) return;
@@ -314,6 +347,10 @@ void CompiledTrace::plan_stretches(const std::vector<codegen::KernelEntry>& entr
   plan.passive.assign(programs_.spec.calls.size(), false);
   plan.taken_by.assign(programs_.spec.storages.size(), -1);
   plan.dropped_by.assign(programs_.spec.storages.size(), -1);
+  plan_arena(&plan);
+  std::vector<std::vector<int32_t>> end(trace_.insts.size());  // pieces of the arena by the instructions that touch them last
+  for (size_t storage = 0; storage < plan.arena.size(); ++storage)
+    if (plan.arena[storage].bytes > 0) end[plan.arena[storage].last].push_back(static_cast<int32_t>(storage));
   Ref latest = ir::kNoRef;  // the last operation's instruction
   for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
     const ir::Inst& inst = trace_.insts[ref];
@@ -321,10 +358,11 @@ void CompiledTrace::plan_stretches(const std::vector<codegen::KernelEntry>& entr
     // What the instructions since the last operation were the last to need.
     if (ref > 0 && number > 0) {
       StretchPlan::Operation& before = plan.operations.back();
-      for (int32_t storage : programs_.plan.drop[ref - 1]) {
-        before.drops.push_back(storage);
-        plan.dropped_by[storage] = number - 1;
-      }
+      for (const std::vector<int32_t>* dropped : {&programs_.plan.drop[ref - 1], &end[ref - 1]})
+        for (int32_t storage : *dropped) {
+          before.drops.push_back(storage);
+          plan.dropped_by[storage] = number - 1;
+        }
       if (ref - 1 == latest) before.own_drops = before.drops.size();
     }
     if (inst.op == Op::k_kernel && !inst.sunk) {
@@ -338,13 +376,19 @@ void CompiledTrace::plan_stretches(const std::vector<codegen::KernelEntry>& entr
       const int32_t call = programs_.plan.call[ref];
       bridge::CallFacts facts = program_->facts(call);
       plan.passive[call] = facts.passive;
-      if (!facts.capturable) continue;
+      if (!facts.capturable) {
+        if (!facts.passive) DYNVM_LOG(kCompile, "trace {}: {} is in no CUDA graph", trace_.id, facts.name);
+        continue;
+      }
       plan.of_call[call] = number;
       plan.operations.push_back({.call = call, .facts = std::move(facts)});
     } else {
       continue;
     }
     latest = ref;
+    if (number == 0 && std::any_of(plan.arena.begin(), plan.arena.end(), [&](const ir::Piece& piece) { return piece.bytes > 0 && piece.first < ref; })) plan.arena.clear();
+    for (size_t storage = 0; storage < plan.arena.size(); ++storage)
+      if (plan.leaves[storage] && plan.arena[storage].first == ref) plan.operations.back().takes.push_back(static_cast<int32_t>(storage));
     for (int32_t storage : programs_.plan.allocate[ref]) {
       if (programs_.spec.storages[storage].kind != bridge::StorageSpec::kLent || programs_.spec.storages[storage].symbolic) continue;
       plan.operations.back().takes.push_back(storage);
@@ -352,6 +396,10 @@ void CompiledTrace::plan_stretches(const std::vector<codegen::KernelEntry>& entr
     }
   }
   if (plan.operations.size() < 2) return;
+  std::vector<bool> taken(programs_.spec.storages.size(), false);
+  for (const StretchPlan::Operation& operation : plan.operations)
+    for (int32_t storage : operation.takes) taken[storage] = true;
+  for (size_t storage = 0; storage < plan.leaves.size(); ++storage) plan.leaves[storage] = plan.leaves[storage] && taken[storage];
   for (const bridge::StorageSpec& storage : programs_.spec.storages) plan.input.push_back(storage.kind == bridge::StorageSpec::kInput);
   plan.bridge = bridge_;
   plan.captures = captures;
@@ -612,6 +660,14 @@ int CompiledTrace::write_back(Activation* activation) {
   for (size_t k = 0; k < count; ++k) std::swap(root[self->written_[k].first], made[k]);
   for (size_t k = 0; k < count; ++k) Py_XDECREF(made[k]);
   return 0;
+}
+
+// What the slot had, or it stays until the iteration is over: where its end could run code, others have it, or work that was put off may be on its memory.
+void CompiledTrace::let_go(Activation* activation, int32_t slot) {
+  auto* self = static_cast<CompiledTrace*>(activation->owner);
+  auto** root = reinterpret_cast<PyObject**>(activation->root_slots);
+  if (root[slot] == nullptr || Py_REFCNT(root[slot]) != 1 || activation->pending != 0 || !self->bridge_->dies_quietly(root[slot])) return;
+  Py_CLEAR(root[slot]);
 }
 
 // ---------------------------------------------------------------------------------------------------------------------

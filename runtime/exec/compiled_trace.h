@@ -145,6 +145,7 @@ class CompiledTrace {
   CompiledTrace() = default;
   base::Status build(const ir::Plan& plan, bridge::Bridge* bridge, const CompileOptions& options);
   base::Status compile_kernels(std::vector<codegen::KernelEntry>* entries, bool background);
+  void plan_arena(StretchPlan* plan) const;
   void plan_stretches(const std::vector<codegen::KernelEntry>& entries);
   bool on_gpu() const;
   static int barrier(codegen::Activation* activation, int32_t inst);
@@ -153,6 +154,7 @@ class CompiledTrace {
   void release(codegen::Activation* activation);
   void end(codegen::Activation* activation, ir::Ref inst);
   static int write_back(codegen::Activation* activation);
+  static void let_go(codegen::Activation* activation, int32_t slot);
   static PyObject* wrap(codegen::Activation* activation, int32_t inst);
   static int read_scalar(bridge::Session* session, int32_t tensor, int64_t* value, codegen::Activation* activation, int32_t inst);
   static void set_recipe(codegen::Activation* activation, int32_t inst, int32_t index, PyObject* recipe);

@@ -84,7 +84,7 @@ class Builder {
   // Of an input that comes from an attribute or item which the trace gives another value, nobody may need the memory behind that: a cache's keys when there are longer ones. Not where there are
   // graphs, which exits and objects rebuild from inputs, and not what the trace writes.
   void drop_replaced() {
-    if (std::any_of(trace_.metas.begin(), trace_.metas.end(), [](const ir::TensorMeta& meta) { return meta.requires_grad; })) return;
+    if (std::any_of(trace_.metas.begin(), trace_.metas.end(), [](const ir::TensorMeta& meta) { return meta.requires_grad && !meta.is_leaf; })) return;
     for (const Inst& inst : trace_.insts) {
       if (inst.op != Op::k_guard_is || trace_.insts[trace_.arg(inst, 0)].op != Op::k_load_dict_of) continue;
       dict_of_.emplace(identity(trace_.arg(inst, 1)), identity(trace_.arg(inst, 0)));

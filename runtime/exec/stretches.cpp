@@ -52,6 +52,8 @@ Stretches::Stretches(const StretchPlan& plan, bridge::Session* session, int32_t*
   whole_.assign(plan.operations.size(), false);
   stretches_.push_back(std::move(all));
   this->plan(stretches_[0]);
+  apart_.assign(plan.arena.size(), false);
+  settle();
 }
 
 int64_t Stretches::bytes(int32_t storage) const {
@@ -111,6 +113,7 @@ bool Stretches::dropped_within(int32_t storage, const Stretch& stretch) const {
 
 // What follows from where the stretch begins and ends.
 void Stretches::plan(Stretch& stretch) {
+  unsettled_ = true;
   std::set<int32_t> touched, written, given, by_kernels;
   std::map<int32_t, int32_t> latest;  // operation that touches a storage
   int cost = 0;
@@ -149,7 +152,37 @@ void Stretches::plan(Stretch& stretch) {
   stretch.mode = cost >= base::heuristics().graph_worth ? Mode::kWatch : Mode::kNever;
 }
 
+// What graphs have memory for leaves the arena, and so does what is large and no graph needs in its place; what graphs have none for any more comes back. Between two iterations; -1: no memory.
+int Stretches::settle() {
+  unsettled_ = false;
+  if (plan_.arena.empty()) return 0;
+  std::vector<bool> apart = plan_.leaves;
+  for (size_t storage = 0; storage < apart.size(); ++storage)
+    if (plan_.arena[storage].bytes < int64_t{base::heuristics().cuda_kept} << 10) apart[storage] = false;
+  for (const Stretch& stretch : stretches_) {
+    if (stretch.mode == Mode::kNever) continue;
+    for (int32_t k = stretch.begin; k < stretch.end; ++k)
+      for (int32_t storage : plan_.operations[k].kernel != nullptr ? plan_.operations[k].kernel->storages() : plan_.operations[k].facts.touches) apart[static_cast<size_t>(storage)] = false;
+  }
+  for (const Stretch& stretch : stretches_)
+    for (int32_t storage : stretch.given)
+      if (stretch.mode != Mode::kNever && in_arena(storage)) apart[static_cast<size_t>(storage)] = true;
+  if (apart == apart_) return 0;
+  apart_ = std::move(apart);
+  std::vector<ir::Piece> pieces = plan_.arena;
+  for (size_t storage = 0; storage < pieces.size(); ++storage)
+    if (apart_[storage]) pieces[storage].bytes = 0;
+  for (Stretch& stretch : stretches_) {  // the others may lie elsewhere now
+    if (std::none_of(stretch.storages.begin(), stretch.storages.end(), [&](int32_t storage) { return in_arena(storage); })) continue;
+    drop_graphs(stretch);
+    stretch.seen.clear();
+    stretch.hits = stretch.misses = 0;
+  }
+  return plan_.captures->arrange(session_, std::move(pieces));
+}
+
 void Stretches::split(size_t number, int32_t at) {
+  DYNVM_LOG(kCompile, "CUDA graph: a stretch of {} operations ends before the {}th", stretches_[number].end - stretches_[number].begin, at - stretches_[number].begin + 1);
   clear(stretches_[number]);
   Stretch tail;
   tail.begin = at;
@@ -185,13 +218,27 @@ int Stretches::allocate(int32_t storage) {
     const Stretch& stretch = stretches_[of_operation_[operation]];
     if (stretch.mode == Mode::kQueue && std::binary_search(stretch.given.begin(), stretch.given.end(), storage)) return 0;  // its graph has memory for it, or see take()
   }
+  if (queueing_ && inherit(storage, std::numeric_limits<int32_t>::max())) return 0;
   return plan_.bridge->functions().allocate(session_, storage);
+}
+
+// Does it get the memory of one that no operation behind this one needs?
+bool Stretches::inherit(int32_t storage, int32_t before) {
+  return std::any_of(dropped_.rbegin(), dropped_.rend(), [&](int32_t dropped) { return plan_.dropped_by[dropped] <= before && plan_.captures->hand_over(session_, dropped, storage); });
 }
 
 // Memory that the operation is the first to need, where it is not there yet.
 int Stretches::take(int32_t operation) {
   for (int32_t storage : plan_.operations[operation].takes)
     if (session_->storage_data[storage] == nullptr && plan_.bridge->functions().allocate(session_, storage) != 0) return -1;
+  return 0;
+}
+
+// Before it is queued, memory for it that was the arena's before and is no graph's any more, until the arena is arranged.
+int Stretches::take_strays(int32_t operation) {
+  const std::vector<int32_t>& given = stretches_[static_cast<size_t>(of_operation_[operation])].given;
+  for (int32_t storage : plan_.operations[operation].takes)
+    if (in_arena(storage) && !std::binary_search(given.begin(), given.end(), storage) && session_->storage_data[storage] == nullptr && plan_.bridge->functions().allocate(session_, storage) != 0) return -1;
   return 0;
 }
 
@@ -211,7 +258,8 @@ bool Stretches::may_cut(int32_t at) {
   for (int32_t k = stretch.begin; k < stretch.end; ++k) {
     const StretchPlan::Operation& operation = plan_.operations[static_cast<size_t>(k)];
     if (k < at) {
-      brought.insert(operation.takes.begin(), operation.takes.end());
+      for (int32_t storage : operation.takes)
+        if (!in_arena(storage)) brought.insert(storage);
       brought.insert(operation.facts.gives.begin(), operation.facts.gives.end());
     } else if (operation.kernel == nullptr) {
       for (int32_t storage : operation.facts.touches)
@@ -235,6 +283,7 @@ int Stretches::arrive(int32_t operation, const int64_t* scalars) {
   if (failed_type_ != nullptr && plan_.operations[operation].kernel == nullptr) return raise_failed();
   if (current_ >= 0 && (operation != next_ || device(operation) != device(stretches_[current_].begin)) && barrier() != 0) return -1;
   if (current_ >= 0 && queueing_ && (long_enough() || holds_much()) && may_cut(operation) && barrier() != 0) return -1;
+  if (operation == 0 && unsettled_ && settle() != 0) return -1;
   const int32_t number = of_operation_[operation];
   if (current_ < 0 && operation == stretches_[number].begin) {
     current_ = number;
@@ -255,6 +304,7 @@ int Stretches::arrive(int32_t operation, const int64_t* scalars) {
     queued_.assign(1, entry);
     return run_queued();
   }
+  if (queueing_ && unsettled_ && take_strays(operation) != 0) return -1;
   queued_.push_back(entry);
   if (!queueing_) {
     int status = take(operation);
@@ -265,6 +315,9 @@ int Stretches::arrive(int32_t operation, const int64_t* scalars) {
       note_pending(false);
       return status;
     }
+    const StretchPlan::Operation& what = plan_.operations[operation];
+    for (size_t k = 0; k < what.own_drops; ++k)
+      if (in_arena(what.drops[k]) && apart_[static_cast<size_t>(what.drops[k])]) plan_.bridge->functions().drop_storage(session_, what.drops[k]);
   }
   ++next_;
   if (next_ < stretches_[number].end) {
@@ -310,23 +363,21 @@ int32_t Stretches::unsized(const Stretch& stretch) const {
   return -1;
 }
 
-// Bytes of what its operations bring, where most of that is alive.
-int64_t Stretches::most_at_once(const Stretch& stretch) const {
-  int64_t now = 0, most = 0;
-  const auto count = [&](const std::vector<int32_t>& storages, size_t n, int64_t sign) {
-    for (size_t k = 0; k < n; ++k)
-      if (std::binary_search(stretch.given.begin(), stretch.given.end(), storages[k])) now += sign * bytes(storages[k]);
-  };
+// Bytes that what its operations bring takes in one piece, as an allocator would place it.
+int64_t Stretches::pool_bytes(const Stretch& stretch) const {
+  std::map<int32_t, ir::Piece> brought;
   for (int32_t k = stretch.begin; k < stretch.end; ++k) {
     const StretchPlan::Operation& operation = plan_.operations[k];
-    count(operation.takes, operation.takes.size(), 1);
-    count(operation.facts.gives, operation.facts.gives.size(), 1);
-    most = std::max(most, now);
-    count(operation.drops, operation.drops.size(), -1);
-    for (const auto& [latest, storage] : stretch.left)
-      if (latest == k) now -= bytes(storage);
+    for (const std::vector<int32_t>* storages : {&operation.takes, &operation.facts.gives})
+      for (int32_t storage : *storages)
+        if (std::binary_search(stretch.given.begin(), stretch.given.end(), storage)) brought[storage] = {static_cast<uint32_t>(k), static_cast<uint32_t>(stretch.end), bytes(storage), 0};
+    for (int32_t storage : operation.drops)
+      if (const auto found = brought.find(storage); found != brought.end()) found->second.last = static_cast<uint32_t>(k);
   }
-  return most;
+  for (const auto& [latest, storage] : stretch.left) brought[storage].last = static_cast<uint32_t>(latest);
+  std::vector<ir::Piece> pieces;
+  for (const auto& [storage, piece] : brought) pieces.push_back(piece);
+  return ir::arrange(&pieces);
 }
 
 // Of the memory that the operations of a stretch bring, what is not needed behind this one: the next ones can have it. last: what follows it may still need what it has left.
@@ -399,6 +450,7 @@ std::vector<void*> Stretches::pointers(const Stretch& stretch) const {
 void Stretches::give_up(Stretch& stretch, const char* why) {
   clear(stretch);
   stretch.mode = Mode::kNever;
+  unsettled_ = true;
   DYNVM_LOG(kCompile, "CUDA graph: {} operations are launched one by one: {}", stretch.end - stretch.begin, why);
 }
 
@@ -428,6 +480,7 @@ void Stretches::set_apart(int32_t operation, const char* why) {
   const bool first = operation == stretches_[number].begin;
   if (!first) split(number, operation);
   (first ? stretches_[number] : stretches_.back()).mode = Mode::kNever;
+  unsettled_ = true;
 }
 
 // So are the calls, among these operations, on memory that lies elsewhere each time.
@@ -477,7 +530,7 @@ int Stretches::complete(size_t number) {
   }
   if (variant != nullptr || may_capture) {
     for (const auto& [operation, storage] : stretch.left)
-      if (plan_.bridge->functions().allocate(session_, storage) != 0) return -1;
+      if (!inherit(storage, operation) && plan_.bridge->functions().allocate(session_, storage) != 0) return -1;
     if (variant == nullptr && capture(stretch, now, stream)) variant = &stretch.variants.back();
     if (variant != nullptr) done = replay(stretch, *variant);
   }
@@ -553,7 +606,7 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
   }
   int64_t most = 0;
   for (const Stretch& each : stretches_)
-    if (each.mode != Mode::kNever) most = std::max(most, most_at_once(each));
+    if (each.mode != Mode::kNever) most = std::max(most, pool_bytes(each));
   void* captured = plan_.captures->begin(device, stream, most, &error);
   if (captured == nullptr) return refuse(error);
   for (size_t k = 0; k < stretch.storages.size(); ++k)
@@ -611,7 +664,7 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
   ++stretch.captures;
   variant.latest = stretch.runs;
   stretch.variants.push_back(std::move(variant));
-  DYNVM_LOG(kCompile, "CUDA graph {} of a stretch of {} operations, {} kernels", stretch.variants.size(), stretch.end - stretch.begin, stretch.variants.back().nodes.size());
+  DYNVM_LOG(kCompile, "CUDA graph {} of a stretch of {} operations, {} kernels; {} bytes in its pool", stretch.variants.size(), stretch.end - stretch.begin, stretch.variants.back().nodes.size(), pool_bytes(stretch));
   return true;
 }
 

@@ -12,8 +12,10 @@
 //
 // Memory. What is allocated while capturing comes from a pool that all graphs launched on a stream share, one after the other, so nothing there is alive when a graph ends: results of
 // calls that have no planned memory are copied out of it behind the stretch's last operation on them, if somebody needs them later, to memory from torch's allocator, got when the graph is
-// launched and given back as ever (left). Lent storages (ir/plan.h) that live within the stretch are in the pool, the others come from torch's allocator. Graphs that have not fitted for long go, and so do all
-// graphs of a trace that has not run for long.
+// launched and given back as ever (left). Lent storages (ir/plan.h) that live within the stretch are in the pool, the others come from torch's allocator. So are the arena's: it is arranged anew (settle)
+// for those alone that live across stretches, or are small and of single launches, and where there are none a trace has no arena. Graphs that have not fitted for long go, and so do all graphs
+// of a trace that has not run for long. What is allocated while work is queued gets the memory of what that work was the last to need, where the sizes are equal (inherit): eager would have
+// given that back by then.
 //
 // Order. Where a stretch's memory lies depends on those before it: what they allocate is less as graphs than without them. So one is captured only where
 // all before it, in the same iteration, were launched as graphs (or never are): from front to back, mostly within one iteration.
@@ -51,12 +53,14 @@ struct StretchPlan {
     const codegen::cuda::CudaKernel* kernel = nullptr;  // or
     int32_t call = -1;
     bridge::CallFacts facts;                            // of a call
-    std::vector<int32_t> takes;                         // lent storages whose memory it is the first to need
+    std::vector<int32_t> takes;                         // storages, lent or of the arena, whose memory it is the first to need
     std::vector<int32_t> drops;                         // storages that it, or what follows before the next one, is the last to need
     size_t own_drops = 0;                               // of these the first so many: it is itself
   };
   std::vector<Operation> operations;
   std::vector<int32_t> taken_by, dropped_by;            // by storage: the operation that takes a lent one, that drops one; -1 none
+  std::vector<ir::Piece> arena;                         // by storage: its piece of the arena, where it has one (bytes); empty: the arena stays as it is
+  std::vector<bool> leaves;                             // by storage: it need not be in the arena
   std::vector<bool> input;                              // by storage: of kind kInput, so that one which is dropped has been replaced
   std::vector<int32_t> of_call;                         // by call: its operation, -1 none
   std::vector<bool> passive;                            // by call: queues no work
@@ -134,6 +138,10 @@ class Stretches {
   int arrive(int32_t operation, const int64_t* scalars);
   int run(int32_t operation);
   int take(int32_t operation);
+  int take_strays(int32_t operation);
+  bool inherit(int32_t storage, int32_t before);
+  int settle();
+  bool in_arena(int32_t storage) const { return !plan_.arena.empty() && plan_.arena[static_cast<size_t>(storage)].bytes > 0; }
   void drop_given(int32_t operation, const std::vector<int32_t>& given, bool last);
   void drop_now();
   int run_queued();
@@ -144,7 +152,7 @@ class Stretches {
   void set_apart(int32_t operation, const char* why);
   void set_apart_on(int32_t begin, int32_t end, const std::vector<int32_t>& moving);
   int64_t bytes(int32_t storage) const;
-  int64_t most_at_once(const Stretch& stretch) const;
+  int64_t pool_bytes(const Stretch& stretch) const;
   int32_t unsized(const Stretch& stretch) const;
   bool dropped_within(int32_t storage, const Stretch& stretch) const;
   std::vector<void*> pointers(const Stretch& stretch) const;
@@ -169,6 +177,8 @@ class Stretches {
   std::vector<Stretch> stretches_;
   std::vector<int32_t> of_operation_;   // its stretch
   std::vector<uint8_t> interruptions_;  // by operation: barriers in front of it that may not come again
+  std::vector<bool> apart_;             // by storage: it has left the arena
+  bool unsettled_ = true;               // that may not be what stretches want
   std::vector<bool> whole_;             // by operation: a stretch is not cut in front of it
   int32_t current_ = -1, next_ = 0;     // the stretch that is under way, and its next operation
   bool queueing_ = false, copies_follow_ = false;

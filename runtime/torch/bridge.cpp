@@ -33,6 +33,7 @@ class BridgeImpl final : public bridge::Bridge {
   std::string torch_version() override { return TORCH_VERSION; }
 
   bool is_tensor(PyObject* object) override { return is_tensor_object(object); }
+  bool dies_quietly(PyObject* object) override { return torch_bridge::dies_quietly(object); }
   bridge::TensorObject describe(PyObject* tensor) override { return describe_tensor(tensor); }
   bool overrides(PyObject* object) override { return torch_bridge::overrides(object); }
   PyObject* ask_override(const std::function<PyObject*()>& function, PyObject** asked) override { return torch_bridge::ask_override(function, asked); }

@@ -260,6 +260,9 @@ class CapturesImpl final : public bridge::Captures {
     return real ? static_cast<int64_t>(real.nbytes()) : 0;
   }
 
+  bool hand_over(bridge::Session* session, int32_t from, int32_t to) override { return of(session).hand_over(static_cast<size_t>(from), static_cast<size_t>(to)); }
+  int arrange(bridge::Session* session, std::vector<ir::Piece> pieces) override { return of(session).rearrange(std::move(pieces)); }
+
   bool is_input(bridge::Session* session, int32_t storage) override {
     const ProgramImpl& program = of(session).program_;
     if (program.storages[static_cast<size_t>(storage)].spec.kind == Kind::kInput) return true;
@@ -271,12 +274,14 @@ class CapturesImpl final : public bridge::Captures {
  private:
   static SessionImpl& of(bridge::Session* session) { return *static_cast<SessionImpl*>(session->impl); }
 
-  // Allocations of all sizes, each the first of its kind, would leave a pool in pieces that fit little else.
+  // Allocations of all sizes, each the first of its kind, would leave a pool in pieces that fit little else. From 1 to 10 MiB torch's allocator gets 20 MiB, beyond that what is asked for.
   static void reserve(c10::Device device, void* stream, int64_t bytes) {
     static auto* const reserved = new std::map<std::pair<int, void*>, int64_t>;
     int64_t& most = (*reserved)[{device.index(), stream}];
     if (bytes < 2 * most || bytes == 0) return;
     most = bytes;
+    constexpr int64_t kSmall = 1 << 20, kExact = 10 << 20;
+    if (bytes > kSmall) bytes = std::max(bytes, kExact);
     try {
       c10::GetAllocator(c10::kCUDA)->allocate(static_cast<size_t>(bytes));
     } catch (const std::exception&) {  // not in one piece, then

@@ -12,6 +12,8 @@
 
 #include <memory>
 
+#include "runtime/torch/block_pool.h"
+
 namespace dynvm::torch_bridge {
 namespace {
 
@@ -57,6 +59,14 @@ bool load_python_classes() {
 bool is_tensor_object(PyObject* object) { return THPVariable_Check(object); }
 bool is_plain_tensor(PyObject* object) { return Py_TYPE(object) == tensor_class; }
 bool is_plain_parameter(PyObject* object) { return Py_TYPE(object) == parameter_class; }
+bool dies_quietly(PyObject* object) {
+  if (!is_plain_tensor(object)) return false;
+  const at::Tensor& tensor = THPVariable_Unpack(object);
+  if (tensor.requires_grad() || tensor.layout() != at::kStrided || !tensor.has_storage() || is_foreign(tensor.storage().data_ptr())) return false;
+  PyObject** attributes = _PyObject_GetDictPtr(object);
+  PyObject** references = PyObject_GET_WEAKREFS_LISTPTR(object);
+  return (attributes == nullptr || *attributes == nullptr || PyDict_GET_SIZE(*attributes) == 0) && (references == nullptr || *references == nullptr);
+}
 const at::Tensor& unpack(PyObject* tensor) { return THPVariable_Unpack(tensor); }
 PyObject* to_python(const at::Tensor& tensor) { return THPVariable_Wrap(tensor); }
 

@@ -20,6 +20,7 @@ bool load_python_classes();
 bool is_tensor_object(PyObject* object);            // an instance, subclasses included
 bool is_plain_tensor(PyObject* object);             // exactly torch.Tensor
 bool is_plain_parameter(PyObject* object);          // exactly torch.nn.Parameter
+bool dies_quietly(PyObject* object);                // see bridge::Bridge
 const at::Tensor& unpack(PyObject* tensor);         // borrowed
 PyObject* to_python(const at::Tensor& tensor);      // new reference
 

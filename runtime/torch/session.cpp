@@ -45,26 +45,54 @@ int run_plain(const auto& body) {
 
 int SessionImpl::begin_run() {
   const int status = run_plain([&] {
-    for (size_t k = 0; k < arenas_.size(); ++k) {
-      const ArenaRef block = take_arena(program_.arenas[k].device, static_cast<size_t>(arena_bytes_[k]), arenas_[k]);
-      taken_ = k + 1;
-      if (block == arenas_[k]) continue;
-      arenas_[k] = block;
-      point_into_arena(k);
-    }
+    for (size_t k = 0; k < arenas_.size(); ++k) take(k);
   });
   if (status < 0) end_run();
   return status;
 }
 
 void SessionImpl::end_run() {
-  while (taken_ > 0) give_back(*arenas_[--taken_]);
+  while (taken_ > 0)
+    if (const ArenaRef& block = arenas_[--taken_]) give_back(*block);
+}
+
+void SessionImpl::take(size_t k) {
+  ArenaRef block;
+  if (arena_bytes_[k] > 0 || program_.arranges) block = take_arena(program_.arenas[k].device, static_cast<size_t>(arena_bytes_[k]), arenas_[k]);
+  taken_ = k + 1;
+  if (block == arenas_[k]) return;
+  arenas_[k] = block;
+  if (block) point_into_arena(k);
 }
 
 void SessionImpl::point_into_arena(size_t k) {
   char* memory = static_cast<char*>(arenas_[k]->memory.get());
   for (size_t s = 0; s < program_.storages.size(); ++s)
-    if (program_.storages[s].arena == static_cast<int32_t>(k)) point(s, memory + arena_offsets_[s]);
+    if (program_.storages[s].arena == static_cast<int32_t>(k) && !apart_[s]) point(s, memory + arena_offsets_[s]);
+}
+
+void SessionImpl::place(std::vector<ir::Piece> pieces) {
+  ir::arrange(&pieces);
+  std::fill(arena_bytes_.begin(), arena_bytes_.end(), 0);
+  for (size_t s = 0; s < pieces.size(); ++s) {
+    if (program_.storages[s].arena < 0 || apart_[s]) continue;
+    arena_offsets_[s] = pieces[s].offset;
+    int64_t& bytes = arena_bytes_[static_cast<size_t>(program_.storages[s].arena)];
+    bytes = std::max(bytes, pieces[s].offset + pieces[s].bytes);
+  }
+}
+
+int SessionImpl::rearrange(std::vector<ir::Piece> pieces) {
+  const bool running = taken_ > 0;
+  end_run();
+  for (size_t s = 0; s < pieces.size(); ++s) {
+    if (program_.storages[s].arena < 0) continue;
+    apart_[s] = pieces[s].bytes == 0;
+    point(s, nullptr);
+  }
+  place(std::move(pieces));
+  arenas_.assign(arenas_.size(), nullptr);
+  return running ? begin_run() : 0;
 }
 
 int SessionImpl::arrange() {
@@ -76,14 +104,7 @@ int SessionImpl::arrange() {
     pieces[s] = {plan.spec.first, plan.spec.last, bytes_now(s), 0};
     if (plan.spec.symbolic) storages_[s].shadow->set_nbytes(static_cast<size_t>(pieces[s].bytes));
   }
-  ir::arrange(&pieces);
-  std::fill(arena_bytes_.begin(), arena_bytes_.end(), 0);
-  for (size_t s = 0; s < pieces.size(); ++s) {
-    if (program_.storages[s].arena < 0) continue;
-    arena_offsets_[s] = pieces[s].offset;
-    int64_t& bytes = arena_bytes_[static_cast<size_t>(program_.storages[s].arena)];
-    bytes = std::max(bytes, pieces[s].offset + pieces[s].bytes);
-  }
+  place(std::move(pieces));
   return run_plain([&] {
     for (size_t k = 0; k < arenas_.size(); ++k) {
       if (static_cast<int64_t>(arenas_[k]->bytes) < arena_bytes_[k]) {
@@ -101,6 +122,7 @@ SessionImpl::SessionImpl(ProgramImpl& program) : program_(program) {
   const size_t tensors = program.tensors.size(), storages = program.storages.size();
   storage_data_.resize(storages);
   storages_.resize(storages);
+  apart_.assign(storages, false);
   arenas_.resize(program.arenas.size());
   for (const ProgramImpl::Arena& arena : program.arenas) arena_bytes_.push_back(arena.bytes);
   for (const StoragePlan& plan : program.storages) arena_offsets_.push_back(program.arranges ? 0 : plan.spec.arena_offset);
@@ -314,12 +336,15 @@ static void show(std::optional<at::RecordFunction>* shown, const char* name) {
 
 void SessionImpl::show_begin(const char* name) { show(&shown_, name); }
 
+// Does nobody else have the storage?
+static bool is_sole(const c10::Storage& storage) { return storage && storage.use_count() == 1 && storage.getWeakStorageImpl().weak_use_count() == 2; }
+
 int SessionImpl::allocate(int32_t number) {
   const size_t s = static_cast<size_t>(number);
   StorageSlot& slot = storages_[s];
   const StoragePlan& plan = program_.storages[s];
   const size_t bytes = static_cast<size_t>(bytes_now(s));
-  const bool reusable = slot.real && slot.real.use_count() == 1 && slot.real.getWeakStorageImpl().weak_use_count() == 2 && slot.real.nbytes() == bytes;
+  const bool reusable = is_sole(slot.real) && slot.real.nbytes() == bytes;
   if (!reusable) {
     const int failed = guarded_call([&] {
       const c10::OptionalDeviceGuard device(plan.device.is_cpu() ? std::nullopt : std::optional(plan.device));
@@ -334,6 +359,16 @@ int SessionImpl::allocate(int32_t number) {
   }
   use(s);
   return 0;
+}
+
+bool SessionImpl::hand_over(size_t from, size_t to) {
+  StorageSlot &old = storages_[from], &slot = storages_[to];
+  if (slot.real || (kind(from) != Kind::kLent && kind(from) != Kind::kResult) || program_.storages[to].spec.symbolic) return false;
+  if (!is_sole(old.real) || static_cast<int64_t>(old.real.nbytes()) != bytes_now(to) || program_.storages[from].device != program_.storages[to].device) return false;
+  slot.real = std::move(old.real);
+  point(to, slot.real.mutable_data());
+  use(to);
+  return true;
 }
 
 void SessionImpl::put_scalars(const CallPlan& plan, CallState& state, const int64_t* scalars) {
@@ -648,9 +683,9 @@ void SessionImpl::end_iteration() {
       slot.has_counter = false;
       slot.counter = c10::VariableVersion(0);
     }
-    const Kind kind = program_.storages[s].spec.kind;
-    // Memory of a fresh storage that nobody else holds serves the next iteration, but where a GPU's allocator lends it.
-    const auto is_lent = [&] { return program_.storages[s].device.is_cuda() && slot.real.nbytes() >= static_cast<size_t>(base::heuristics().cuda_lent_from) << 10; };
+    const Kind kind = this->kind(s);
+    // Memory of a fresh storage that nobody else holds serves the next iteration, but where it is much of a GPU's.
+    const auto is_lent = [&] { return program_.storages[s].device.is_cuda() && slot.real.nbytes() >= static_cast<size_t>(base::heuristics().cuda_kept) << 10; };
     if (kind == Kind::kFresh && slot.real.use_count() == 1 && !is_lent()) continue;
     slot.real = c10::Storage();
     if (kind != Kind::kArena) point(s, nullptr);
@@ -667,8 +702,8 @@ void SessionImpl::end_iteration() {
 
 void SessionImpl::drop_storage(int32_t number) {
   const size_t s = static_cast<size_t>(number);
-  const Kind kind = program_.storages[s].spec.kind;
-  if (!storages_[s].real || (kind != Kind::kResult && kind != Kind::kLent && kind != Kind::kInput)) return;
+  const Kind kind = this->kind(s);
+  if (kind != Kind::kResult && kind != Kind::kLent && (kind != Kind::kInput || !storages_[s].real)) return;
   if (kind == Kind::kInput) {
     for (int32_t tensor : bound_)
       if (program_.tensors[static_cast<size_t>(tensor)].meta.storage == number) inputs_[static_cast<size_t>(tensor)].reset();
@@ -680,7 +715,7 @@ void SessionImpl::drop_storage(int32_t number) {
 
 void SessionImpl::drop_caches() {
   for (size_t s = 0; s < storages_.size(); ++s) {
-    if (program_.storages[s].spec.kind == Kind::kArena || !storages_[s].real) continue;
+    if (kind(s) == Kind::kArena || !storages_[s].real) continue;
     storages_[s].real = c10::Storage();
     point(s, nullptr);
   }

@@ -4,7 +4,7 @@
 // allocating an escaping result or adopting a call's result only points the storage elsewhere.
 //
 //   input storage    -> memory of the bound tensor's storage, shifted when that tensor lies at another offset than the recorded one
-//   arena storage    -> arena + offset, for good, or as arrange() says for the symbols' values
+//   arena storage    -> arena + offset, for good, or as arrange() says for the symbols' values; where a CUDA graph has memory for it, as a lent one (rearrange)
 //   fresh storage    -> an owning storage made by allocate(), which escaping tensors share
 //   result storage   -> the storage that the defining call returned, or a buffer of the recorded geometry
 //
@@ -66,6 +66,8 @@ class SessionImpl {
   void show_end() { shown_.reset(); }
   int allocate(int32_t storage);
   int arrange();
+  int rearrange(std::vector<ir::Piece> pieces);
+  bool hand_over(size_t from, size_t to);
   int call(int32_t number, const int64_t* scalars);
   int set_numbers(int32_t number, const int64_t* scalars);
   int read_scalar(int32_t tensor, int64_t* value);
@@ -96,6 +98,9 @@ class SessionImpl {
   // --- session.cpp
   const char* refusal_of_input(int32_t number, PyObject* object);
   void point(size_t storage, void* data);
+  bridge::StorageSpec::Kind kind(size_t storage) const { return apart_[storage] ? bridge::StorageSpec::kLent : program_.storages[storage].spec.kind; }
+  void take(size_t arena);
+  void place(std::vector<ir::Piece> pieces);  // arena storages in their arenas
   void point_into_arena(size_t arena);
   void use(size_t storage);
   bool claims_storage(const c10::StorageImpl* real, int32_t storage);
@@ -146,6 +151,7 @@ class SessionImpl {
   bool arranged_ = true;                 // for the symbols' values as they are
   std::vector<int64_t> arena_offsets_;   // by storage
   std::vector<int64_t> arena_bytes_;     // by arena
+  std::vector<bool> apart_;              // by storage: it is an arena's, but not now (rearrange)
 
   std::vector<at::Tensor> inputs_;      // per tensor: the bound tensor
   std::vector<int32_t> bound_;

@@ -1,4 +1,4 @@
-"""The peak of torch's allocator in a loop on a GPU, in bytes, while iterations at full speed ran: `memory.py training|convolutions|attention|inference|decoding`. Exit status 77 without a GPU.
+"""The peak of torch's allocator in a loop on a GPU, in bytes, while iterations at full speed ran: `memory.py training|convolutions|attention|inference|variables|decoding`. Exit status 77 without a GPU.
 
 One loop a process: what an earlier loop's graphs have reserved would be in it too.
 """
@@ -49,6 +49,19 @@ def attention():
     return training_step(model, torch.optim.AdamW(model.parameters()), torch.randn(16, 256, 512, device="cuda", dtype=torch.bfloat16))
 
 
+def variables():
+    """What a variable was in the iteration before is gone when the next one needs memory."""
+    weight, base = torch.randn(2048, 2048, device="cuda"), torch.randn(2048, 2048, device="cuda")
+
+    def step():
+        for _ in range(30):
+            x = base
+            x = x @ weight
+            x = torch.relu(x) if x.mean().item() > 0 else torch.tanh(x)
+        return x
+    return step
+
+
 def inference():
     """Few tensors at a time, and a large result."""
     model = nn.Sequential(*[m for _ in range(6) for m in (nn.Linear(512, 2048), nn.GELU(), nn.Linear(2048, 512))], nn.Linear(512, 8192)).cuda()
@@ -84,7 +97,7 @@ def decoding():
     return step
 
 
-LOOPS = {"training": training, "convolutions": convolutions, "attention": attention, "inference": inference, "decoding": decoding}
+LOOPS = {"training": training, "convolutions": convolutions, "attention": attention, "inference": inference, "variables": variables, "decoding": decoding}
 
 
 def main():

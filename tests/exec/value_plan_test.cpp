@@ -120,5 +120,39 @@ snap1: root unit 0 [%5]
   for (ir::Ref ref = 2; ref <= 5; ++ref) EXPECT_NE(plan.values[ref].slot, plan.values[ref - 1].slot);
 }
 
+// What x was before goes behind the kernel: until then an exit would find it, and from there on none does. What y was is an operand of the last kernel.
+TEST(ValuePlan, RootSlotsAreSpentWhereNoExitNeedsThem) {
+  ir::Trace trace;
+  base::Status status = ir::parse_trace(R"(
+trace 1 "t" storages 3
+%0:o = slot #0
+%1:o = slot #1
+%2:t = unbox_tensor %0 !snap0 -> f32[4]{1} s0
+%3:t = unbox_tensor %1 !snap0 -> f32[4]{1} s1
+%4 = aten "aten::neg" (%2) -> (f32[4]{1} s2) sunk
+%5:t = result %4 #0 -> f32[4]{1} s2
+kernel k0 (%2, %5)
+guard_bound %0 !snap1
+kernel k0 (%2, %5)
+kernel k0 (%3, %5)
+%10:o = wrap %5
+loop !snap2
+snap0: root unit 0 [=, =, =]
+snap1: root unit 2 [=, =, %0]
+snap2: root unit 4 [=, %10, %10]
+kernel k0 "neg" sizes [4] pointers 3 {
+  o0 = f32 p0 + 0 {1}
+  o1 = f32 p2 + 0 {1}
+  n0 = load f32 o0
+  n1 = neg f32 n0
+  store o1, n1
+}
+)", &trace);
+  ASSERT_TRUE(status.ok()) << status.message();
+  ValuePlan plan = plan_values(trace);
+  EXPECT_EQ(plan.spent[6], (std::vector<int32_t>{2}));
+  EXPECT_EQ(plan.spent[8], (std::vector<int32_t>{1}));
+}
+
 }  // namespace
 }  // namespace dynvm::codegen
