@@ -41,7 +41,7 @@ class InPlace {
     }
     // A view at a run-time place has a storage of its own, whose memory is another one's.
     for (const Inst& inst : trace_.insts) {
-      if (inst.op != Op::k_aten || !is_view_call(trace_, inst)) continue;
+      if (inst.op != Op::k_aten) continue;
       const AtenCall& call = trace_.calls[static_cast<size_t>(inst.imm)];
       for (size_t k = 0; k < call.results.size(); ++k) {
         if (call.results[k] < 0 || call.result_alias[k] < 0) continue;
