@@ -126,8 +126,8 @@ class Planner {
     }
   }
 
-  // Finds where root slots are spent: behind an operation on tensors, where there is one, as these are few. Of a slot's value only a tensor's memory may be asked for: an object that a guard has
-  // found to be a certain one stands behind constants, which are borrowed.
+  // Finds where root slots are spent: behind an operation on tensors, where there is one, as these are few. Not where the trace reads what was there: a tensor that it works on is held for all of
+  // the iteration, and an object that a guard has found to be a certain one stands behind constants, which are borrowed.
   void spend() {
     if (trace_.insts.empty() || trace_.insts.back().op != Op::k_loop) return;
     const std::vector<Ref>& next = root_slots(trace_.insts.back().snapshot);
@@ -143,7 +143,7 @@ class Planner {
       const Inst& inst = trace_.insts[ref];
       const auto slot = static_cast<size_t>(inst.imm);
       if (inst.op == Op::k_slot && slot < needed.size() && needed[slot] != ir::kNoRef) needed[slot] = std::max(needed[slot], plan_.values[ref].last_use);
-      for (uint32_t k = 0; k < inst.count && !asks_for_memory(inst.op); ++k) {
+      for (uint32_t k = 0; k < inst.count && inst.op != Op::k_guard_type && inst.op != Op::k_guard_bound; ++k) {
         const Inst& from = trace_.insts[trace_.arg(inst, k)];
         if (from.op == Op::k_slot && static_cast<size_t>(from.imm) < needed.size()) needed[static_cast<size_t>(from.imm)] = ir::kNoRef;
       }
@@ -161,7 +161,6 @@ class Planner {
   }
 
   const std::vector<Ref>& root_slots(int32_t snapshot) const { return trace_.frame(trace_.snapshots[snapshot], 0).slots; }
-  static bool asks_for_memory(Op op) { return op == Op::k_unbox_tensor || op == Op::k_guard_type || op == Op::k_guard_bound; }
   static bool works_on_tensors(const Inst& inst) { return is_executed(inst) && (inst.op == Op::k_aten || inst.op == Op::k_kernel); }
 
   // Gives up the reference of loads that need none. In order of definition, so that a value's own borrowing is known to later ones; an

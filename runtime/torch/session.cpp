@@ -365,7 +365,7 @@ bool SessionImpl::hand_over(size_t from, size_t to) {
   StorageSlot &old = storages_[from], &slot = storages_[to];
   if (slot.real || (kind(from) != Kind::kLent && kind(from) != Kind::kResult) || program_.storages[to].spec.symbolic) return false;
   if (!is_sole(old.real) || static_cast<int64_t>(old.real.nbytes()) != bytes_now(to) || program_.storages[from].device != program_.storages[to].device) return false;
-  slot.real = std::move(old.real);
+  slot.real = old.real;  // which keeps it until that is dropped: the work may be done call by call, and those that bring `to` put memory of their own there
   point(to, slot.real.mutable_data());
   use(to);
   return true;
@@ -703,7 +703,7 @@ void SessionImpl::end_iteration() {
 void SessionImpl::drop_storage(int32_t number) {
   const size_t s = static_cast<size_t>(number);
   const Kind kind = this->kind(s);
-  if (kind != Kind::kResult && kind != Kind::kLent && (kind != Kind::kInput || !storages_[s].real)) return;
+  if (!storages_[s].real || (kind != Kind::kResult && kind != Kind::kLent && kind != Kind::kInput)) return;
   if (kind == Kind::kInput) {
     for (int32_t tensor : bound_)
       if (program_.tensors[static_cast<size_t>(tensor)].meta.storage == number) inputs_[static_cast<size_t>(tensor)].reset();

@@ -120,7 +120,8 @@ snap1: root unit 0 [%5]
   for (ir::Ref ref = 2; ref <= 5; ++ref) EXPECT_NE(plan.values[ref].slot, plan.values[ref - 1].slot);
 }
 
-// What slot 2 was goes behind the first kernel, as no exit finds it from there on, what slot 1 was behind the kernel that follows its guard. What slot 3 was has been compared, and what slot 0 was stays.
+// What slot 2 was goes behind the first kernel, as no exit finds it from there on, what slot 4 was behind the kernel that follows its guard. What slot 1 was is read, what slot 3 was is compared, and slot 0 keeps
+// what it has.
 TEST(ValuePlan, RootSlotsAreSpentWhereNoExitNeedsThem) {
   ir::Trace trace;
   base::Status status = ir::parse_trace(R"(
@@ -132,8 +133,8 @@ trace 1 "t" storages 3
 %4 = aten "aten::neg" (%2) -> (f32[4]{1} s2) sunk
 %5:t = result %4 #0 -> f32[4]{1} s2
 kernel k0 (%2, %5)
-guard_bound %1 !snap1
-kernel k0 (%2, %5)
+%7:o = slot #4
+guard_bound %7 !snap1
 kernel k0 (%3, %5)
 %10:o = wrap %5
 %11:o = slot #3
@@ -141,9 +142,9 @@ kernel k0 (%3, %5)
 guard_is %11, %12 #-1 !snap1
 kernel k0 (%2, %5)
 loop !snap2
-snap0: root unit 0 [=, =, =, =]
-snap1: root unit 2 [=, %0, %0, %0]
-snap2: root unit 4 [=, %10, %10, %10]
+snap0: root unit 0 [=, =, =, =, =]
+snap1: root unit 2 [=, %0, %0, %0, %0]
+snap2: root unit 4 [=, %10, %10, %10, %10]
 kernel k0 "neg" sizes [4] pointers 3 {
   o0 = f32 p0 + 0 {1}
   o1 = f32 p2 + 0 {1}
@@ -155,8 +156,8 @@ kernel k0 "neg" sizes [4] pointers 3 {
   ASSERT_TRUE(status.ok()) << status.message();
   ValuePlan plan = plan_values(trace);
   EXPECT_EQ(plan.spent[6], (std::vector<int32_t>{2}));
-  EXPECT_EQ(plan.spent[8], (std::vector<int32_t>{1}));
-  EXPECT_TRUE(plan.spent[14].empty());
+  EXPECT_EQ(plan.spent[9], (std::vector<int32_t>{4}));
+  for (ir::Ref other : {4, 14, 15}) EXPECT_TRUE(plan.spent[other].empty());
 }
 
 }  // namespace
