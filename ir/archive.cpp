@@ -75,7 +75,7 @@ void fields(A& a, Trace& x) {
 }
 
 template <class A>
-void fields(A& a, StoragePlan& x) { a(x.kind, x.bytes, x.offset, x.first, x.last, x.symbolic); }
+void fields(A& a, StoragePlan& x) { a(x.kind, x.bytes, x.offset, x.first, x.last, x.symbolic, x.shared); }
 
 template <class A>
 void fields(A& a, Plan& x) { a(x.storages, x.arena_bytes, x.arranged_at); }

@@ -62,14 +62,16 @@ class Planner {
     plan.last = ref;
   }
 
-  // A view with a run-time index has a storage of its own, whose memory is that of another one.
+  // A view with a run-time index has a storage of its own, whose memory is that of another one (StoragePlan::shared).
   void note_moved_views(const Inst& inst) {
     const AtenCall& call = trace_.calls[inst.imm];
     for (size_t k = 0; k < call.results.size(); ++k) {
       if (call.results[k] < 0 || call.result_alias[k] < 0) continue;
       const int32_t view = trace_.metas[call.results[k]].storage;
       const int32_t base = storage_of(trace_, trace_.arg(inst, call.args[call.result_alias[k]].operands[0]));
-      if (view != base) same_memory_[representative(view)] = representative(base);
+      if (view == base) continue;
+      same_memory_[representative(view)] = representative(base);
+      plan_.storages[view].shared = plan_.storages[base].shared = true;
     }
   }
 

@@ -34,6 +34,7 @@ struct StoragePlan {
   int64_t offset = 0;  // kArena
   Ref first = kNoRef, last = kNoRef;  // instructions that touch it
   bool symbolic = false;              // its size is made of symbols
+  bool shared = false;                // another storage's memory is the same: a view at a run-time place has a storage of its own
 };
 
 struct Plan {

@@ -100,9 +100,7 @@ class Epilogue {
     if (result != kNoRef) {
       const TensorMeta &before = trace_.metas[trace_.insts[seen].meta], &after = trace_.metas[trace_.insts[result].meta];
       if (before.sizes != after.sizes || before.strides != after.strides || before.offset != after.offset || before.dtype != after.dtype) return;
-      const int32_t from = after.storage, to = before.storage;
-      for (TensorMeta& meta : trace_.metas)
-        if (meta.storage == from) meta.storage = to;
+      move_storage(&trace_, after.storage, before.storage);
       dead_[result] = true;
       to_.set(result, seen);
     }

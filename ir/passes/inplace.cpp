@@ -22,6 +22,7 @@
 
 #include "ir/effects.h"
 #include "ir/passes/pass.h"
+#include "ir/passes/rewrite.h"
 #include "ir/plan.h"
 
 namespace dynvm::ir {
@@ -37,18 +38,7 @@ class InPlace {
       if (meta.storage < 0) continue;
       const auto storage = static_cast<size_t>(meta.storage);
       on_gpu_[storage] = meta.device_type != 0;
-      if (meta.open != 0 || !meta.shown.empty()) stays_[storage] = true;
-    }
-    // A view at a run-time place has a storage of its own, whose memory is another one's.
-    for (const Inst& inst : trace_.insts) {
-      if (inst.op != Op::k_aten) continue;
-      const AtenCall& call = trace_.calls[static_cast<size_t>(inst.imm)];
-      for (size_t k = 0; k < call.results.size(); ++k) {
-        if (call.results[k] < 0 || call.result_alias[k] < 0) continue;
-        const int32_t view = trace_.metas[static_cast<size_t>(call.results[k])].storage;
-        const int32_t base = storage_of(trace_, trace_.arg(inst, static_cast<uint32_t>(call.args[static_cast<size_t>(call.result_alias[k])].operands[0])));
-        if (view != base) stays_[static_cast<size_t>(view)] = stays_[static_cast<size_t>(base)] = true;
-      }
+      if (meta.open != 0 || !meta.shown.empty() || lifetimes_[storage].shared) stays_[storage] = true;
     }
     for (const Inst& inst : trace_.insts) stretch_.push_back((stretch_.empty() ? 0 : stretch_.back()) + ends_stretch(inst));
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref)
@@ -111,7 +101,7 @@ class InPlace {
         if (loaded.operand < 0 || loaded.stores || !is_one_place(kernel, loaded.operand, stored.operand)) continue;
         to.first = from.first;
         from = {};
-        rename(operand, result);
+        move_storage(&trace_, operand, result);
         break;
       }
     }
@@ -120,14 +110,6 @@ class InPlace {
   static bool is_one_place(const Kernel& kernel, int32_t a, int32_t b) {
     const KernelOperand &load = kernel.operands[static_cast<size_t>(a)], &store = kernel.operands[static_cast<size_t>(b)];
     return load.dtype == store.dtype && load.strides == store.strides && load.offset == store.offset;
-  }
-
-  void rename(int32_t from, int32_t to) {
-    for (TensorMeta& meta : trace_.metas)
-      if (meta.storage == from) meta.storage = to;
-    for (Kernel& kernel : trace_.kernels)
-      for (KernelOperand& operand : kernel.operands)
-        if (operand.pointer == from) operand.pointer = to;
   }
 
   Trace& trace_;

@@ -79,4 +79,12 @@ Ref add_empty(Trace* trace, TensorMeta meta, std::vector<Ref>* order) {
   return memory;
 }
 
+void move_storage(Trace* trace, int32_t from, int32_t to) {
+  for (TensorMeta& meta : trace->metas)
+    if (meta.storage == from) meta.storage = to;
+  for (Kernel& kernel : trace->kernels)
+    for (KernelOperand& operand : kernel.operands)
+      if (operand.pointer == from) operand.pointer = to;
+}
+
 }  // namespace dynvm::ir

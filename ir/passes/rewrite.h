@@ -35,6 +35,9 @@ void rebuild_without(Trace* trace, const std::vector<bool>& dead, Replacements* 
 // Memory of the trace's own that looks so (its storage is made here), for kernels to hand something on in: a value of empty memory, which nothing runs for. Its instructions come last in `order`.
 Ref add_empty(Trace* trace, TensorMeta meta, std::vector<Ref>* order);
 
+// All tensors on the storage `from`, and kernels' operands, lie on `to` from now on.
+void move_storage(Trace* trace, int32_t from, int32_t to);
+
 // Calls visit(Ref&) for each value that the frame names.
 template <class Frame, class Visit>
 void for_each_value(Frame& frame, Visit visit) {

@@ -106,6 +106,7 @@ struct StorageSpec {
   int64_t arena_offset = 0;
   bool symbolic = false;        // its size is made of symbols: bytes is an example
   uint32_t first = 0, last = 0; // its lifetime, for arrange
+  bool shared = false;          // a view at a run-time place, or what it is a view of
 };
 
 struct CallSpec {

@@ -313,7 +313,7 @@ void CompiledTrace::plan_arena(StretchPlan* plan) const {
   for (size_t storage = 0; storage < storages.size(); ++storage) {
     if (storages[storage].kind != bridge::StorageSpec::kArena || storages[storage].bytes == 0) continue;
     arena[storage] = {storages[storage].first, storages[storage].last, storages[storage].bytes, 0};
-    leaves[storage] = true;
+    leaves[storage] = !storages[storage].shared;  // a view at a place that a run tells is made whether work is queued or not
   }
   int device = -1;
   for (const ir::TensorMeta& meta : programs_.spec.tensors) {
@@ -324,14 +324,9 @@ void CompiledTrace::plan_arena(StretchPlan* plan) const {
   if (programs_.spec.arranges) return;
   for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
     const ir::Inst& inst = trace_.insts[ref];
-    if (inst.op == Op::k_kernel && !inst.sunk) {
-      if (const codegen::cuda::CudaKernel* kernel = cuda_kernel(static_cast<size_t>(inst.imm)))  // several that are launched as one work where the first of them stands
-        for (int32_t storage : kernel->storages()) arena[storage].first = std::min(arena[storage].first, ref);
-    } else if (inst.op == Op::k_aten && programs_.plan.call[ref] >= 0) {
-      const bridge::CallFacts facts = program_->facts(programs_.plan.call[ref]);
-      for (int32_t storage : facts.touches)
-        if (facts.passive) leaves[storage] = false;  // a view at a place that a run tells is made whether work is queued or not
-    }
+    if (inst.op != Op::k_kernel || inst.sunk) continue;
+    if (const codegen::cuda::CudaKernel* kernel = cuda_kernel(static_cast<size_t>(inst.imm)))  // several that are launched as one work where the first of them stands
+      for (int32_t storage : kernel->storages()) arena[storage].first = std::min(arena[storage].first, ref);
   }
   plan->arena = std::move(arena);
   plan->leaves = std::move(leaves);
@@ -348,9 +343,12 @@ void CompiledTrace::plan_stretches(const std::vector<codegen::KernelEntry>& entr
   plan.taken_by.assign(programs_.spec.storages.size(), -1);
   plan.dropped_by.assign(programs_.spec.storages.size(), -1);
   plan_arena(&plan);
-  std::vector<std::vector<int32_t>> end(trace_.insts.size());  // pieces of the arena by the instructions that touch them last
-  for (size_t storage = 0; storage < plan.arena.size(); ++storage)
-    if (plan.arena[storage].bytes > 0) end[plan.arena[storage].last].push_back(static_cast<int32_t>(storage));
+  std::vector<std::vector<int32_t>> begin(trace_.insts.size()), end(trace_.insts.size());  // pieces of the arena by the instructions that touch them first and last
+  for (size_t storage = 0; storage < plan.arena.size(); ++storage) {
+    if (plan.arena[storage].bytes == 0) continue;
+    begin[plan.arena[storage].first].push_back(static_cast<int32_t>(storage));
+    end[plan.arena[storage].last].push_back(static_cast<int32_t>(storage));
+  }
   Ref latest = ir::kNoRef;  // the last operation's instruction
   for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
     const ir::Inst& inst = trace_.insts[ref];
@@ -387,19 +385,17 @@ void CompiledTrace::plan_stretches(const std::vector<codegen::KernelEntry>& entr
     }
     latest = ref;
     if (number == 0 && std::any_of(plan.arena.begin(), plan.arena.end(), [&](const ir::Piece& piece) { return piece.bytes > 0 && piece.first < ref; })) plan.arena.clear();
-    for (size_t storage = 0; storage < plan.arena.size(); ++storage)
-      if (plan.leaves[storage] && plan.arena[storage].first == ref) plan.operations.back().takes.push_back(static_cast<int32_t>(storage));
-    for (int32_t storage : programs_.plan.allocate[ref]) {
-      if (programs_.spec.storages[storage].kind != bridge::StorageSpec::kLent || programs_.spec.storages[storage].symbolic) continue;
+    const auto take = [&](int32_t storage) {
       plan.operations.back().takes.push_back(storage);
       plan.taken_by[storage] = number;
-    }
+    };
+    for (int32_t storage : begin[ref])
+      if (!plan.arena.empty() && plan.leaves[storage]) take(storage);
+    for (int32_t storage : programs_.plan.allocate[ref])
+      if (programs_.spec.storages[storage].kind == bridge::StorageSpec::kLent && !programs_.spec.storages[storage].symbolic) take(storage);
   }
   if (plan.operations.size() < 2) return;
-  std::vector<bool> taken(programs_.spec.storages.size(), false);
-  for (const StretchPlan::Operation& operation : plan.operations)
-    for (int32_t storage : operation.takes) taken[storage] = true;
-  for (size_t storage = 0; storage < plan.leaves.size(); ++storage) plan.leaves[storage] = plan.leaves[storage] && taken[storage];
+  for (size_t storage = 0; storage < plan.leaves.size(); ++storage) plan.leaves[storage] = plan.leaves[storage] && plan.taken_by[storage] >= 0;
   for (const bridge::StorageSpec& storage : programs_.spec.storages) plan.input.push_back(storage.kind == bridge::StorageSpec::kInput);
   plan.bridge = bridge_;
   plan.captures = captures;

@@ -46,7 +46,7 @@ class Builder {
     }
     drop_replaced();
     for (const ir::StoragePlan& storage : plan_.storages)
-      out_.spec.storages.push_back({kind_of(storage.kind), storage.bytes, storage.offset, storage.symbolic, storage.first, storage.last});
+      out_.spec.storages.push_back({kind_of(storage.kind), storage.bytes, storage.offset, storage.symbolic, storage.first, storage.last, storage.shared});
     out_.spec.arena_bytes = plan_.arena_bytes;
     out_.spec.symbols = trace_.symbols;
     out_.spec.sums = trace_.sums;

@@ -121,7 +121,7 @@ void Stretches::plan(Stretch& stretch) {
     const StretchPlan::Operation& operation = plan_.operations[k];
     for (int32_t storage : operation.takes)
       if (dropped_within(storage, stretch)) given.insert(storage);
-    for (int32_t storage : operation.kernel != nullptr ? operation.kernel->storages() : operation.facts.touches) latest[storage] = k;
+    for (int32_t storage : operation.touches()) latest[storage] = k;
     cost += operation.kernel != nullptr ? base::heuristics().graph_kernel_cost : base::heuristics().graph_call_cost;
     if (operation.kernel != nullptr) {
       by_kernels.insert(operation.kernel->storages().begin(), operation.kernel->storages().end());
@@ -162,7 +162,7 @@ int Stretches::settle() {
   for (const Stretch& stretch : stretches_) {
     if (stretch.mode == Mode::kNever) continue;
     for (int32_t k = stretch.begin; k < stretch.end; ++k)
-      for (int32_t storage : plan_.operations[k].kernel != nullptr ? plan_.operations[k].kernel->storages() : plan_.operations[k].facts.touches) apart[static_cast<size_t>(storage)] = false;
+      for (int32_t storage : plan_.operations[k].touches()) apart[static_cast<size_t>(storage)] = false;
   }
   for (const Stretch& stretch : stretches_)
     for (int32_t storage : stretch.given)

@@ -56,9 +56,10 @@ struct StretchPlan {
     std::vector<int32_t> takes;                         // storages, lent or of the arena, whose memory it is the first to need
     std::vector<int32_t> drops;                         // storages that it, or what follows before the next one, is the last to need
     size_t own_drops = 0;                               // of these the first so many: it is itself
+    const std::vector<int32_t>& touches() const { return kernel != nullptr ? kernel->storages() : facts.touches; }
   };
   std::vector<Operation> operations;
-  std::vector<int32_t> taken_by, dropped_by;            // by storage: the operation that takes a lent one, that drops one; -1 none
+  std::vector<int32_t> taken_by, dropped_by;            // by storage: the operation that takes it, that drops it; -1 none
   std::vector<ir::Piece> arena;                         // by storage: its piece of the arena, where it has one (bytes); empty: the arena stays as it is
   std::vector<bool> leaves;                             // by storage: it need not be in the arena
   std::vector<bool> input;                              // by storage: of kind kInput, so that one which is dropped has been replaced
