@@ -2,6 +2,7 @@
 #include "tracer/decisions.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/base/heuristics.h"
 #include "runtime/base/options.h"
@@ -84,6 +85,23 @@ bool runs_long(const LoopState& loop) {
     if (rounds >= static_cast<uint64_t>(root->compiled->tensor_ops() <= 1 ? limits.max_unroll_light : limits.long_inner)) return true;
     return rounds > 1 && rounds * root->compiled->ir().insts.size() > static_cast<uint64_t>(limits.max_insts) / kUnrolledPart;
   });
+}
+
+static uint64_t runs_of(const LoopState& loop) {
+  uint64_t runs = 0;
+  for (const auto& root : loop.roots.traces()) runs += root->compiled->runs();
+  return runs;
+}
+
+void gave_way_to(Around& place, const LoopState& inner) { place = {inner.code, inner.unit, runs_of(inner)}; }
+
+bool would_give_way(Around& place) {
+  if (place.code == nullptr) return false;
+  const auto inner = all_loops().find({place.code, place.unit});
+  const uint64_t runs = inner != all_loops().end() ? runs_of(*inner->second) : 0;
+  const bool ran = runs > std::exchange(place.runs, runs);
+  if (!ran || !runs_long(*inner->second)) place = {};
+  return place.code != nullptr;
 }
 
 bool is_hot(vm::ThreadView& view, const LoopState& loop, bool counted) {

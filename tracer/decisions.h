@@ -24,6 +24,11 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop);
 // Does it run long in a trace of its own, or would it take a large part of what a recording may have, so that an outer trace should not unroll it?
 bool runs_long(const LoopState& loop);
 
+// A recording from this place comes to an inner loop with a trace that runs long, and is given up.
+void gave_way_to(Around& place, const LoopState& inner);
+// At each arrival there: has each since run that trace? Another recording would end there too, and take an iteration.
+bool would_give_way(Around& place);
+
 // Is it to be recorded, or, as long as nobody has `counted` its tensor operations, are these to be counted in the next iteration? Without a policy
 // outer_loop_first() is still to be asked.
 bool is_hot(vm::ThreadView& view, const LoopState& loop, bool counted);

@@ -48,6 +48,7 @@ struct LoopState {
   int consecutive = 0;
   int waits = 0;                         // arrivals still to let pass after an abort
   int penalty = 0;
+  Around around;
   int lessons_in_row = 0;                // recordings that taught a lesson since the last one that came to its end
   const PyThreadState* probing = nullptr;  // the thread whose operations are being counted
   bool tensors = false;

@@ -98,7 +98,9 @@ LoopState& state_of(vm::HotCounter& counter) {
 
 bool has_trace(PyCodeObject* code, int unit) {
   auto found = loops.find({code, unit});
-  return found != loops.end() && runs_long(*found->second);
+  if (found == loops.end() || !runs_long(*found->second)) return false;
+  gave_way_to(recording_side != nullptr ? recording_side->around : recording_loop->around, *found->second);
+  return true;
 }
 
 void count_calls();
@@ -411,11 +413,12 @@ bool make_room(LoopState& loop, SidePoint* side) {
 HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
   for (const auto& trace : loop.roots.traces())
     if (!trace->compiled->ready()) return HookResult::kContinue;  // the one whose kernels are being compiled may be what is wanted
+  const bool futile = would_give_way(loop.around) && base::policy() == nullptr;
   if (loop.waits > 0) {
     loop.waits--;
     return HookResult::kContinue;
   }
-  if (!is_hot(view, loop, true)) return HookResult::kContinue;
+  if (futile || !is_hot(view, loop, true)) return HookResult::kContinue;
   if (!within_budget(loop) || !make_room(loop, nullptr)) return HookResult::kContinue;
   if (base::policy() == nullptr && outer_loop_first(view, loop)) return HookResult::kContinue;  // else it is among the policy's facts
   if (vm::FrameView::generator(view.frame) != nullptr) {
@@ -428,7 +431,8 @@ HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
 // Traces can neither be entered nor recorded at this place for now; or is one to be recorded?
 HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint& side, bool main_path) {
   side.arrivals++;
-  if (side.failures == INT_MAX || !is_hot(view, loop, side, main_path)) return HookResult::kContinue;
+  const bool futile = would_give_way(side.around) && base::policy() == nullptr;
+  if (futile || side.failures == INT_MAX || !is_hot(view, loop, side, main_path)) return HookResult::kContinue;
   if (side.waits > 0) {
     side.waits--;
     return HookResult::kContinue;

@@ -37,6 +37,13 @@ struct Position {
 };
 using Place = std::vector<Position>;
 
+// An inner loop with a trace of its own, at which a place's last recording was given up. As long as each way from there runs that, another one would end there too.
+struct Around {
+  PyCodeObject* code = nullptr;  // to compare only
+  int unit = 0;
+  uint64_t runs = 0;             // of its traces, at the latest arrival
+};
+
 struct SidePoint {
   TraceGroup group;       // variants
   Crowd crowd;
@@ -46,6 +53,7 @@ struct SidePoint {
   int waits = 0;
   int overs = 0;          // traces dropped because what they assumed had ended
   int failures = 0;       // recordings given up in a row
+  Around around;
 };
 
 // The frames from `root` to view.frame; empty when root is not in the activation.

@@ -37,7 +37,12 @@ struct CopyParams {
 };
 constexpr unsigned kDeviceMemory = 2;  // CU_MEMORYTYPE_DEVICE
 
+constexpr int kThreadLocal = 1;         // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+
 struct Driver {
+  int (*begin_capture)(void*, int) = nullptr;
+  int (*end_capture)(void*, void**) = nullptr;
+  int (*destroy_graph)(void*) = nullptr;
   int (*instantiate)(void**, void*, unsigned long long) = nullptr;
   int (*destroy)(void*) = nullptr;
   int (*launch)(void*, void*) = nullptr;
@@ -50,6 +55,9 @@ struct Driver {
 
   Driver() {
     Library library({"libcuda.so.1"});
+    library.find(&begin_capture, "cuStreamBeginCapture_v2");
+    library.find(&end_capture, "cuStreamEndCapture");
+    library.find(&destroy_graph, "cuGraphDestroy");
     library.find(&instantiate, "cuGraphInstantiateWithFlags");
     library.find(&destroy, "cuGraphExecDestroy");
     library.find(&launch, "cuGraphLaunch");
@@ -71,18 +79,20 @@ const Driver& driver() {
 
 std::string graphs_missing() { return driver().missing; }
 
-base::Status Graph::instantiate(void* captured, std::unique_ptr<Graph>* out) {
+int begin_capture(void* stream) { return driver().begin_capture(stream, kThreadLocal); }
+
+base::Status Graph::end_capture(void* stream, std::unique_ptr<Graph>* out) {
   std::unique_ptr<Graph> graph(new Graph);
-  if (const int error = driver().instantiate(&graph->exec_, captured, 0)) {
-    graph->exec_ = nullptr;
-    return base::Status::failure(error_text(error));
-  }
+  int error = driver().end_capture(stream, &graph->captured_);
+  if (error == 0) error = driver().instantiate(&graph->exec_, graph->captured_, 0);
+  if (error != 0) return base::Status::failure(error_text(error));
   *out = std::move(graph);
   return {};
 }
 
 Graph::~Graph() {
   if (exec_ != nullptr) driver().destroy(exec_);  // one that still runs goes when it is done
+  if (captured_ != nullptr) driver().destroy_graph(captured_);
 }
 
 int Graph::set_kernel(void* node, Launch& launch) {

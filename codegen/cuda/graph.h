@@ -1,6 +1,6 @@
-// CUDA graphs: instantiating one that was captured, changing what its kernels are given, launching it.
+// CUDA graphs: capturing one, changing what its kernels are given, launching it.
 //
-// Inputs: a CUgraph, which must live as long as the Graph; nodes of it; launches (kernel.h). Outputs: work on a stream.
+// Inputs: a stream that is captured, between begin_capture and Graph::end_capture; nodes of the graph; launches (kernel.h). Outputs: work on a stream.
 // Invariants: changes count for later launches only. Errors are the driver's numbers, 0 where there is none.
 // Tests: tests/cuda/test_whole.py (on a machine with a GPU).
 #pragma once
@@ -15,7 +15,8 @@ namespace dynvm::codegen::cuda {
 
 class Graph {
  public:
-  static base::Status instantiate(void* captured, std::unique_ptr<Graph>* out);
+  // What was queued on the stream since begin_capture(); nothing of it has run.
+  static base::Status end_capture(void* stream, std::unique_ptr<Graph>* out);
   ~Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
@@ -26,11 +27,14 @@ class Graph {
 
  private:
   Graph() = default;
-  void* exec_ = nullptr;
+  void* captured_ = nullptr;  // the CUgraph: its nodes name those of
+  void* exec_ = nullptr;      // the CUgraphExec
 };
 
 // Empty, or why there are no graphs.
 std::string graphs_missing();
+// Work on this stream is captured from now on; other threads may do on others what they like.
+int begin_capture(void* stream);
 // Is work on this stream captured now, by whomever?
 bool is_capturing(void* stream);
 // The node that was captured last on this stream; null when it is not one.

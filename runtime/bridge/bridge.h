@@ -210,17 +210,18 @@ class Program {
   virtual CallFacts facts(int32_t call) { (void)call; return {}; }
 };
 
-// Capturing a session's calls as a CUDA graph, on a stream of its own, with memory that belongs to the graph. A function that fails says why and leaves no
+// What capturing a session's calls as a CUDA graph needs of torch: a stream of its own, and memory that belongs to the graph. A function that fails says why and leaves no
 // Python exception.
 class Captures {
  public:
   virtual ~Captures() = default;
   // The CUstream that work which will run on `stream` is captured on; null: there is none.
   virtual void* stream(int device, void* stream, std::string* error) = 0;
-  // Work of this thread on the device goes to the returned capture's stream until `end`. stream: the CUstream that the graph will run on. bytes: what this graph and others will have at a
-  // time, as far as is known: a pool that has had much less gets them in one piece.
+  // Until `end`, work of this thread on the device goes to the stream that work for `stream` is captured on, and what it allocates there is the graphs'. bytes: what this graph and others will have
+  // at a time, as far as is known: a pool that has had much less gets them in one piece. Null: nothing has changed.
   virtual void* begin(int device, void* stream, int64_t bytes, std::string* error) = 0;
-  virtual void* end(void* capture, std::string* error) = 0;  // the CUgraph, which lives as long as the capture; null: nothing was captured
+  virtual bool end(void* capture, std::string* error) = 0;
+  // Its graph is no more.
   virtual void drop(void* capture) = 0;
   // What backs a storage in this iteration, null: nothing. The holder keeps the memory until it forgets it.
   virtual void* keep(Session*, int32_t storage) = 0;

@@ -315,6 +315,13 @@ void CompiledTrace::plan_arena(StretchPlan* plan) const {
     arena[storage] = {storages[storage].first, storages[storage].last, storages[storage].bytes, 0};
     leaves[storage] = !storages[storage].shared;  // a view at a place that a run tells is made whether work is queued or not
   }
+  std::vector<bool> mirrored(trace_.insts.size());  // reads that look at no memory of the device
+  for (Ref ref = 0; ref < mirrored.size(); ++ref) mirrored[ref] = mirrors_.of_read[ref] >= 0;
+  if (!mirrors_.storages.empty()) {
+    const std::vector<ir::StoragePlan> needed = ir::storage_lifetimes(trace_, mirrored);
+    for (size_t storage = 0; storage < needed.size(); ++storage)
+      if (arena[storage].bytes > 0) arena[storage].last = needed[storage].last;
+  }
   int device = -1;
   for (const ir::TensorMeta& meta : programs_.spec.tensors) {
     if (arena[meta.storage].bytes == 0) continue;
@@ -587,14 +594,21 @@ PyObject* CompiledTrace::wrap(Activation* activation, int32_t inst) {
 
 int CompiledTrace::read_scalar(bridge::Session* session, int32_t tensor, int64_t* value, Activation* activation, int32_t inst) {
   auto* self = static_cast<CompiledTrace*>(activation->owner);
-  int32_t mirror = self->mirrors_.of_read[static_cast<size_t>(inst)];
+  const int32_t mirror = self->mirrors_.of_read[static_cast<size_t>(inst)];
+  bool copies_follow = false;
   if (Stretches* const stretches = stretches_of(activation)) {
     if (stretches->read() != 0) return -1;
-    if (stretches->copies_follow()) mirror = -1;
+    copies_follow = stretches->copies_follow();
   }
-  const void* element = read_element(session, self->programs_.spec.tensors[static_cast<size_t>(tensor)], mirror);
+  const ir::TensorMeta& meta = self->programs_.spec.tensors[static_cast<size_t>(tensor)];
+  const void* element = read_element(session, meta, mirror, copies_follow);
   if (element != nullptr && self->functions().scalar_of(session, tensor, element, value) == 0) return 0;
-  return self->functions().read_scalar(session, tensor, value);
+  const bool there = session->storage_data[meta.storage] != nullptr;
+  if (!there && self->functions().allocate(session, meta.storage) != 0) return -1;
+  const int status = self->functions().read_scalar(session, tensor, value);
+  if (there || status != 0) return status;
+  PyErr_SetString(PyExc_MemoryError, "no pinned memory for a number of a tensor");
+  return -1;
 }
 
 void CompiledTrace::set_recipe(Activation* activation, int32_t inst, int32_t index, PyObject* recipe) {

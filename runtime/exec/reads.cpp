@@ -48,11 +48,11 @@ void expect_numbers(const cuda::CudaKernel& kernel, bridge::Session* session) {
   }
 }
 
-const void* read_element(bridge::Session* session, const ir::TensorMeta& meta, int32_t mirror) {
+const void* read_element(bridge::Session* session, const ir::TensorMeta& meta, int32_t mirror, bool copies_follow) {
   if (meta.device_type != 1 || ir::elements(meta) != 1 || meta.open != 0 || !cuda::transfers_missing().empty()) return nullptr;
   void* const stream = cuda::current_stream_of(std::max<int>(meta.device_index, 0));
   if (auto* const there = mirror < 0 ? nullptr : static_cast<Mirror*>(session->storage_data[mirror])) {
-    if (!wait_for(stream, [&](double seconds) { return cuda::arrived(there, seconds); })) return nullptr;
+    if (!wait_for(stream, [&](double seconds) { return copies_follow ? cuda::arrived(stream, seconds) : cuda::arrived(there, seconds); })) return nullptr;
     if (cuda::arrived(there, 0)) {
       ++base::report().reads.mirrored;
       return cuda::number_of(there);
@@ -60,7 +60,7 @@ const void* read_element(bridge::Session* session, const ir::TensorMeta& meta, i
   }
   const auto size = static_cast<size_t>(ir::dtype_size(meta.dtype));
   const char* const data = static_cast<const char*>(session->storage_data[meta.storage]);
-  if (size > cuda::kLargestNumber || cuda::is_capturing(stream)) return nullptr;
+  if (data == nullptr || size > cuda::kLargestNumber || cuda::is_capturing(stream)) return nullptr;
   if (cuda::fetch(data + meta.offset * static_cast<int64_t>(size), size, stream) != 0) return nullptr;
   if (!wait_for(stream, [&](double seconds) { return cuda::arrived(stream, seconds); })) return nullptr;
   ++base::report().reads.copied;

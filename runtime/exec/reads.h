@@ -20,8 +20,8 @@ namespace dynvm::runtime {
 // Before a launch of the kernel, which may be queued first.
 void expect_numbers(const codegen::cuda::CudaKernel& kernel, bridge::Session* session);
 // The element that a tensor on a GPU consists of, on the host, once all that was queued before is done; null where it is read in torch's way, which also says what is
-// wrong with it. mirror: its storage, -1 where there is none.
-const void* read_element(bridge::Session* session, const ir::TensorMeta& meta, int32_t mirror);
+// wrong with it. mirror: its storage, -1 where there is none. copies_follow: a graph's copies stand behind the kernel that mirrors it.
+const void* read_element(bridge::Session* session, const ir::TensorMeta& meta, int32_t mirror, bool copies_follow);
 // The session is over. mirrors: its storages.
 void give_back_mirrors(const std::vector<int32_t>& mirrors, bridge::Session* session);
 

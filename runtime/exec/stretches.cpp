@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "codegen/cuda/driver.h"
 #include "codegen/cuda/transfer.h"
 #include "runtime/base/check.h"
 #include "runtime/base/heuristics.h"
@@ -586,8 +587,6 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
   if (std::string why = codegen::cuda::graphs_missing(); !why.empty()) return refuse(why);
   const OwnWork work;
   const int device = this->device(stretch.begin);
-  static bool broken = false;  // a capture did not come to its end: torch's allocator may still think that it goes on
-  if (broken) return refuse("an earlier capture failed");
   for (size_t k = 0; k < stretch.storages.size(); ++k) {
     if (!stretch.staged[k] || stretch.stages[k] != nullptr) continue;
     if ((stretch.stages[k] = plan_.captures->make(session_, stretch.storages[k])) == nullptr) return refuse("no memory");
@@ -609,6 +608,11 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
     if (each.mode != Mode::kNever) most = std::max(most, pool_bytes(each));
   void* captured = plan_.captures->begin(device, stream, most, &error);
   if (captured == nullptr) return refuse(error);
+  if (const int refused = codegen::cuda::begin_capture(side)) {
+    (void)plan_.captures->end(captured, &error);
+    plan_.captures->drop(captured);
+    return refuse(codegen::cuda::error_text(refused));
+  }
   for (size_t k = 0; k < stretch.storages.size(); ++k)
     if (stretch.staged[k]) plan_.captures->point(session_, stretch.storages[k], plan_.captures->data(stretch.stages[k]));
   std::vector<void*> outside;  // kept memory for what lives on, by place in left
@@ -649,13 +653,11 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
     drop_given(operation, stretch.given, operation + 1 == stretch.end);
   }
   for (void* kept : outside) plan_.captures->forget(kept);
+  const base::Status captures = codegen::cuda::Graph::end_capture(side, &variant.graph);
   std::string at_end;
-  void* graph = plan_.captures->end(captured, &at_end);
-  broken = graph == nullptr;
-  if (error.empty() && graph == nullptr) error = at_end;
+  if (!plan_.captures->end(captured, &at_end) && error.empty()) error = at_end;
+  if (error.empty()) error = captures.message();
   for (size_t k = 0; k < stretch.storages.size(); ++k) plan_.captures->point(session_, stretch.storages[k], before[k]);
-  if (error.empty())
-    if (base::Status status = codegen::cuda::Graph::instantiate(graph, &variant.graph); !status.ok()) error = status.message();
   if (!error.empty()) {
     drop(variant);
     return refuse(error);

@@ -30,7 +30,6 @@ constexpr std::string_view kOnTheHost[] = {"aten::_cudnn_rnn", "aten::_cudnn_rnn
                                            "aten::resize_", "aten::record_stream", "aten::_foreach_norm", "aten::bincount", "aten::histc", "aten::multinomial"};
 
 struct Capture {
-  PyObject* graph = nullptr;
   c10::Device device{c10::kCUDA, 0};
   std::optional<c10::Stream> before;
   bool collecting = false;  // Python's collector was on
@@ -58,40 +57,48 @@ std::string take_python_error() {
   return text;
 }
 
-// torch.cuda.CUDAGraph(keep_graph=True); null with an exception set.
-PyObject* new_graph() {
-  PyObject* module = PyImport_ImportModule("torch.cuda");
-  PyObject* made = nullptr;
-  if (module != nullptr) {
-    PyObject* type = PyObject_GetAttrString(module, "CUDAGraph");
-    PyObject* none = PyTuple_New(0);
-    PyObject* names = Py_BuildValue("{s:O}", "keep_graph", Py_True);
-    if (type != nullptr && none != nullptr && names != nullptr) made = PyObject_Call(type, none, names);
-    Py_XDECREF(names);
-    Py_XDECREF(none);
-    Py_XDECREF(type);
-    Py_DECREF(module);
-  }
-  return made;
+// Torch's functions that say where this thread's memory comes from; each a new reference, or null with an exception set. A torch.cuda.CUDAGraph would call them too, but keeps random numbers' seed
+// and offset in memory of its own, and captures here draw none.
+PyObject* pool_function(const char* name) {
+  PyObject* module = PyImport_ImportModule("torch._C");
+  PyObject* function = module != nullptr ? PyObject_GetAttrString(module, name) : nullptr;
+  Py_XDECREF(module);
+  return function;
 }
+constexpr const char* kBegin = "_cuda_beginAllocateCurrentThreadToPool";
+constexpr const char* kEnd = "_cuda_endAllocateToPool";
+constexpr const char* kRelease = "_cuda_releasePool";
 
 // The pool of all captures: graphs run one after the other, so what one needs only while it runs the others may use too. What is captured on one stream is never given
-// to another. torch ends a pool with the last graph that has it, so the last one stays until there is another.
+// to another. Torch counts who has begun to use a device's and not released it, and ends the pool with the last one for good, so that one stays until there is another.
 struct Pool {
-  PyObject* handle = nullptr;  // torch.cuda.graph_pool_handle()
-  int captures = 0;            // that have it
-  PyObject* last = nullptr;    // the graph of one that was dropped, where there are none
+  int captures = 0;    // that have it
+  bool spare = false;  // one that was dropped still has it too
 };
-Pool pool;
+Pool& pool_of(c10::Device device) {
+  static auto* const pools = new std::map<int, Pool>;
+  return (*pools)[device.index()];
+}
 
-// Borrowed; null with an exception set.
-PyObject* shared_pool() {
-  if (pool.handle != nullptr) return pool.handle;
+// Borrowed, torch.cuda.graph_pool_handle(); null with an exception set.
+PyObject* pool_handle() {
+  static PyObject* handle = nullptr;
+  if (handle != nullptr) return handle;
   if (PyObject* module = PyImport_ImportModule("torch.cuda")) {
-    pool.handle = PyObject_CallMethod(module, "graph_pool_handle", nullptr);
+    handle = PyObject_CallMethod(module, "graph_pool_handle", nullptr);
     Py_DECREF(module);
   }
-  return pool.handle;
+  return handle;
+}
+
+// False with an exception set.
+bool tell_pool(const char* name, c10::Device device) {
+  PyObject* handle = pool_handle();
+  PyObject* function = handle != nullptr ? pool_function(name) : nullptr;
+  PyObject* done = function != nullptr ? PyObject_CallFunction(function, "iO", static_cast<int>(device.index()), handle) : nullptr;
+  Py_XDECREF(function);
+  Py_XDECREF(done);
+  return done != nullptr;
 }
 
 // Products that make libraries get ready for the current stream.
@@ -152,11 +159,6 @@ class CapturesImpl final : public bridge::Captures {
   void* begin(int device, void* stream, int64_t bytes, std::string* error) override {
     auto capture = std::make_unique<Capture>();
     capture->device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device));
-    capture->graph = new_graph();
-    if (capture->graph == nullptr) {
-      *error = take_python_error();
-      return nullptr;
-    }
     try {
       const c10::impl::VirtualGuardImpl cuda(c10::kCUDA);
       if (cuda.getDevice() != capture->device) throw std::runtime_error("another device is current");
@@ -165,54 +167,35 @@ class CapturesImpl final : public bridge::Captures {
       capture->before = cuda.exchangeStream(side);
     } catch (const std::exception& e) {
       *error = e.what();
-      Py_DECREF(capture->graph);
       return nullptr;
     }
     capture->collecting = PyGC_Disable() != 0;
-    PyObject* method = PyObject_GetAttrString(capture->graph, "capture_begin");
-    PyObject* none = PyTuple_New(0);
-    PyObject* handle = shared_pool();
-    PyObject* names = handle != nullptr ? Py_BuildValue("{s:O,s:s}", "pool", handle, "capture_error_mode", "thread_local") : nullptr;
-    PyObject* done = method != nullptr && none != nullptr && names != nullptr ? PyObject_Call(method, none, names) : nullptr;
-    Py_XDECREF(names);
-    Py_XDECREF(none);
-    Py_XDECREF(method);
-    if (done == nullptr) {
+    if (!tell_pool(kBegin, capture->device)) {
       *error = take_python_error();
       restore(*capture);
-      Py_DECREF(capture->graph);
       return nullptr;
     }
-    Py_DECREF(done);
+    Pool& pool = pool_of(capture->device);
     ++pool.captures;
+    if (std::exchange(pool.spare, false) && !tell_pool(kRelease, capture->device)) PyErr_Clear();
     reserve(capture->device, stream, bytes);
     return capture.release();
   }
 
-  void* end(void* opaque, std::string* error) override {
+  bool end(void* opaque, std::string* error) override {
     Capture& capture = *static_cast<Capture*>(opaque);
-    void* graph = nullptr;
-    PyObject* done = PyObject_CallMethod(capture.graph, "capture_end", nullptr);
-    if (done != nullptr) {
-      Py_DECREF(done);
-      if (PyObject* raw = PyObject_CallMethod(capture.graph, "raw_cuda_graph", nullptr)) {
-        graph = PyLong_AsVoidPtr(raw);
-        Py_DECREF(raw);
-      }
-    }
-    if (graph == nullptr) *error = take_python_error();
+    const bool done = tell_pool(kEnd, capture.device);
+    if (!done) *error = take_python_error();
     restore(capture);
-    Py_CLEAR(pool.last);
-    return graph;
+    return done;
   }
 
   void drop(void* opaque) override {
-    Capture* capture = static_cast<Capture*>(opaque);
-    if (Py_IsInitialized()) {
-      if (--pool.captures == 0) std::swap(pool.last, capture->graph);
-      Py_XDECREF(capture->graph);
-    }
-    delete capture;
+    const std::unique_ptr<Capture> capture(static_cast<Capture*>(opaque));
+    if (!Py_IsInitialized()) return;
+    Pool& pool = pool_of(capture->device);
+    if (--pool.captures == 0) pool.spare = true;
+    else if (!tell_pool(kRelease, capture->device)) PyErr_Clear();
   }
 
   void* keep(bridge::Session* session, int32_t storage) override {
@@ -297,14 +280,15 @@ class CapturesImpl final : public bridge::Captures {
 bridge::Captures* cuda_captures() {
   static CapturesImpl* const captures = []() -> CapturesImpl* {
     if (!c10::impl::hasDeviceGuardImpl(c10::kCUDA)) return nullptr;
-    PyObject* graph = new_graph();
-    if (graph == nullptr) {  // an older torch
-      PyErr_Clear();
-      return nullptr;
+    for (const char* name : {kBegin, kEnd, kRelease}) {
+      PyObject* function = pool_function(name);
+      if (function == nullptr) {  // an older torch
+        PyErr_Clear();
+        return nullptr;
+      }
+      Py_DECREF(function);
     }
-    const bool fine = PyObject_HasAttrString(graph, "raw_cuda_graph") != 0;
-    Py_DECREF(graph);
-    return fine ? new CapturesImpl : nullptr;
+    return new CapturesImpl;
   }();
   return captures;
 }

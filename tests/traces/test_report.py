@@ -57,6 +57,26 @@ list(map(lambda _: layers(), range(60)))
 outer()
 """
 
+# The inner loop runs in its trace in each iteration of the outer one, then in some.
+ENDS_AT_INNER = BEGINNING + """
+start = torch.ones(2, 4)
+
+def step(inner):
+    x = torch.tanh(start + 0.5) * 2
+    if inner:
+        for _ in range(80):
+            x = x * 0.5 + 1.0
+            x = torch.relu(x)
+    return x
+
+def outer(without):
+    for k in range(600):
+        step(k not in without)
+
+outer(range(0))
+outer(range(200, 400))
+"""
+
 # Results of 32 MB, dropped at once; the recorded iteration makes 40 of them, through tuples of arguments, cells, methods and views.
 DROPPED_RESULTS = """
 import resource
@@ -123,6 +143,11 @@ class Report(CompareCase):
         for most, loops in ((256, ["layers", "outer"]), (10, ["layers"])):
             report, _ = self.report_of(AROUND, "--cache=off", f"--heuristics=hot_call=1000000,hot_defer=0,hot_defer_long=0,around_traces={most}")
             self.assertEqual([loop["function"] for loop in report["loops"] if loop["function"] in ("layers", "outer")], loops)
+
+    def test_no_recording_ends_twice_at_the_same_inner_loop(self):
+        report, _ = self.report_of(ENDS_AT_INNER, "--cache=off")
+        self.assertLessEqual(report["aborts"]["inner_loop_has_trace"], 2, report["aborts"])
+        self.assertIn(("outer", 17), [(trace["function"], trace["line"]) for trace in report["traces"]])  # of the iterations without it
 
     def test_time_of_traces(self):
         report, _ = self.report_of(LOOP)
