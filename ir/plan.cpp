@@ -25,7 +25,7 @@ int64_t bytes_of(const TensorMeta& meta) {
 
 class Planner {
  public:
-  Planner(const Trace& trace, const std::function<bool(const AtenCall&)>& has_planned_form, int64_t lent_from)
+  Planner(const Trace& trace, const std::function<bool(const AtenCall&)>& has_planned_form, const LentFrom& lent_from)
       : trace_(trace), has_planned_form_(has_planned_form), lent_from_(lent_from) {}
 
   Plan run() {
@@ -153,9 +153,11 @@ class Planner {
   }
 
   void lend() {
+    const bool arranged = std::any_of(plan_.storages.begin(), plan_.storages.end(), [](const StoragePlan& plan) { return plan.kind == StoragePlan::kArena && plan.symbolic && plan.first != kNoRef; });
+    const int64_t from = arranged ? std::min(lent_from_.arranged, lent_from_.planned) : lent_from_.planned;
     for (const TensorMeta& meta : trace_.metas) {
       StoragePlan& plan = plan_.storages[meta.storage];
-      if (plan.kind != StoragePlan::kArena || meta.device_type != 1 || plan.bytes < lent_from_ || plan.first == kNoRef) continue;
+      if (plan.kind != StoragePlan::kArena || meta.device_type != 1 || plan.bytes < from || plan.first == kNoRef) continue;
       const Inst& inst = trace_.insts[plan.first];
       if (!inst.sunk && (inst.op == Op::k_kernel || (inst.op == Op::k_aten && !is_view_call(trace_, inst)))) plan.kind = StoragePlan::kLent;
     }
@@ -211,7 +213,7 @@ class Planner {
 
   const Trace& trace_;
   const std::function<bool(const AtenCall&)>& has_planned_form_;
-  const int64_t lent_from_;
+  const LentFrom lent_from_;
   Plan plan_;
   Ref first_work_ = kNoRef;           // where symbols are: the first instruction that computes
   std::vector<bool> late_;            // by storage: its size has a symbol that is not known there
@@ -222,13 +224,13 @@ class Planner {
 
 }  // namespace
 
-Plan make_plan(const Trace& trace, const std::function<bool(const AtenCall&)>& has_planned_form, int64_t lent_from) {
+Plan make_plan(const Trace& trace, const std::function<bool(const AtenCall&)>& has_planned_form, const LentFrom& lent_from) {
   return Planner(trace, has_planned_form, lent_from).run();
 }
 
 std::vector<StoragePlan> storage_lifetimes(const Trace& trace, const std::vector<bool>& without) {
   const std::function<bool(const AtenCall&)> each = [](const AtenCall&) { return true; };
-  return Planner(trace, each, std::numeric_limits<int64_t>::max()).run_lifetimes(without);
+  return Planner(trace, each, {}).run_lifetimes(without);
 }
 
 }  // namespace dynvm::ir

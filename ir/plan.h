@@ -43,8 +43,13 @@ struct Plan {
   Ref arranged_at = kNoRef;           // the instruction before which a run arranges the arena; kNoRef: it lies as planned
 };
 
-// lent_from: bytes.
-Plan make_plan(const Trace& trace, const std::function<bool(const AtenCall&)>& has_planned_form, int64_t lent_from = std::numeric_limits<int64_t>::max());
+// Bytes from which an intermediate on a GPU is lent.
+struct LentFrom {
+  int64_t planned = std::numeric_limits<int64_t>::max();   // where the arena lies as planned: runs tell what else need not be in it
+  int64_t arranged = std::numeric_limits<int64_t>::max();  // where each run arranges it
+};
+
+Plan make_plan(const Trace& trace, const std::function<bool(const AtenCall&)>& has_planned_form, const LentFrom& lent_from = {});
 // By storage, before anything has a place: sizes, lifetimes, and kinds as if each call could write into memory given to it. without: by Ref, instructions that count as if
 // they were not there.
 std::vector<StoragePlan> storage_lifetimes(const Trace& trace, const std::vector<bool>& without = {});

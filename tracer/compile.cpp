@@ -145,7 +145,8 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
     *reason = Abort::k_pass_failed;
     if (!status.ok()) return status;
     if (base::dump_on(base::DumpStage::kIr)) base::dump(base::DumpStage::kIr, name + " optimised", before);
-    plan = ir::make_plan(ir, [bridge](const ir::AtenCall& call) { return bridge != nullptr && bridge->has_planned_form(call); }, int64_t{base::heuristics().cuda_lent_from} << 10);
+    plan = ir::make_plan(ir, [bridge](const ir::AtenCall& call) { return bridge != nullptr && bridge->has_planned_form(call); },
+                         {int64_t{base::heuristics().cuda_lent_from} << 10, int64_t{base::heuristics().cuda_kept} << 10});
     *reason = Abort::k_compile_failed;
     return assemble(*trace, std::move(ir), plan, recording.owned, bridge, code, unit, kind, &stages);
   };

@@ -139,6 +139,7 @@ struct ProgramSpec {
   std::vector<int64_t> symbols;         // codes that symbolic tensors are made of. What is bound or made by calls tells their values in each iteration
   std::vector<ir::SymbolSum> sums;      // of these, those that others tell, as soon as they are told
   bool arranges = false;                // where arena storages lie is decided by arrange()
+  bool keeps_small = true;              // fresh memory on a GPU that nobody holds serves the next iteration, where it is small; else none does
 };
 
 struct Session {

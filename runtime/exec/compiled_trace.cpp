@@ -672,12 +672,14 @@ int CompiledTrace::write_back(Activation* activation) {
   return 0;
 }
 
-// What the slot had, or it stays until the iteration is over: where its end could run code, others have it, or work that was put off may be on its memory.
+// What the slot had, or it stays until the iteration is over: where its end could run code, or others have it.
 void CompiledTrace::let_go(Activation* activation, int32_t slot) {
   auto* self = static_cast<CompiledTrace*>(activation->owner);
   auto** root = reinterpret_cast<PyObject**>(activation->root_slots);
-  if (root[slot] == nullptr || Py_REFCNT(root[slot]) != 1 || activation->pending != 0 || !self->bridge_->dies_quietly(root[slot])) return;
-  Py_CLEAR(root[slot]);
+  if (root[slot] == nullptr || Py_REFCNT(root[slot]) != 1 || !self->bridge_->dies_quietly(root[slot])) return;
+  PyObject* const object = std::exchange(root[slot], nullptr);
+  if (activation->stretches != nullptr) stretches_of(activation)->drop(object);
+  else Py_DECREF(object);
 }
 
 // ---------------------------------------------------------------------------------------------------------------------

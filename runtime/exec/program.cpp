@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/effects.h"
+#include "runtime/base/heuristics.h"
 
 namespace dynvm::runtime {
 
@@ -66,6 +67,7 @@ class Builder {
     for (Ref ref = 0; ref < n; ++ref)
       if (trace_.insts[ref].op == Op::k_wrap) wrap(ref);
     allocations();
+    out_.spec.keeps_small = small_pieces() * static_cast<size_t>(base::heuristics().cuda_few) > operations();
     return {};
   }
 
@@ -89,6 +91,9 @@ class Builder {
       if (inst.op != Op::k_guard_is || trace_.insts[trace_.arg(inst, 0)].op != Op::k_load_dict_of) continue;
       dict_of_.emplace(identity(trace_.arg(inst, 1)), identity(trace_.arg(inst, 0)));
     }
+    std::multimap<Ref, Ref> same;  // what a guard has found to be the same object
+    for (const Inst& inst : trace_.insts)
+      if (inst.op == Op::k_guard_is) same.emplace(trace_.arg(inst, 1), trace_.arg(inst, 0));
     const auto place = [&](const Inst& inst) { return std::pair(identity(trace_.arg(inst, 0)), identity(trace_.arg(inst, 1))); };
     std::map<std::pair<Identity, Identity>, Ref> stored;  // object, name: the last store
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
@@ -105,11 +110,17 @@ class Builder {
     for (const Inst& inst : trace_.insts) {
       if (inst.op != Op::k_unbox_tensor) continue;
       const ir::TensorMeta& meta = trace_.metas[inst.meta];
-      const Inst& from = trace_.insts[trace_.arg(inst, 0)];
-      const bool loaded = from.op == Op::k_get_attr_known || from.op == Op::k_dict_get || from.op == Op::k_list_item;
-      const auto store = loaded ? stored.find(place(from)) : stored.end();
+      const Ref object = trace_.arg(inst, 0);
+      const auto replaced = [&](Ref value) {  // by the last store to where it was loaded from, kNoRef: none
+        const Inst& from = trace_.insts[value];
+        const bool loaded = from.op == Op::k_get_attr_known || from.op == Op::k_dict_get || from.op == Op::k_list_item;
+        const auto store = loaded ? stored.find(place(from)) : stored.end();
+        return store == stored.end() ? ir::kNoRef : store->second;
+      };
+      Ref by = replaced(object);
+      for (auto [other, end] = same.equal_range(object); by == ir::kNoRef && other != end; ++other) by = replaced(other->second);
       Ref& latest = behind[static_cast<size_t>(meta.storage)];
-      latest = store == stored.end() || written[static_cast<size_t>(meta.storage)] ? ir::kNoRef : std::max(latest, store->second);
+      latest = by == ir::kNoRef || written[static_cast<size_t>(meta.storage)] ? ir::kNoRef : std::max(latest, by);
     }
     for (size_t storage = 0; storage < behind.size(); ++storage) {
       const ir::StoragePlan& of = plan_.storages[storage];
@@ -187,6 +198,25 @@ class Builder {
     spec.wrap.forward.clear();
     out_.plan.wrap[ref] = static_cast<int32_t>(out_.spec.wraps.size());
     out_.spec.wraps.push_back(std::move(spec));
+  }
+
+  // Fresh ones on a GPU, those that are small.
+  size_t small_pieces() const {
+    std::vector<bool> on_gpu(plan_.storages.size(), false);
+    for (const ir::TensorMeta& meta : trace_.metas) on_gpu[static_cast<size_t>(meta.storage)] = meta.device_type == 1;
+    size_t count = 0;
+    for (size_t storage = 0; storage < on_gpu.size(); ++storage)
+      count += on_gpu[storage] && plan_.storages[storage].kind == ir::StoragePlan::kFresh && plan_.storages[storage].bytes < int64_t{base::heuristics().cuda_kept} << 10;
+    return count;
+  }
+
+  size_t operations() const {
+    size_t count = 0;
+    for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
+      const Inst& inst = trace_.insts[ref];
+      count += (inst.op == Op::k_kernel && !inst.sunk) || (inst.op == Op::k_aten && out_.plan.call[ref] >= 0);
+    }
+    return count;
   }
 
   // A fresh storage is allocated before the first instruction that works on it, or hands it out uninitialised (an empty tensor).

@@ -153,18 +153,21 @@ void Stretches::plan(Stretch& stretch) {
   stretch.mode = cost >= base::heuristics().graph_worth ? Mode::kWatch : Mode::kNever;
 }
 
-// What graphs have memory for leaves the arena, and so does what is large and no graph needs in its place; what graphs have none for any more comes back. Between two iterations; -1: no memory.
+// What graphs have memory for leaves the arena, and so does what no graph needs in its place, where it is large or such pieces are few; what graphs have none for any more comes back. Between two iterations; -1: no memory.
 int Stretches::settle() {
   unsettled_ = false;
   if (plan_.arena.empty()) return 0;
   std::vector<bool> apart = plan_.leaves;
-  for (size_t storage = 0; storage < apart.size(); ++storage)
-    if (plan_.arena[storage].bytes < int64_t{base::heuristics().cuda_kept} << 10) apart[storage] = false;
   for (const Stretch& stretch : stretches_) {
     if (stretch.mode == Mode::kNever) continue;
     for (int32_t k = stretch.begin; k < stretch.end; ++k)
       for (int32_t storage : plan_.operations[k].touches()) apart[static_cast<size_t>(storage)] = false;
   }
+  std::vector<size_t> small;
+  for (size_t storage = 0; storage < apart.size(); ++storage)
+    if (apart[storage] && plan_.arena[storage].bytes < int64_t{base::heuristics().cuda_kept} << 10) small.push_back(storage);
+  if (small.size() * static_cast<size_t>(base::heuristics().cuda_few) > plan_.operations.size())
+    for (size_t storage : small) apart[storage] = false;
   for (const Stretch& stretch : stretches_)
     for (int32_t storage : stretch.given)
       if (stretch.mode != Mode::kNever && in_arena(storage)) apart[static_cast<size_t>(storage)] = true;
@@ -348,7 +351,13 @@ void Stretches::drop(int32_t storage) {
   plan_.bridge->functions().drop_storage(session_, storage);
 }
 
+void Stretches::drop(PyObject* object) {
+  if (*pending_ != 0 && queueing_) dropped_objects_.push_back(object);
+  else Py_DECREF(object);
+}
+
 void Stretches::drop_now() {
+  for (PyObject* object : std::exchange(dropped_objects_, {})) Py_DECREF(object);
   for (int32_t storage : dropped_) plan_.bridge->functions().drop_storage(session_, storage);
   dropped_.clear();
   replaced_ = 0;

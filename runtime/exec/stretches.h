@@ -13,7 +13,7 @@
 // Memory. What is allocated while capturing comes from a pool that all graphs launched on a stream share, one after the other, so nothing there is alive when a graph ends: results of
 // calls that have no planned memory are copied out of it behind the stretch's last operation on them, if somebody needs them later, to memory from torch's allocator, got when the graph is
 // launched and given back as ever (left). Lent storages (ir/plan.h) that live within the stretch are in the pool, the others come from torch's allocator. So are the arena's: it is arranged anew (settle)
-// for those alone that live across stretches, or are small and of single launches, and where there are none a trace has no arena. Graphs that have not fitted for long go, and so do all graphs
+// for those alone that live across stretches, or are small, many and of single launches, and where there are none a trace has no arena. Graphs that have not fitted for long go, and so do all graphs
 // of a trace that has not run for long. What is allocated while work is queued gets the memory of what that work was the last to need, where the sizes are equal (inherit): eager would have
 // given that back by then.
 //
@@ -90,6 +90,8 @@ class Stretches {
   bool copies_follow() const { return copies_follow_; }
   // Nothing behind the work that was queued so far needs the storage's memory.
   void drop(int32_t storage);
+  // The same of an object, whose reference is given.
+  void drop(PyObject* object);
   // The run is over, by an exit or not.
   int end_run();
 
@@ -189,6 +191,7 @@ class Stretches {
   std::vector<std::pair<int32_t, size_t>> queued_;  // operation, its numbers' place
   std::vector<int64_t> numbers_;
   std::vector<int32_t> dropped_;        // while work was queued
+  std::vector<PyObject*> dropped_objects_;
   int64_t replaced_ = 0;                // bytes of inputs among them
   std::vector<void*> passing_;          // by place in the stretch's storages: where one lay that was dropped since the stretch began
   PyThreadState* thread_ = nullptr;     // whose run it is

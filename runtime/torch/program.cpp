@@ -207,6 +207,7 @@ std::unique_ptr<ProgramImpl> ProgramImpl::build(const bridge::ProgramSpec& spec,
     std::unique_ptr<ProgramImpl> program(new ProgramImpl);
     program->states = spec.states;
     program->arranges = spec.arranges;
+    program->keeps_small = spec.keeps_small;
     program->plan_storages(spec);
     program->plan_tensors(spec);
     for (const bridge::CallSpec& call : spec.calls) program->plan_call(call);

@@ -117,6 +117,7 @@ class ProgramImpl final : public bridge::Program {
     int64_t bytes;
   };
   std::vector<Arena> arenas;              // one for each device that arena storages lie on
+  bool keeps_small = true;                // see bridge::ProgramSpec
   bool arranges = false;                  // each session arranges them for the symbols' values; bytes here are 0
   std::vector<std::vector<int32_t>> tensors_of_symbol;
   std::vector<SumPlan> sums;              // in the order in which they may be computed

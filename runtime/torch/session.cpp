@@ -685,7 +685,7 @@ void SessionImpl::end_iteration() {
     }
     const Kind kind = this->kind(s);
     // Memory of a fresh storage that nobody else holds serves the next iteration, but where it is much of a GPU's.
-    const auto is_lent = [&] { return program_.storages[s].device.is_cuda() && slot.real.nbytes() >= static_cast<size_t>(base::heuristics().cuda_kept) << 10; };
+    const auto is_lent = [&] { return program_.storages[s].device.is_cuda() && (!program_.keeps_small || slot.real.nbytes() >= static_cast<size_t>(base::heuristics().cuda_kept) << 10); };
     if (kind == Kind::kFresh && slot.real.use_count() == 1 && !is_lent()) continue;
     slot.real = c10::Storage();
     if (kind != Kind::kArena) point(s, nullptr);

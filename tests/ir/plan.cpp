@@ -73,14 +73,14 @@ TEST(Plan, LendsWhatIsLarge) {
   }
   Trace trace = parsed(text.c_str());
   const auto planned = [](const AtenCall& call) { return call.name != "aten::odd"; };
-  Plan plan = make_plan(trace, planned, 400);
+  Plan plan = make_plan(trace, planned, {400});
   for (int storage : {1, 2, 3}) EXPECT_EQ(plan.storages[storage].kind, StoragePlan::kLent);
   EXPECT_EQ(plan.storages[0].kind, StoragePlan::kInput);
   EXPECT_EQ(plan.storages[4].kind, StoragePlan::kResult);
   EXPECT_EQ(plan.storages[5].kind, StoragePlan::kFresh);
   EXPECT_EQ(plan.arena_bytes, 0);
-  EXPECT_EQ(make_plan(trace, planned, 401).arena_bytes, 3 * 448);
-  EXPECT_EQ(make_plan(parsed(kChain), planned, 400).arena_bytes, 3 * 448);  // the CPU's
+  EXPECT_EQ(make_plan(trace, planned, {401}).arena_bytes, 3 * 448);
+  EXPECT_EQ(make_plan(parsed(kChain), planned, {400}).arena_bytes, 3 * 448);  // the CPU's
 }
 
 // What a run decides the sizes of is made by its call, whatever form that has; views of it are on the same storage.
