@@ -315,9 +315,9 @@ void CompiledTrace::plan_arena(StretchPlan* plan) const {
     arena[storage] = {storages[storage].first, storages[storage].last, storages[storage].bytes, 0};
     leaves[storage] = !storages[storage].shared;  // a view at a place that a run tells is made whether work is queued or not
   }
-  std::vector<bool> mirrored(trace_.insts.size());  // reads that look at no memory of the device
-  for (Ref ref = 0; ref < mirrored.size(); ++ref) mirrored[ref] = mirrors_.of_read[ref] >= 0;
   if (!mirrors_.storages.empty()) {
+    std::vector<bool> mirrored(trace_.insts.size());  // reads that look at no memory of the device
+    for (Ref ref = 0; ref < mirrored.size(); ++ref) mirrored[ref] = mirrors_.of_read[ref] >= 0;
     const std::vector<ir::StoragePlan> needed = ir::storage_lifetimes(trace_, mirrored);
     for (size_t storage = 0; storage < needed.size(); ++storage)
       if (arena[storage].bytes > 0) arena[storage].last = needed[storage].last;
@@ -404,6 +404,8 @@ void CompiledTrace::plan_stretches(const std::vector<codegen::KernelEntry>& entr
   if (plan.operations.size() < 2) return;
   for (size_t storage = 0; storage < plan.leaves.size(); ++storage) plan.leaves[storage] = plan.leaves[storage] && plan.taken_by[storage] >= 0;
   for (const bridge::StorageSpec& storage : programs_.spec.storages) plan.input.push_back(storage.kind == bridge::StorageSpec::kInput);
+  for (size_t storage = 0; storage < plan.leaves.size(); ++storage)
+    if (plan.leaves[storage]) programs_.plan.drop[plan.arena[storage].last].push_back(static_cast<int32_t>(storage));
   plan.bridge = bridge_;
   plan.captures = captures;
   stretches_ = std::move(plan);
@@ -672,14 +674,13 @@ int CompiledTrace::write_back(Activation* activation) {
   return 0;
 }
 
-// What the slot had, or it stays until the iteration is over: where its end could run code, or others have it.
+// What the slot had, or it stays until the iteration is over: where its end could run code, or others have it. Work that was put off is not on its memory: that is this iteration's, which reads
+// nothing of it.
 void CompiledTrace::let_go(Activation* activation, int32_t slot) {
   auto* self = static_cast<CompiledTrace*>(activation->owner);
   auto** root = reinterpret_cast<PyObject**>(activation->root_slots);
   if (root[slot] == nullptr || Py_REFCNT(root[slot]) != 1 || !self->bridge_->dies_quietly(root[slot])) return;
-  PyObject* const object = std::exchange(root[slot], nullptr);
-  if (activation->stretches != nullptr) stretches_of(activation)->drop(object);
-  else Py_DECREF(object);
+  Py_CLEAR(root[slot]);
 }
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -30,7 +30,12 @@ bridge::StorageSpec::Kind kind_of(ir::StoragePlan::Kind kind) {
 
 class Builder {
  public:
-  Builder(const ir::Trace& trace, const ir::Plan& plan, TracePrograms* out) : trace_(trace), plan_(plan), out_(*out) {}
+  Builder(const ir::Trace& trace, const ir::Plan& plan, TracePrograms* out) : trace_(trace), plan_(plan), out_(*out), on_gpu_(plan.storages.size(), false) {
+    for (const ir::TensorMeta& meta : trace_.metas) {
+      if (meta.device_type == 1) on_gpu_[static_cast<size_t>(meta.storage)] = true;
+      if (meta.requires_grad && !meta.is_leaf) has_graphs_ = true;
+    }
+  }
 
   base::Status run() {
     size_t n = trace_.insts.size();
@@ -43,7 +48,8 @@ class Builder {
       const ir::StoragePlan& of = plan_.storages[storage];
       const bool lent = of.kind == ir::StoragePlan::kLent;
       if (lent) out_.plan.allocate[of.first].push_back(static_cast<int32_t>(storage));
-      if ((lent || of.kind == ir::StoragePlan::kResult) && of.last != ir::kNoRef) out_.plan.drop[of.last].push_back(static_cast<int32_t>(storage));
+      if ((lent || of.kind == ir::StoragePlan::kResult || (of.kind == ir::StoragePlan::kFresh && on_gpu_[storage] && !has_graphs_)) && of.last != ir::kNoRef)
+        out_.plan.drop[of.last].push_back(static_cast<int32_t>(storage));
     }
     drop_replaced();
     for (const ir::StoragePlan& storage : plan_.storages)
@@ -86,7 +92,7 @@ class Builder {
   // Of an input that comes from an attribute or item which the trace gives another value, nobody may need the memory behind that: a cache's keys when there are longer ones. Not where there are
   // graphs, which exits and objects rebuild from inputs, and not what the trace writes.
   void drop_replaced() {
-    if (std::any_of(trace_.metas.begin(), trace_.metas.end(), [](const ir::TensorMeta& meta) { return meta.requires_grad && !meta.is_leaf; })) return;
+    if (has_graphs_) return;
     for (const Inst& inst : trace_.insts) {
       if (inst.op != Op::k_guard_is || trace_.insts[trace_.arg(inst, 0)].op != Op::k_load_dict_of) continue;
       dict_of_.emplace(identity(trace_.arg(inst, 1)), identity(trace_.arg(inst, 0)));
@@ -202,11 +208,9 @@ class Builder {
 
   // Fresh ones on a GPU, those that are small.
   size_t small_pieces() const {
-    std::vector<bool> on_gpu(plan_.storages.size(), false);
-    for (const ir::TensorMeta& meta : trace_.metas) on_gpu[static_cast<size_t>(meta.storage)] = meta.device_type == 1;
     size_t count = 0;
-    for (size_t storage = 0; storage < on_gpu.size(); ++storage)
-      count += on_gpu[storage] && plan_.storages[storage].kind == ir::StoragePlan::kFresh && plan_.storages[storage].bytes < int64_t{base::heuristics().cuda_kept} << 10;
+    for (size_t storage = 0; storage < plan_.storages.size(); ++storage)
+      count += on_gpu_[storage] && plan_.storages[storage].kind == ir::StoragePlan::kFresh && plan_.storages[storage].bytes < int64_t{base::heuristics().cuda_kept} << 10;
     return count;
   }
 
@@ -241,6 +245,8 @@ class Builder {
   const ir::Trace& trace_;
   const ir::Plan& plan_;
   TracePrograms& out_;
+  std::vector<bool> on_gpu_;  // by storage
+  bool has_graphs_ = false;   // exits and objects rebuild them, from inputs and from what was handed out
   std::vector<int32_t> call_of_;
   std::map<Identity, Identity> dict_of_;        // by a dict: its object
   std::vector<std::vector<int32_t>> results_;  // by Ref of an aten: tensor index of each result

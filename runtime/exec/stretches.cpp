@@ -228,7 +228,7 @@ int Stretches::allocate(int32_t storage) {
 
 // Does it get the memory of one that no operation behind this one needs?
 bool Stretches::inherit(int32_t storage, int32_t before) {
-  return std::any_of(dropped_.rbegin(), dropped_.rend(), [&](int32_t dropped) { return plan_.dropped_by[dropped] <= before && plan_.captures->hand_over(session_, dropped, storage); });
+  return std::any_of(dropped_.rbegin(), dropped_.rend(), [&](const Dropped& each) { return plan_.dropped_by[each.storage] <= before && plan_.captures->hand_over(session_, each.storage, storage); });
 }
 
 // Memory that the operation is the first to need, where it is not there yet.
@@ -319,9 +319,6 @@ int Stretches::arrive(int32_t operation, const int64_t* scalars) {
       note_pending(false);
       return status;
     }
-    const StretchPlan::Operation& what = plan_.operations[operation];
-    for (size_t k = 0; k < what.own_drops; ++k)
-      if (in_arena(what.drops[k]) && apart_[static_cast<size_t>(what.drops[k])]) plan_.bridge->functions().drop_storage(session_, what.drops[k]);
   }
   ++next_;
   if (next_ < stretches_[number].end) {
@@ -338,8 +335,9 @@ int Stretches::arrive(int32_t operation, const int64_t* scalars) {
 }
 
 void Stretches::drop(int32_t storage) {
+  if (in_arena(storage) && !apart_[static_cast<size_t>(storage)]) return;
   if (*pending_ != 0 && queueing_) {
-    dropped_.push_back(storage);
+    dropped_.push_back({queued_.size(), storage});
     if (plan_.input[storage]) replaced_ += plan_.captures->held(session_, storage);
     return;
   }
@@ -351,14 +349,8 @@ void Stretches::drop(int32_t storage) {
   plan_.bridge->functions().drop_storage(session_, storage);
 }
 
-void Stretches::drop(PyObject* object) {
-  if (*pending_ != 0 && queueing_) dropped_objects_.push_back(object);
-  else Py_DECREF(object);
-}
-
 void Stretches::drop_now() {
-  for (PyObject* object : std::exchange(dropped_objects_, {})) Py_DECREF(object);
-  for (int32_t storage : dropped_) plan_.bridge->functions().drop_storage(session_, storage);
+  for (const Dropped& each : dropped_) plan_.bridge->functions().drop_storage(session_, each.storage);
   dropped_.clear();
   replaced_ = 0;
 }
@@ -404,6 +396,7 @@ int Stretches::run(int32_t operation) {
 
 int Stretches::run_queued() {
   int status = 0;
+  size_t dropped = 0;
   const std::vector<std::pair<int32_t, size_t>> queued = std::move(queued_);
   queued_.clear();
   for (size_t k = 0; k < queued.size(); ++k) {
@@ -415,6 +408,7 @@ int Stretches::run_queued() {
       break;
     }
     drop_given(operation, stretches_[of_operation_[operation]].given, k + 1 == queued.size());
+    for (; dropped < dropped_.size() && dropped_[dropped].behind <= k + 1; ++dropped) plan_.bridge->functions().drop_storage(session_, dropped_[dropped].storage);
   }
   numbers_.clear();
   return status;

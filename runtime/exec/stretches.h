@@ -90,8 +90,6 @@ class Stretches {
   bool copies_follow() const { return copies_follow_; }
   // Nothing behind the work that was queued so far needs the storage's memory.
   void drop(int32_t storage);
-  // The same of an object, whose reference is given.
-  void drop(PyObject* object);
   // The run is over, by an exit or not.
   int end_run();
 
@@ -190,8 +188,11 @@ class Stretches {
   int64_t ahead_ = 0;                   // operations that the device had been given when the stretch began, since it was last waited for
   std::vector<std::pair<int32_t, size_t>> queued_;  // operation, its numbers' place
   std::vector<int64_t> numbers_;
-  std::vector<int32_t> dropped_;        // while work was queued
-  std::vector<PyObject*> dropped_objects_;
+  struct Dropped {
+    size_t behind;                      // so many operations that were queued
+    int32_t storage;
+  };
+  std::vector<Dropped> dropped_;        // while work was queued
   int64_t replaced_ = 0;                // bytes of inputs among them
   std::vector<void*> passing_;          // by place in the stretch's storages: where one lay that was dropped since the stretch began
   PyThreadState* thread_ = nullptr;     // whose run it is

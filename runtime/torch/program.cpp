@@ -211,7 +211,10 @@ std::unique_ptr<ProgramImpl> ProgramImpl::build(const bridge::ProgramSpec& spec,
     program->plan_storages(spec);
     program->plan_tensors(spec);
     for (const bridge::CallSpec& call : spec.calls) program->plan_call(call);
-    for (const bridge::WrapSpec& wrap : spec.wraps) program->plan_wrap(wrap);
+    for (const bridge::WrapSpec& wrap : spec.wraps) {
+      program->storages[static_cast<size_t>(program->tensors.at(static_cast<size_t>(wrap.tensor)).meta.storage)].wraps.push_back(static_cast<int32_t>(program->wraps.size()));
+      program->plan_wrap(wrap);
+    }
     return program;
   } catch (const std::exception& e) {
     *error = e.what();
@@ -252,6 +255,7 @@ void ProgramImpl::plan_tensors(const bridge::ProgramSpec& spec) {
   for (const ir::TensorMeta& meta : spec.tensors) {
     TensorPlan plan;
     plan.meta = meta;
+    has_graphs |= meta.requires_grad && !meta.is_leaf;
     if (!spec.copy_of.empty()) plan.copy_of = spec.copy_of.at(tensors.size());
     plan.type = to_scalar_type(meta.dtype);
     if (plan.type == c10::ScalarType::Undefined) fail("tensor of unknown dtype");
@@ -275,7 +279,7 @@ void ProgramImpl::plan_tensors(const bridge::ProgramSpec& spec) {
       for (int64_t stride : meta.strides) plan.strides.push_back(factor(stride));
       plan.offset = factor(meta.offset);
     }
-    if (StoragePlan& storage = storages[static_cast<size_t>(meta.storage)]; storage.spec.symbolic) storage.tensors.push_back(static_cast<int32_t>(tensors.size()));
+    storages[static_cast<size_t>(meta.storage)].tensors.push_back(static_cast<int32_t>(tensors.size()));
     tensors.push_back(std::move(plan));
   }
 }

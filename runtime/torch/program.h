@@ -69,7 +69,7 @@ struct StoragePlan {
   int64_t bytes = 0;                      // size of the shadow storage
   int64_t first_byte = 0, last_byte = 0;  // what the tensors on it touch
   int32_t arena = -1;                     // kArena: index into ProgramImpl::arenas, -1 where no memory is needed
-  std::vector<int32_t> tensors;           // spec.symbolic: those that lie on it
+  std::vector<int32_t> tensors, wraps;    // that lie on it
 };
 
 struct TensorPlan {
@@ -117,6 +117,7 @@ class ProgramImpl final : public bridge::Program {
     int64_t bytes;
   };
   std::vector<Arena> arenas;              // one for each device that arena storages lie on
+  bool has_graphs = false;                // what was handed out may be asked for its graph
   bool keeps_small = true;                // see bridge::ProgramSpec
   bool arranges = false;                  // each session arranges them for the symbols' values; bytes here are 0
   std::vector<std::vector<int32_t>> tensors_of_symbol;

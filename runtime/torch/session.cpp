@@ -684,9 +684,7 @@ void SessionImpl::end_iteration() {
       slot.counter = c10::VariableVersion(0);
     }
     const Kind kind = this->kind(s);
-    // Memory of a fresh storage that nobody else holds serves the next iteration, but where it is much of a GPU's.
-    const auto is_lent = [&] { return program_.storages[s].device.is_cuda() && (!program_.keeps_small || slot.real.nbytes() >= static_cast<size_t>(base::heuristics().cuda_kept) << 10); };
-    if (kind == Kind::kFresh && slot.real.use_count() == 1 && !is_lent()) continue;
+    if (kind == Kind::kFresh && serves_again(s)) continue;
     slot.real = c10::Storage();
     if (kind != Kind::kArena) point(s, nullptr);
   }
@@ -700,10 +698,22 @@ void SessionImpl::end_iteration() {
   if (face.has_arenas) age_arenas();
 }
 
+// Nobody else holds it, and it is not much of a GPU's.
+bool SessionImpl::serves_again(size_t s) const {
+  const c10::Storage& real = storages_[s].real;
+  if (real.use_count() != 1) return false;
+  return !program_.storages[s].device.is_cuda() || (program_.keeps_small && real.nbytes() < static_cast<size_t>(base::heuristics().cuda_kept) << 10);
+}
+
 void SessionImpl::drop_storage(int32_t number) {
   const size_t s = static_cast<size_t>(number);
   const Kind kind = this->kind(s);
-  if (!storages_[s].real || (kind != Kind::kResult && kind != Kind::kLent && kind != Kind::kInput)) return;
+  if (!storages_[s].real || (kind != Kind::kResult && kind != Kind::kLent && kind != Kind::kInput && kind != Kind::kFresh)) return;
+  if (!program_.has_graphs && (kind == Kind::kFresh || kind == Kind::kResult)) {
+    for (int32_t tensor : program_.storages[s].tensors) real_[static_cast<size_t>(tensor)].reset();
+    for (int32_t wrap : program_.storages[s].wraps) wrapped_[static_cast<size_t>(wrap)].reset();
+  }
+  if (kind == Kind::kFresh && serves_again(s)) return;
   if (kind == Kind::kInput) {
     for (int32_t tensor : bound_)
       if (program_.tensors[static_cast<size_t>(tensor)].meta.storage == number) inputs_[static_cast<size_t>(tensor)].reset();

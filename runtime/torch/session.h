@@ -103,6 +103,7 @@ class SessionImpl {
   void place(std::vector<ir::Piece> pieces);  // arena storages in their arenas
   void point_into_arena(size_t arena);
   void use(size_t storage);
+  bool serves_again(size_t storage) const;    // memory of a fresh one, in the next iteration
   bool claims_storage(const c10::StorageImpl* real, int32_t storage);
   void put_scalars(const CallPlan& plan, CallState& state, const int64_t* scalars);
   int run_boxed(const CallPlan& plan, CallState& state);

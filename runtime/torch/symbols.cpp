@@ -14,6 +14,7 @@ using Kind = bridge::StorageSpec::Kind;
 int64_t SessionImpl::bytes_now(size_t s) const {
   const StoragePlan& plan = program_.storages[s];
   int64_t bytes = plan.bytes;
+  if (!plan.spec.symbolic) return bytes;
   for (int32_t number : plan.tensors) {
     const at::Tensor& shadow = shadows_[static_cast<size_t>(number)];
     if (shadow.numel() == 0) continue;

@@ -1,4 +1,4 @@
-"""The peak of torch's allocator in a loop on a GPU, in bytes, while iterations at full speed ran: `memory.py training|convolutions|attention|inference|variables|decoding`. Exit status 77 without a GPU.
+"""The peak of torch's allocator in a loop on a GPU, in bytes, while iterations at full speed ran: `memory.py training|convolutions|attention|inference|variables|branches|pieces|decoding`. Exit status 77 without a GPU.
 
 One loop a process: what an earlier loop's graphs have reserved would be in it too.
 """
@@ -62,6 +62,43 @@ def variables():
     return step
 
 
+def branches():
+    """Numbers that are read, and graphs of few operations between them."""
+    layers = [nn.Linear(256, 256).cuda() for _ in range(10)]
+    x0 = torch.randn(64, 256, device="cuda")
+
+    def step():
+        x = x0
+        with torch.no_grad():
+            for layer in layers:
+                x = layer(x)
+                x = torch.relu(x) if x.mean().item() > 0 else torch.tanh(x)
+        return x
+    return step
+
+
+def pieces():
+    """Small tensors that are gone when a large one is made: those that Python had, those between two stretches, and those that only the trace knows."""
+    table, head = torch.randn(512, 256, device="cuda"), torch.randn(256, 50000, device="cuda")
+    ids = torch.randint(0, 512, (1, 256), device="cuda")
+
+    def embed(tokens):
+        positions = torch.arange(tokens.shape[1], device="cuda").unsqueeze(0)
+        mask = (tokens >= 0).cumsum(-1) - 1
+        if not (mask >= 0).all().item():
+            raise ValueError("no token")
+        seen = {"positions": positions, "mask": mask}
+        return table[tokens[0]] + torch.sin(positions[0].float() + seen["mask"][0]).unsqueeze(1)
+
+    def step():
+        with torch.no_grad():
+            x = embed(ids)
+            for _ in range(4):
+                x = torch.softmax(torch.tanh(x @ x.t()), -1) @ x
+            return x @ head
+    return step
+
+
 def inference():
     """Few tensors at a time, and a large result."""
     model = nn.Sequential(*[m for _ in range(6) for m in (nn.Linear(512, 2048), nn.GELU(), nn.Linear(2048, 512))], nn.Linear(512, 8192)).cuda()
@@ -97,7 +134,7 @@ def decoding():
     return step
 
 
-LOOPS = {"training": training, "convolutions": convolutions, "attention": attention, "inference": inference, "variables": variables, "decoding": decoding}
+LOOPS = {"training": training, "convolutions": convolutions, "attention": attention, "inference": inference, "variables": variables, "branches": branches, "pieces": pieces, "decoding": decoding}
 
 
 def main():
