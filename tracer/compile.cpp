@@ -177,6 +177,7 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
     base::profile::add_event(base::profile::Event::kCompile, trace->profile->id, start_ticks, base::profile::ticks_now(), name);
   }
   const ir::Trace& final = trace->compiled->ir();
+  const int64_t rounds = final.insts.back().op == ir::Op::k_loop ? final.insts.back().imm + 1 : 1;
   std::string kernels;
   for (const ir::Kernel& kernel : final.kernels) kernels += " " + kernel.name;
   const auto event = [&](const char* what, double took) {
@@ -184,8 +185,8 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   };
   DYNVM_EVENT(kCompile, event("compiled", ms), "trace {} {}: {:.1f} ms for {} instructions, {} bytes of machine code, kernels{}", trace->id, name, ms, final.insts.size(),
             trace->compiled->code_size(), kernels.empty() ? " none" : kernels);
-  DYNVM_EVENT(kTrace, event("finished", recording.ms), "trace {} {}: {} instructions, {} tensor operations, {} kernels; made in {:.1f} ms, compiled in {:.1f} ms", trace->id, name,
-            final.insts.size(), recording.tensor_ops, final.kernels.size(), recording.ms, ms);
+  DYNVM_EVENT(kTrace, event("finished", recording.ms), "trace {} {}: {} instructions, {} tensor operations{}, {} kernels; made in {:.1f} ms, compiled in {:.1f} ms", trace->id, name,
+            final.insts.size(), recording.tensor_ops, rounds > 1 ? " of " + std::to_string(rounds) + " iterations" : "", final.kernels.size(), recording.ms, ms);
   return trace;
 }
 

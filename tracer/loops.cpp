@@ -162,6 +162,7 @@ bool Recorder::decide(vm::ThreadView& view, V v, bool replace, bool* truth, Hook
   }
   *truth = concrete(t) == Py_True;
   if (is_const(t)) return true;
+  branches_ = true;
   if (effect_done_ && !was_effect) {
     // The test itself was an effect, so the guard needs the state after it: put the truth in the operand's place.
     if (!replace) {
@@ -201,6 +202,47 @@ bool Recorder::count_loop(int unit, bool traced) {
   return goes_on;
 }
 
+// Items that an iterator over a range, list or tuple still gives; -1 of anything else.
+static int64_t left_of(PyObject* iterator) {
+  if (iterator == nullptr || (Py_TYPE(iterator) != &PyRangeIter_Type && Py_TYPE(iterator) != &PyListIter_Type && Py_TYPE(iterator) != &PyTupleIter_Type)) return -1;
+  const Py_ssize_t left = PyObject_LengthHint(iterator, 0);
+  if (left < 0) PyErr_Clear();
+  return left;
+}
+
+// Is one tensor written that looks at another's memory in the same way (x.detach())? What reads the other then is recorded as reading the first, and views of it would have that as their base.
+static bool writes_look_alikes(const ir::Trace& trace) {
+  for (const ir::Inst& inst : trace.insts) {
+    if (inst.op != IrOp::k_aten) continue;
+    const ir::AtenCall& call = trace.calls[inst.imm];
+    for (int32_t argument : call.mutates)
+      for (int32_t operand : call.args[static_cast<size_t>(argument)].operands) {
+        if (operand < 0) continue;
+        const ir::Ref written = trace.arg(inst, static_cast<uint32_t>(operand));
+        if (trace.insts[written].op != IrOp::k_result) continue;
+        const ir::Inst& made = trace.insts[trace.arg(written, 0)];
+        const ir::AtenCall& view = trace.calls[made.imm];
+        const int32_t alias = view.result_alias[static_cast<size_t>(trace.insts[written].imm)];
+        if (alias < 0 || !view.mutates.empty()) continue;
+        const ir::TensorMeta &mine = trace.metas[trace.insts[written].meta], &other = trace.metas[trace.insts[trace.arg(made, static_cast<uint32_t>(view.args[static_cast<size_t>(alias)].operands[0]))].meta];
+        if (mine.sizes == other.sizes && mine.strides == other.strides && mine.offset == other.offset) return true;
+      }
+  }
+  return false;
+}
+
+// At the header: is the next iteration to be part of the trace too? What variables have in between is then never made, kernels are fused across iterations, and a GPU gets the work of all at
+// once. Not where a branch has been decided: that may be another one in each of them. No more iterations than an eighth of what a range or list has left for
+// it or, where nobody knows, a sixteenth of what it has had.
+bool Recorder::goes_round_again() {
+  const base::Heuristics& limits = base::heuristics();
+  if (side_ || function_ || handling_.open || rounds_ >= limits.unroll_rounds || lessons_.one_round || branches_ || graph_alive()) return false;
+  const int64_t left = frames_[0].slots.empty() ? -1 : left_of(concrete(frames_[0].slots.back()));
+  if (rounds_ >= (left >= 0 ? left / 8 : arrivals / 16) || writes_look_alikes(trace_)) return false;
+  if (limits.unroll_cuda == 0 && std::any_of(trace_.metas.begin(), trace_.metas.end(), [](const ir::TensorMeta& meta) { return meta.device_type == 1; })) return false;
+  return tensor_ops_ > 0 && tensor_ops_ / rounds_ * (rounds_ + 1) <= limits.unroll_ops;
+}
+
 HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
   const vm::Inst* target = vm::jump_target(view.ip);
   auto backward = [&]() {
@@ -230,7 +272,10 @@ HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
       V v = peek(1);
       V same = identity(v, constant(Py_None));
       bool none = concrete(v) == Py_None;
-      if (!is_const(same)) guard(none ? IrOp::k_guard_true : IrOp::k_guard_false, {at(same).ref});
+      if (!is_const(same)) {
+        branches_ = true;
+        guard(none ? IrOp::k_guard_true : IrOp::k_guard_false, {at(same).ref});
+      }
       bool taken = none == (op == Op::kPopJumpIfNone);
       if (taken && vm::is_backward_jump(view.ip) && !backward()) return HookResult::kContinue;
       pop(view, 1);
@@ -338,6 +383,7 @@ HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
         trace_.add(IrOp::k_guard_bound, Type::kVoid, {at(item).ref}, 0, snapshot_at(vm::unit_of(top().code, target), slots));
         at(item).is_result = true;
       } else {
+        branches_ = true;
         slots.push_back(item);
         Ref none = const_ref(nullptr);
         // The state when there is a next item after all: behind this instruction, with the item pushed. Its slot must not read as null.

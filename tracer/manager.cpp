@@ -186,6 +186,7 @@ bool finish_recording() {
   SidePoint* side = recording_side;
   _PyInterpreterFrame* root = recording_root;
   std::unique_ptr<Recorder> done = take_recorder();
+  loop.begun_inside(static_cast<uint64_t>(done->rounds()), false);
   const base::profile::Timed timed(base::profile::Part::kCompiling);
   const runtime::OwnWork work;  // some of torch's meta functions are in Python
   const bool sizes = done->sizes_are_numbers();
@@ -375,6 +376,7 @@ bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* 
   recording_root = root;
   recorder = new Recorder(frames, loop.unit, bridge_now(), loop.lessons, loop.function ? std::unordered_set<PyObject*>{} : ending_with_call(view, root), next_trace_id++, group_of(loop, side).sizes_are_numbers(), loop.function);
   recorder->has_trace = has_trace;
+  recorder->arrivals = loop.consecutive;
   if (side == nullptr) loop.again = false;
   PyCodeObject* code = vm::FrameView::code(view.frame);
   profiles::recording_begins(code, vm::lasti_of(code, view.ip), side != nullptr);

@@ -150,6 +150,10 @@ void Recorder::give_up(Abort reason, std::string detail) {
     abort_ = doomed_;
     return;
   }
+  if (rounds_ > 1 && after_abort(reason) != AfterAbort::again) {
+    lessons_.one_round = true;
+    reason = Abort::k_further_iteration;
+  }
   abort_ = reason;
   detail_ = std::move(detail);
   abort_place_ = place_now();
@@ -451,7 +455,7 @@ void Recorder::finish() {
   }
   // A function that returns has no more use for its variables.
   for (int i = 0; i < frames_[0].nlocals && function_; i++) frames_[0].slots[i] = root_initial_[i];
-  emit(side_ || function_ ? IrOp::k_leave : IrOp::k_loop, Type::kVoid, {}, 0, true);
+  emit(side_ || function_ ? IrOp::k_leave : IrOp::k_loop, Type::kVoid, {}, rounds_ - 1, true);
   step_begin_ = 0;  // from here on the trace is kept whole or not at all
   // Without a backward() of its own the trace would only make the interpreter run its operations again, for their graph.
   if (freed_.empty() && graph_alive()) give_up(Abort::k_graph_escaped, "the graph is needed behind the trace's end");
@@ -506,9 +510,13 @@ HookResult Recorder::record_next(vm::ThreadView& view) {
     if (side_) guard_frames();
     root_initial_ = frames_[0].slots;
   } else if (frames_.size() == 1 && current_unit_ == root_unit_) {
-    if (handling_.open) give_up(Abort::k_exception, "the iteration ends while it is handled");
-    else finish();
-    return HookResult::kContinue;
+    if (!goes_round_again()) {
+      if (handling_.open) give_up(Abort::k_exception, "the iteration ends while it is handled");
+      else finish();
+      return HookResult::kContinue;
+    }
+    rounds_++;
+    frames_[0].loops.clear();
   }
   // What was entered may have said which mode: the state is guarded even where it is the same as before.
   if (!callbacks_.empty()) follow_grad_mode();

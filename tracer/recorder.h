@@ -67,6 +67,7 @@ struct Lessons {
   std::set<std::pair<PyCodeObject*, int>> changing_codes;   // (code, unit): functions of many codes are called there
   std::set<std::pair<PyCodeObject*, int>> written_views;    // (code, unit): a view made there, with a changing offset, looks at memory that is written
   bool sizes_by_slices = false;                             // ends of slices of tensors decide sizes
+  bool one_round = false;                                   // a recording that goes through several iterations does not come to its end
   bool residual_sizes = false;                              // operations whose data decides sizes stay calls: what follows from the sizes was not found
   std::set<std::pair<PyCodeObject*, int>> opaque_consumers; // (code, unit): a generator that a builtin consumes there has effects
   std::map<std::pair<PyCodeObject*, int>, int> failed_callbacks;  // (code, unit) of a torch call: times that a function that it calls could not be followed
@@ -189,6 +190,8 @@ class Recorder {
 
   // Set by the manager: is there a trace at this loop already?
   bool (*has_trace)(PyCodeObject* code, int unit) = nullptr;
+  int rounds() const { return rounds_; }
+  int arrivals = 1;  // at the header, in this run of the loop, when the recording began
 
  private:
   using Handler = vm::HookResult;
@@ -202,6 +205,7 @@ class Recorder {
   bool cut();                        // ends the trace before the current instruction, or the raise that is being handled; false: not possible
   bool cut_here();
   bool graph_alive();
+  bool goes_round_again();
   void guard_frames();               // of a side trace: what its inlined frames are
 
   // --- values
@@ -679,6 +683,8 @@ class Recorder {
   V null_ = kNoValue;
   PyCodeObject* root_code_;
   int root_unit_;
+  int rounds_ = 1;         // iterations, with the one that is recorded
+  bool branches_ = false;  // what no constant says has decided where to go on, or how large something is
   struct KnownIterator { std::vector<V> items; size_t position = 0; };
   std::map<V, KnownIterator> iterators_;                 // iterators over known items
   struct FunctionParts {

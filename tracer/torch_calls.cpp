@@ -639,6 +639,7 @@ bool Recorder::convert_record(OpRecord& record, const ScalarArguments& scalars, 
   sizes_.torch_call_of.push_back(static_cast<int32_t>(sizes_.torch_calls.size()) - 1);
   sizes_.after_effect.push_back(effect_done_ || drawn_);
   drawn_ = drawn_ || call.is_random;
+  branches_ = branches_ || call.defines_sizes;
   tensor_ops_++;
   Ref ref = emit(IrOp::k_aten, Type::kVoid, compact, static_cast<int64_t>(trace_.calls.size()) - 1, true);
   for (size_t i = 0; i < ids.size(); i++) {

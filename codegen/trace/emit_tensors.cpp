@@ -168,7 +168,7 @@ bool TraceEmitter::emit_end() {
     call(helpers_.end_iteration);
   }
   if (options_.profile != nullptr) end_meter();
-  a_.inc(qword_ptr(rbx, offsetof(Activation, iterations)));
+  a_.add(qword_ptr(rbx, offsetof(Activation, iterations)), static_cast<int32_t>(inst_->imm) + 1);
   a_.mov(rax, ptr(rbx, offsetof(Activation, eval_breaker)));
   a_.cmp(dword_ptr(rax), 0);
   a_.je(start_);

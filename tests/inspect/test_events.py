@@ -114,7 +114,7 @@ root, inner = main()
 assert root and root[0].iterations > 45 and "call builtins.sorted" in root[0].residuals, [(trace, trace.iterations, trace.residuals) for trace in root]
 assert sum(trace in inner for trace in seen) > 40, (seen, inner)
 assert not early, early
-''')
+''', "--heuristics=unroll_rounds=1")
 
     def test_never_while_something_is_recorded(self):
         """Guards that are recorded are told of when the recording is over, though it goes through loops, where the interpreter sees to what is pending."""

@@ -87,7 +87,7 @@ f(60)
 trace, = dynvm.traces()
 assert trace.residuals == {"call time.perf_counter": 2}, trace.residuals
 assert trace.library_calls == {"aten::mm": 1}, trace.library_calls
-''')
+''', "--heuristics=unroll_rounds=1")
 
     def test_functions_that_it_runs_through(self):
         self.holds('''

@@ -110,7 +110,7 @@ print(json.dumps([first, trace.tensor_ops, len(trace.kernels), trace.iterations,
         script = self.script("import torch\nimport dynvm\ntorch.manual_seed(0)\ntorch.set_num_threads(1)\n" + text)
         results = []
         for way in ("with", "without"):
-            outcome = run(INSTALLED, [script, way])
+            outcome = run(INSTALLED, ["--heuristics=unroll_rounds=1", script, way])
             self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
             results.append(json.loads(outcome.stdout))
         (value, ops, kernels, iterations, residuals, exits, zones), plain = results
