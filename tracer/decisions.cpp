@@ -101,7 +101,7 @@ bool would_give_way(Around& place) {
   const uint64_t runs = inner != all_loops().end() ? runs_of(*inner->second) : 0;
   const bool ran = runs > std::exchange(place.runs, runs);
   if (!ran || !runs_long(*inner->second)) place = {};
-  return place.code != nullptr;
+  return place.code != nullptr && base::policy() == nullptr;
 }
 
 bool is_hot(vm::ThreadView& view, const LoopState& loop, bool counted) {

@@ -26,7 +26,7 @@ bool runs_long(const LoopState& loop);
 
 // A recording from this place comes to an inner loop with a trace that runs long, and is given up.
 void gave_way_to(Around& place, const LoopState& inner);
-// At each arrival there: has each since run that trace? Another recording would end there too, and take an iteration.
+// At each arrival there: has each since run that trace? Another recording would end there too, and take an iteration, unless a policy unrolls the inner loop.
 bool would_give_way(Around& place);
 
 // Is it to be recorded, or, as long as nobody has `counted` its tensor operations, are these to be counted in the next iteration? Without a policy

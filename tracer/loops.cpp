@@ -3,6 +3,10 @@
 // An iterator over known items is virtual: exits make one that stands where it stood. One that had to become an object still gives known
 // items (iterators_): its step is an operation, its item needs no guard. Any other iterator's item is guarded to be there.
 #include "tracer/recorder.h"
+
+#include <tuple>
+
+#include "ir/effects.h"
 #include "runtime/base/heuristics.h"
 #include "runtime/base/policy.h"
 
@@ -212,6 +216,10 @@ static int64_t left_of(PyObject* iterator) {
 
 // Is one tensor written that looks at another's memory in the same way (x.detach())? What reads the other then is recorded as reading the first, and views of it would have that as their base.
 static bool writes_look_alikes(const ir::Trace& trace) {
+  const auto geometry = [&](ir::Ref tensor) {
+    const ir::TensorMeta& meta = trace.metas[trace.insts[tensor].meta];
+    return std::tie(meta.sizes, meta.strides, meta.offset);
+  };
   for (const ir::Inst& inst : trace.insts) {
     if (inst.op != IrOp::k_aten) continue;
     const ir::AtenCall& call = trace.calls[inst.imm];
@@ -219,13 +227,11 @@ static bool writes_look_alikes(const ir::Trace& trace) {
       for (int32_t operand : call.args[static_cast<size_t>(argument)].operands) {
         if (operand < 0) continue;
         const ir::Ref written = trace.arg(inst, static_cast<uint32_t>(operand));
-        if (trace.insts[written].op != IrOp::k_result) continue;
-        const ir::Inst& made = trace.insts[trace.arg(written, 0)];
-        const ir::AtenCall& view = trace.calls[made.imm];
-        const int32_t alias = view.result_alias[static_cast<size_t>(trace.insts[written].imm)];
-        if (alias < 0 || !view.mutates.empty()) continue;
-        const ir::TensorMeta &mine = trace.metas[trace.insts[written].meta], &other = trace.metas[trace.insts[trace.arg(made, static_cast<uint32_t>(view.args[static_cast<size_t>(alias)].operands[0]))].meta];
-        if (mine.sizes == other.sizes && mine.strides == other.strides && mine.offset == other.offset) return true;
+        const std::vector<ir::Ref> views = ir::views_behind(trace, written);
+        if (views.empty()) continue;
+        const ir::Inst& view = trace.insts[views.front()];
+        for (uint32_t k = 0; k < view.count; ++k)
+          if (const ir::Ref from = trace.arg(view, k); trace.insts[from].type == Type::kTensor && geometry(from) == geometry(written)) return true;
       }
   }
   return false;
@@ -236,11 +242,11 @@ static bool writes_look_alikes(const ir::Trace& trace) {
 // it or, where nobody knows, a sixteenth of what it has had.
 bool Recorder::goes_round_again() {
   const base::Heuristics& limits = base::heuristics();
-  if (side_ || function_ || handling_.open || rounds_ >= limits.unroll_rounds || lessons_.one_round || branches_ || graph_alive()) return false;
+  if (side_ || function_ || handling_.open || lessons_.one_round || branches_) return false;
+  if (rounds_ >= limits.unroll_rounds || tensor_ops_ == 0 || tensor_ops_ / rounds_ * (rounds_ + 1) > limits.unroll_ops) return false;
   const int64_t left = frames_[0].slots.empty() ? -1 : left_of(concrete(frames_[0].slots.back()));
-  if (rounds_ >= (left >= 0 ? left / 8 : arrivals / 16) || writes_look_alikes(trace_)) return false;
-  if (limits.unroll_cuda == 0 && std::any_of(trace_.metas.begin(), trace_.metas.end(), [](const ir::TensorMeta& meta) { return meta.device_type == 1; })) return false;
-  return tensor_ops_ > 0 && tensor_ops_ / rounds_ * (rounds_ + 1) <= limits.unroll_ops;
+  if (rounds_ >= (left >= 0 ? left / 8 : arrivals / 16) || graph_alive() || writes_look_alikes(trace_)) return false;
+  return limits.unroll_cuda != 0 || std::none_of(trace_.metas.begin(), trace_.metas.end(), [](const ir::TensorMeta& meta) { return meta.device_type == 1; });
 }
 
 HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {

@@ -415,7 +415,7 @@ bool make_room(LoopState& loop, SidePoint* side) {
 HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
   for (const auto& trace : loop.roots.traces())
     if (!trace->compiled->ready()) return HookResult::kContinue;  // the one whose kernels are being compiled may be what is wanted
-  const bool futile = would_give_way(loop.around) && base::policy() == nullptr;
+  const bool futile = would_give_way(loop.around);
   if (loop.waits > 0) {
     loop.waits--;
     return HookResult::kContinue;
@@ -433,7 +433,7 @@ HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
 // Traces can neither be entered nor recorded at this place for now; or is one to be recorded?
 HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint& side, bool main_path) {
   side.arrivals++;
-  const bool futile = would_give_way(side.around) && base::policy() == nullptr;
+  const bool futile = would_give_way(side.around);
   if (futile || side.failures == INT_MAX || !is_hot(view, loop, side, main_path)) return HookResult::kContinue;
   if (side.waits > 0) {
     side.waits--;

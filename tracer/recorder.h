@@ -187,10 +187,10 @@ class Recorder {
   // The instruction at which it was given up, or doomed to be: file and line; "" and 0 where there was none.
   const std::pair<std::string, int>& abort_place() const { return abort_place_; }
   Recording take();
+  int rounds() const { return rounds_; }  // iterations that it went through
 
   // Set by the manager: is there a trace at this loop already?
   bool (*has_trace)(PyCodeObject* code, int unit) = nullptr;
-  int rounds() const { return rounds_; }
   int arrivals = 1;  // at the header, in this run of the loop, when the recording began
 
  private:

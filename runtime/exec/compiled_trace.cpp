@@ -402,10 +402,11 @@ void CompiledTrace::plan_stretches(const std::vector<codegen::KernelEntry>& entr
       if (programs_.spec.storages[storage].kind == bridge::StorageSpec::kLent && !programs_.spec.storages[storage].symbolic) take(storage);
   }
   if (plan.operations.size() < 2) return;
-  for (size_t storage = 0; storage < plan.leaves.size(); ++storage) plan.leaves[storage] = plan.leaves[storage] && plan.taken_by[storage] >= 0;
   for (const bridge::StorageSpec& storage : programs_.spec.storages) plan.input.push_back(storage.kind == bridge::StorageSpec::kInput);
-  for (size_t storage = 0; storage < plan.leaves.size(); ++storage)
+  for (size_t storage = 0; storage < plan.leaves.size(); ++storage) {
+    plan.leaves[storage] = plan.leaves[storage] && plan.taken_by[storage] >= 0;
     if (plan.leaves[storage]) programs_.plan.drop[plan.arena[storage].last].push_back(static_cast<int32_t>(storage));
+  }
   plan.bridge = bridge_;
   plan.captures = captures;
   stretches_ = std::move(plan);
@@ -605,7 +606,7 @@ int CompiledTrace::read_scalar(bridge::Session* session, int32_t tensor, int64_t
   const ir::TensorMeta& meta = self->programs_.spec.tensors[static_cast<size_t>(tensor)];
   const void* element = read_element(session, meta, mirror, copies_follow);
   if (element != nullptr && self->functions().scalar_of(session, tensor, element, value) == 0) return 0;
-  const bool there = session->storage_data[meta.storage] != nullptr;
+  const bool there = session->storage_data[meta.storage] != nullptr;  // else it went with its kernel, and torch only says what is wrong
   if (!there && self->functions().allocate(session, meta.storage) != 0) return -1;
   const int status = self->functions().read_scalar(session, tensor, value);
   if (there || status != 0) return status;
