@@ -1,13 +1,15 @@
 """Workloads on a GPU: `python bench/cuda.py [--only A,B] [--modes eager,dynvm,...] [--compile]` runs each under each mode and prints a table.
 
-Modes: eager, dynvm, and of torch.compile: compile (its default), compile:reduce-overhead, compile:max-autotune. --compile adds these three.
-Workloads: bench/cuda_workloads.py, by name or number. Each measurement is a process of its own; with --together the processes of one mode are forked from one that
-has imported the libraries, which saves their start. --json FILE: the rows too.
+Modes: eager, dynvm, and of torch.compile: compile (its default), compile:reduce-overhead, compile:max-autotune. --compile adds these three. dynvm:again is a second
+process that finds what dynvm's left in its cache; only its start is measured.
+Workloads: bench/cuda_workloads.py, by name or number. Each measurement is a process of its own, and each workload has caches of its own, empty at first; with
+--together the processes of one mode are forked from one that has imported the libraries, which saves their start, and share caches. --json FILE: the rows too.
 
 Times are milliseconds an iteration, by events around groups of iterations, median and minimum of 20 groups; host: until the last one was queued. The copy rate of
-the device is measured in the same processes. Cold: from the first iteration until one takes at most 1.3 times the steady time, in seconds. Peak: of torch's
-allocator in an iteration at full speed, and (first) with recording, compiling and capturing; behind it what graphs have reserved beside that. Difference: 30
-iterations from the beginning, in eager and in this mode, the largest difference of any of them relative to the largest value.
+the device is measured in the same processes. Cold: seconds from the end of the first iteration, in which each mode has its libraries' start, until one takes at
+most 1.3 times the steady time. Peak: of torch's allocator in an iteration at full speed, and (first) with recording, compiling and capturing; behind it what graphs
+have reserved beside that. Difference: 30 iterations from the beginning, in eager and in this mode, the largest difference of any of them relative to the largest
+value.
 """
 import argparse
 import json
@@ -23,6 +25,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PYTHON = os.environ.get("DYNVM_TEST_PYTHON", os.path.join(ROOT, ".venv", "bin", "python"))
 DYNVM = os.environ.get("DYNVM", os.path.join(ROOT, ".venv", "bin", "dynvm"))
 COMPILE = ("compile", "compile:reduce-overhead", "compile:max-autotune")
+AGAIN = "dynvm:again"
 TIME_LIMIT_S = 400
 
 
@@ -120,14 +123,17 @@ def measure(name, mode):
     first = run(step, 40, 1.5)
     peak_first = torch.cuda.max_memory_allocated()
     steady = statistics.median(first[-5:])
+    warm = next(k for k in range(len(first)) if all(t <= 1.3 * steady + 5e-5 for t in first[k : k + 3]))
+    row = {"cold": sum(first[1:warm]), "first": first[:60]}
+    if mode == AGAIN:
+        return {**row, "median": steady * 1e3 / work.repeats}
     count = max(2, int(0.02 / steady))
     settling = max(40, min(2000, int(1.5 / steady)))
     timed(step, settling, 10)  # the loop of the measurement gets its traces and graphs too
     groups, host = timed(step, 20 * count, count)
     peak = peaks(step, settling)
-    warm = next(k for k in range(len(first)) if all(t <= 1.3 * steady + 5e-5 for t in first[k : k + 3]))
-    row = {"median": statistics.median(groups) / work.repeats, "min": min(groups) / work.repeats, "host": host / work.repeats, "cold": sum(first[:warm]),
-           "slowest": max(first), "first": first[:60], "peak": peak, "peak_first": peak_first, "graphs": of_graphs(), "copy": copy_rate()}
+    row.update({"median": statistics.median(groups) / work.repeats, "min": min(groups) / work.repeats, "host": host / work.repeats, "slowest": max(first), "peak": peak,
+                "peak_first": peak_first, "graphs": of_graphs(), "copy": copy_rate()})
     if work.moved:
         row["gbs"] = work.moved / row["median"] / 1e6
     if not mode.startswith("compile"):  # the workload once more, from its beginning
@@ -190,6 +196,8 @@ def difference(mine, other):
 
 
 def line(name, mode, row, eager):
+    if mode == AGAIN:
+        return f"{name:14} {mode:24} {row['median']:9.4f} ms{'':33}cold {row['cold']:6.2f} s"
     text = f"{name:14} {mode:24} {row['median']:9.4f} ms (min {row['min']:.4f}, host {row['host']:.4f})"
     if eager:
         text += f"  {eager['median'] / row['median']:6.2f}x eager"
@@ -205,7 +213,14 @@ def line(name, mode, row, eager):
     return text
 
 
-def main():
+def with_caches(folder):
+    """The environment, with caches of dynvm and of torch.compile in this folder."""
+    return {**os.environ, "DYNVM_CACHE": os.path.join(folder, "dynvm"), "TORCHINDUCTOR_CACHE_DIR": os.path.join(folder, "inductor"),
+            "TRITON_CACHE_DIR": os.path.join(folder, "triton")}
+
+
+def main(words=None):
+    """words: the arguments, those of the process where there are none."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="names or numbers, separated by commas")
     parser.add_argument("--modes", default="eager,dynvm")
@@ -213,7 +228,7 @@ def main():
     parser.add_argument("--together", action="store_true", help="one process for each mode, forked for each workload")
     parser.add_argument("--json", help="file for the rows")
     parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     if arguments.worker:
         return work(arguments.worker[0].split(","), arguments.worker[1])
     sys.path.insert(0, os.path.join(ROOT, "bench"))
@@ -221,15 +236,21 @@ def main():
 
     names = [workload(n).__name__ for n in arguments.only.split(",")] if arguments.only else [f.__name__ for f in WORKLOADS.values()]
     modes = arguments.modes.split(",") + (list(COMPILE) if arguments.compile else [])
-    rows = {}
-    folder = tempfile.mkdtemp()
     jobs = [(names, mode) for mode in modes] if arguments.together else [([name], mode) for name in names for mode in modes]
+    with tempfile.TemporaryDirectory(prefix="dynvm-bench-") as folder:
+        return measure_jobs(jobs, folder, arguments)
+
+
+def measure_jobs(jobs, folder, arguments):
+    """Prints a line for each; the exit status. folder: for their files and caches."""
+    rows = {}
     failed = 0
     for some, mode in jobs:
-        program = [DYNVM, "--report", os.path.join(folder, "report.json")] if mode == "dynvm" else [PYTHON]
+        program = [DYNVM, "--report", os.path.join(folder, "report.json")] if mode in ("dynvm", AGAIN) else [PYTHON]
+        caches = with_caches(os.path.join(folder, "all" if arguments.together else some[0]))
         command = [*program, os.path.abspath(__file__), "--worker", ",".join(some), mode]
         told = set()
-        with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as worker:
+        with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=caches) as worker:
             late = threading.Timer(TIME_LIMIT_S * len(some), worker.kill)
             late.start()
             for text in worker.stdout:

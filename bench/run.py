@@ -3,6 +3,7 @@
 
 Usage:   bench/run.py [--cases A,B] [--modes eager,compile,dynvm] [--quick] [--rounds N] [--threads N] [--json FILE]
                       [--markdown FILE]
+         bench/run.py --device cuda ...: the workloads on a GPU, by bench/cuda.py with these arguments.
 Inputs:  bench/cases/*.py; the interpreter and launcher of .venv, or DYNVM_TEST_PYTHON and DYNVM.
 Outputs: a table (microseconds per step, ratios, cold time, share of tensor operations that ran compiled), the same as
          JSON, and as Markdown. Exit status 1 when a mode failed or gave other results than eager.
@@ -205,6 +206,13 @@ def write_markdown(path, lines, arguments):
 
 
 def main():
+    where = argparse.ArgumentParser(add_help=False)
+    where.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    device, words = where.parse_known_args()
+    if device.device == "cuda":
+        import cuda
+
+        return cuda.main(words)
     available = sorted(name[:-3] for name in os.listdir(os.path.join(BENCH, "cases")) if name.endswith(".py"))
     parser = argparse.ArgumentParser(description="Measures bench/cases under eager, torch.compile and dynvm.")
     parser.add_argument("--cases", default=",".join(available), help="comma separated; default all: %(default)s")
@@ -214,7 +222,8 @@ def main():
     parser.add_argument("--quick", action="store_true", help="one round, short, torch.compile's default mode only")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--markdown", metavar="FILE")
-    arguments = parser.parse_args()
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="cuda: see bench/cuda.py --help; the other arguments are its own")
+    arguments = parser.parse_args(words)
     arguments.rounds = arguments.rounds or (1 if arguments.quick else 3)
     modes, cases = arguments.modes.split(","), arguments.cases.split(",")
     for wanted, known, what in ((modes, MODES, "mode"), (cases, available, "case")):

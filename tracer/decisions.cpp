@@ -44,13 +44,33 @@ bool within_budget(const LoopState& loop) {
   return loop.recording_ms <= limits.recording_time + limits.recording_share * (base::ms_since_start() - loop.first_recorded_ms) / 100;
 }
 
+// Has the test found a loop around this one, in its frame or in one that called it? *outermost: the last frame that was looked at.
+template <typename Test>
+static bool any_loop_around(vm::ThreadView& view, const LoopState& loop, _PyInterpreterFrame** outermost, const Test& test) {
+  _PyInterpreterFrame* frame = view.frame;
+  const int around = vm::enclosing_loop(loop.code, loop.unit - 1);
+  if (around >= 0 && around != loop.unit && test(frame, loop.code, around)) return true;
+  vm::Continuation continuation;
+  const vm::Inst* at = nullptr;
+  while (vm::caller_of(view, frame, &continuation, &at)) {
+    frame = vm::FrameView::previous(frame);
+    PyCodeObject* code = vm::FrameView::code(frame);
+    const int header = vm::enclosing_loop(code, vm::unit_of(code, at));
+    if (header >= 0 && test(frame, code, header)) return true;
+  }
+  *outermost = frame;
+  return false;
+}
+
+static bool goes_round(const LoopState& loop, _PyInterpreterFrame* frame) { return loop.frame == frame && loop.consecutive > 0; }
+
 bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
   if (loop.function) return false;
   const auto& loops = all_loops();
-  _PyInterpreterFrame* frame = view.frame;
-  auto waits_for = [&](PyCodeObject* code, int header) {
+  _PyInterpreterFrame* outermost = nullptr;
+  const bool waits = any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) {
     auto outer = loops.find({code, header});
-    bool going_round = outer != loops.end() && outer->second->frame == frame && outer->second->consecutive > 0;
+    bool going_round = outer != loops.end() && goes_round(*outer->second, frame);
     if (outer != loops.end() && outer->second->waits > 0) return false;  // it has been tried
     const bool untried = outer == loops.end() || !outer->second->kept.asked;
     if (untried && TraceCache::has(code, header)) going_round = true;
@@ -60,21 +80,23 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
     int limit = going_round ? base::heuristics().hot_defer_long : base::heuristics().hot_defer;
     if (base::options().hot > 0) limit /= base::heuristics().hot_defer_divisor;
     return static_cast<int64_t>(loop.consecutive) * loop.ops < limit;
-  };
-  int around = vm::enclosing_loop(loop.code, loop.unit - 1);
-  if (around >= 0 && around != loop.unit && waits_for(loop.code, around)) return true;
-  vm::Continuation continuation;
-  const vm::Inst* at = nullptr;
-  while (vm::caller_of(view, frame, &continuation, &at)) {
-    frame = vm::FrameView::previous(frame);
-    PyCodeObject* code = vm::FrameView::code(frame);
-    int header = vm::enclosing_loop(code, vm::unit_of(code, at));
-    if (header >= 0 && waits_for(code, header)) return true;
-  }
-  PyCodeObject* outermost = vm::FrameView::code(frame);
-  auto function = loops.find({outermost, beginning_of(outermost)});
+  });
+  if (waits) return true;
+  PyCodeObject* code = vm::FrameView::code(outermost);
+  auto function = loops.find({code, beginning_of(code)});
   if (function == loops.end() || !function->second->function || function->second->waits > 0 || !function->second->roots.empty()) return false;
   return static_cast<int64_t>(loop.consecutive) * loop.ops < base::heuristics().hot_defer_long;
+}
+
+// Is a loop around this one going round that has no trace yet, but may get one with all of this in it?
+static bool outer_loop_may_come(vm::ThreadView& view, const LoopState& loop) {
+  _PyInterpreterFrame* outermost = nullptr;
+  return !loop.function && any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) {
+    auto outer = all_loops().find({code, header});
+    if (outer == all_loops().end() || !goes_round(*outer->second, frame) || outer->second->waits > 0) return false;
+    const auto& traces = outer->second->roots.traces();
+    return std::none_of(traces.begin(), traces.end(), [](const auto& trace) { return trace->compiled->ready(); });
+  });
 }
 
 bool runs_long(const LoopState& loop) {
@@ -124,6 +146,7 @@ bool is_hot(vm::ThreadView& view, const LoopState& loop, bool counted) {
 bool is_hot(vm::ThreadView& view, const LoopState& loop, const SidePoint& side, bool main_path) {
   int hot = side.by_sizes ? base::heuristics().hot_size_exit : base::heuristics().hot_exit;
   if (base::options().hot > 0) hot = std::min(threshold(loop), hot);
+  else if (!side.by_sizes && side.arrivals >= hot && outer_loop_may_come(view, loop)) hot = base::heuristics().hot_exit_inner;
   if (main_path) hot = 1;
   if (side.waits > 0) return side.arrivals >= hot;  // each arrival then shortens the wait
   return base::decide(base::Decision::kSide, side.arrivals >= hot, [&] {

@@ -21,6 +21,20 @@ using IrOp = ir::Op;
 
 namespace {
 
+constexpr int kAlike = 8;  // rounds of which one has other sizes than the one before, or the loop is taken to do the same in all of them
+
+// What enumerate and zip iterate over: a new tuple with iterators in it, *count of them at its beginning; null of any other object, and where that cannot be told.
+PyObject* iterators_below(PyObject* it, Py_ssize_t* count) {
+  if (Py_TYPE(it) != &PyEnum_Type && Py_TYPE(it) != &PyZip_Type) return nullptr;
+  PyObject* reduced = PyObject_CallMethod(it, "__reduce__", nullptr);
+  PyObject* parts = reduced != nullptr && PyTuple_Check(reduced) && PyTuple_GET_SIZE(reduced) >= 2 ? Py_NewRef(PyTuple_GET_ITEM(reduced, 1)) : nullptr;
+  PyErr_Clear();
+  Py_XDECREF(reduced);
+  if (parts != nullptr && !PyTuple_Check(parts)) Py_CLEAR(parts);
+  if (parts != nullptr) *count = Py_TYPE(it) == &PyEnum_Type ? 1 : PyTuple_GET_SIZE(parts);
+  return parts;
+}
+
 // A builtin iterator that runs no Python code, all the way down.
 bool plain_iterator(PyObject* it) {
   PyTypeObject* type = Py_TYPE(it);
@@ -28,19 +42,27 @@ bool plain_iterator(PyObject* it) {
       type == &PyDictIterValue_Type || type == &PyDictIterItem_Type || type == &PyListRevIter_Type || type == &PyUnicodeIter_Type ||
       type == &PyLongRangeIter_Type || type == &PyDictRevIterKey_Type || type == &PyDictRevIterItem_Type || type == &PyDictRevIterValue_Type)
     return true;
-  if (type == &PyODictIter_Type) return false;
-  if (type != &PyEnum_Type && type != &PyZip_Type) return false;
-  PyObject* reduced = PyObject_CallMethod(it, "__reduce__", nullptr);
-  bool plain = false;
-  if (reduced != nullptr && PyTuple_Check(reduced) && PyTuple_GET_SIZE(reduced) >= 2 && PyTuple_Check(PyTuple_GET_ITEM(reduced, 1))) {
-    PyObject* parts = PyTuple_GET_ITEM(reduced, 1);
-    Py_ssize_t n = type == &PyEnum_Type ? 1 : PyTuple_GET_SIZE(parts);
-    plain = true;
-    for (Py_ssize_t i = 0; i < n; i++) plain = plain && plain_iterator(PyTuple_GET_ITEM(parts, i));
-  }
-  PyErr_Clear();
-  Py_XDECREF(reduced);
+  Py_ssize_t count = 0;
+  PyObject* parts = iterators_below(it, &count);
+  bool plain = parts != nullptr;
+  for (Py_ssize_t i = 0; i < count; i++) plain = plain && plain_iterator(PyTuple_GET_ITEM(parts, i));
+  Py_XDECREF(parts);
   return plain;
+}
+
+// Items that this iterator still gives, where it can tell without running Python code; else -1.
+int64_t items_left(PyObject* it) {
+  if (it == nullptr || !plain_iterator(it)) return -1;
+  Py_ssize_t count = 0;
+  if (PyObject* parts = iterators_below(it, &count)) {
+    int64_t left = count > 0 ? INT64_MAX : 0;
+    for (Py_ssize_t i = 0; i < count; i++) left = std::min(left, items_left(PyTuple_GET_ITEM(parts, i)));
+    Py_DECREF(parts);
+    return left;
+  }
+  const Py_ssize_t left = PyObject_LengthHint(it, -1);
+  if (left < 0) PyErr_Clear();
+  return left;
 }
 
 }  // namespace
@@ -183,35 +205,57 @@ bool Recorder::decide(vm::ThreadView& view, V v, bool replace, bool* truth, Hook
   return true;
 }
 
-// An inner loop goes round. Rounds that recorded nothing, since all in them was known, cost nothing. traced: it runs long in a trace of its own.
-bool Recorder::count_loop(int unit, bool traced) {
+// Of all tensors that have been recorded from this instruction on: equal for rounds of a loop that do the same with tensors of the same sizes.
+static uint64_t sizes_since(const ir::Trace& trace, int64_t first) {
+  uint64_t hash = 0;
+  const auto add = [&](int64_t part) { hash = (hash ^ static_cast<uint64_t>(part)) * 1099511628211u; };  // as FNV-1a
+  for (size_t k = static_cast<size_t>(first); k < trace.insts.size(); ++k) {
+    if (trace.insts[k].meta < 0) continue;
+    add(-1);
+    for (const int64_t size : trace.metas[trace.insts[k].meta].sizes) add(size);
+  }
+  return hash;
+}
+
+// An inner loop goes round. Rounds that recorded nothing, since all in them was known, cost nothing. traced: it runs long in a trace of its own. left: the rounds that
+// are still to come, -1 where nobody knows. Those that are known may be more than the limit if they fit into half of what a recording may have and work on tensors of
+// other sizes ever again, as an optimizer's loop over all parameters: a trace of the loop would have an exit for each of these. Else it is given up at once.
+bool Recorder::count_loop(int unit, bool traced, int64_t left) {
   ShadowFrame::Loop& loop = top().loops[unit];
-  if (loop.insts == trace_.insts.size() && !traced) return true;
-  loop.insts = trace_.insts.size();
-  if (loop.count == 0) loop.ops = tensor_ops_;
+  const auto insts = static_cast<int64_t>(trace_.insts.size());
+  if (loop.insts == insts && !traced) return true;
+  const uint64_t sizes = sizes_since(trace_, loop.insts);
+  if (std::exchange(loop.sizes, sizes) != sizes) loop.changes++;
+  loop.insts = insts;
+  if (loop.count == 0) loop.ops = tensor_ops_, loop.first = insts;
   const bool light = tensor_ops_ - loop.ops <= loop.count;
-  const int limit = light ? base::heuristics().max_unroll_light : base::heuristics().max_unroll;
+  int64_t limit = light ? base::heuristics().max_unroll_light : base::heuristics().max_unroll;
   loop.count++;
+  if (loop.count > 1 && loop.count + left > limit) {
+    const bool fits = insts + (insts - loop.first) / (loop.count - 1) * left <= base::heuristics().max_insts / 2;
+    const bool alike = loop.changes <= loop.count / kAlike;
+    if (!fits || (alike && loop.count >= 2 * kAlike)) limit = loop.count - 1;
+    else if (!alike) limit = loop.count + left;
+  }
   const bool goes_on = base::decide(base::Decision::kUnroll, !traced && loop.count <= limit, [&] {
     return base::Facts{{"file", PyUnicode_AsUTF8(top().code->co_filename)},
                        {"line", int64_t{PyCode_Addr2Line(top().code, unit * 2)}},
                        {"name", PyUnicode_AsUTF8(top().code->co_qualname)},
                        {"rounds", int64_t{loop.count}},
-                       {"limit", int64_t{limit}},
+                       {"limit", limit},
                        {"operations", int64_t{tensor_ops_ - loop.ops}},
-                       {"recorded", static_cast<int64_t>(trace_.insts.size())},
+                       {"recorded", insts},
                        {"has_trace", traced}};
   });
   if (!goes_on) give_up(traced ? Abort::k_inner_loop_has_trace : Abort::k_loop_unrolled_too_often);
   return goes_on;
 }
 
-// Items that an iterator over a range, list or tuple still gives; -1 of anything else.
-static int64_t left_of(PyObject* iterator) {
-  if (iterator == nullptr || (Py_TYPE(iterator) != &PyRangeIter_Type && Py_TYPE(iterator) != &PyListIter_Type && Py_TYPE(iterator) != &PyTupleIter_Type)) return -1;
-  const Py_ssize_t left = PyObject_LengthHint(iterator, 0);
-  if (left < 0) PyErr_Clear();
-  return left;
+// Items that this iterator still gives, or -1.
+int64_t Recorder::left_of(V iterator) {
+  if (at(iterator).kind == Value::kIterator) return static_cast<int64_t>(at(iterator).items.size() - at(iterator).position);
+  if (const auto known = iterators_.find(iterator); known != iterators_.end()) return static_cast<int64_t>(known->second.items.size() - known->second.position);
+  return items_left(concrete(iterator));
 }
 
 // Is one tensor written that looks at another's memory in the same way (x.detach())? What reads the other then is recorded as reading the first, and views of it would have that as their base.
@@ -237,16 +281,25 @@ static bool writes_look_alikes(const ir::Trace& trace) {
   return false;
 }
 
-// At the header: is the next iteration to be part of the trace too? What variables have in between is then never made, kernels are fused across iterations, and a GPU gets the work of all at
-// once. Not where a branch has been decided: that may be another one in each of them. No more iterations than an eighth of what a range or list has left for
-// it or, where nobody knows, a sixteenth of what it has had.
+// At the header, behind an iteration. False: it had tensors of other sizes than the one before, and so the next one will; the recording is given up for one of a single iteration. The first
+// one has what is loaded once.
+bool Recorder::goes_round_alike() {
+  const uint64_t sizes = sizes_since(trace_, static_cast<int64_t>(std::exchange(round_began_, trace_.insts.size())));
+  if (std::exchange(round_sizes_, sizes) == sizes || rounds_ < 3) return true;
+  lessons_.one_round = true;
+  give_up(Abort::k_further_iteration, "of tensors of other sizes");
+  return false;
+}
+
+// At the header: is the next iteration to be part of the trace too? What variables have in between is then never made, kernels are fused across iterations, and a GPU gets the work of all in
+// one graph. Not where a branch has been decided: that may be another one in each of them. No more iterations than an eighth of all in this run of
+// the loop or, where nobody knows what is left, a sixteenth of what there has been.
 bool Recorder::goes_round_again() {
   const base::Heuristics& limits = base::heuristics();
   if (side_ || function_ || handling_.open || lessons_.one_round || branches_) return false;
   if (rounds_ >= limits.unroll_rounds || tensor_ops_ == 0 || tensor_ops_ / rounds_ * (rounds_ + 1) > limits.unroll_ops) return false;
-  const int64_t left = frames_[0].slots.empty() ? -1 : left_of(concrete(frames_[0].slots.back()));
-  if (rounds_ >= (left >= 0 ? left / 8 : arrivals / 16) || graph_alive() || writes_look_alikes(trace_)) return false;
-  return limits.unroll_cuda != 0 || std::none_of(trace_.metas.begin(), trace_.metas.end(), [](const ir::TensorMeta& meta) { return meta.device_type == 1; });
+  const int64_t left = frames_[0].slots.empty() ? -1 : left_of(frames_[0].slots.back());
+  return left != 0 && rounds_ < (left > 0 ? (arrivals + left) / 8 : arrivals / 16) && !graph_alive() && !writes_look_alikes(trace_);
 }
 
 HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
@@ -255,7 +308,8 @@ HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
     int unit = vm::unit_of(top().code, target);
     bool root = frames_.size() == 1 && unit == root_unit_;
     if (root) return true;
-    return count_loop(unit, has_trace != nullptr && has_trace(top().code, unit));
+    const bool iterates = vm::opcode(target) == Op::kForIter;  // the iterator is on top
+    return count_loop(unit, has_trace != nullptr && has_trace(top().code, unit), iterates ? left_of(top().slots.back()) : -1);
   };
   switch (op) {
     case Op::kJumpForward: return HookResult::kContinue;

@@ -510,6 +510,7 @@ HookResult Recorder::record_next(vm::ThreadView& view) {
     if (side_) guard_frames();
     root_initial_ = frames_[0].slots;
   } else if (frames_.size() == 1 && current_unit_ == root_unit_) {
+    if (!goes_round_alike()) return HookResult::kContinue;
     if (!goes_round_again()) {
       if (handling_.open) give_up(Abort::k_exception, "the iteration ends while it is handled");
       else finish();

@@ -96,8 +96,8 @@ struct ShadowFrame {
   int call_unit = 0;                // of the caller's instruction
   int nlocals = 0;
   std::vector<V> slots;             // localsplus, then the value stack
-  struct Loop { int count = 0; size_t insts = 0; int ops = 0; };
-  std::map<int, Loop> loops;        // header unit -> times round with something recorded, instructions then; tensor operations at the first
+  struct Loop { int count = 0, ops = 0; int64_t first = 0, insts = 0; uint64_t sizes = 0; int changes = 0; };
+  std::map<int, Loop> loops;        // header unit -> times round with something recorded; at the first, operations and instructions; at the last, instructions, its sizes, times that these changed
 };
 
 // What a recording whose sizes are numbers knows beside its trace: see sizes.h.
@@ -205,6 +205,7 @@ class Recorder {
   bool cut();                        // ends the trace before the current instruction, or the raise that is being handled; false: not possible
   bool cut_here();
   bool graph_alive();
+  bool goes_round_alike();
   bool goes_round_again();
   void guard_frames();               // of a side trace: what its inlined frames are
 
@@ -486,7 +487,8 @@ class Recorder {
   bool same_item(V v, PyObject* object);
   V renew(V v, PyObject* object);
   static PyObject* next_name();
-  bool count_loop(int unit, bool traced);
+  bool count_loop(int unit, bool traced, int64_t left);
+  int64_t left_of(V iterator);
 
   // --- containers.cpp
   bool known_items(V v, std::vector<V>* items);
@@ -684,6 +686,8 @@ class Recorder {
   PyCodeObject* root_code_;
   int root_unit_;
   int rounds_ = 1;         // iterations, with the one that is recorded
+  size_t round_began_ = 0; // its first instruction
+  uint64_t round_sizes_ = 0;  // of the tensors of the one before
   bool branches_ = false;  // what no constant says has decided where to go on, or how large something is
   struct KnownIterator { std::vector<V> items; size_t position = 0; };
   std::map<V, KnownIterator> iterators_;                 // iterators over known items

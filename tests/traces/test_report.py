@@ -105,6 +105,23 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)  # MB
 """
 
 
+UPDATES = """
+import torch
+
+values = [torch.ones(3 + k % KINDS, 2) for k in range(150)]
+
+def update():
+    for k, value in enumerate(values):
+        value.mul_(0.9).add_(0.1).sub_(0.01 * k)
+
+def outer():
+    for _ in range(60):
+        update()
+
+outer()
+"""
+
+
 class Report(CompareCase):
     def report_of(self, text, *options):
         file = os.path.join(self.folder, "r.json")
@@ -143,6 +160,13 @@ class Report(CompareCase):
         for most, loops in ((256, ["layers", "outer"]), (10, ["layers"])):
             report, _ = self.report_of(AROUND, "--cache=off", f"--heuristics=hot_call=1000000,hot_defer=0,hot_defer_long=0,around_traces={most}")
             self.assertEqual([loop["function"] for loop in report["loops"] if loop["function"] in ("layers", "outer")], loops)
+
+    def test_long_loops_over_other_sizes_are_unrolled(self):
+        """More rounds than max_unroll are recorded where tensors have ever other sizes, not where a trace of the loop does for all of them."""
+        for kinds, unrolled in ((5, True), (1, False)):
+            report, _ = self.report_of(f"KINDS = {kinds}\n" + UPDATES, "--cache=off", "--heuristics=hot_call=1000000,hot_defer=100000000,hot_defer_long=100000000")
+            self.assertEqual(max(trace["tensor_ops"] for trace in report["traces"]) >= 450, unrolled, report["traces"])
+            self.assertEqual("loop_unrolled_too_often" in report["aborts"], not unrolled, report["aborts"])
 
     def test_no_recording_ends_twice_at_the_same_inner_loop(self):
         report, _ = self.report_of(ENDS_AT_INNER, "--cache=off")
