@@ -81,6 +81,7 @@ base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std:
   entry.kind = kind;
   entry.ir_insts = static_cast<int>(final.insts.size());
   entry.tensor_ops = ops;
+  entry.rounds = static_cast<int>(trace.compiled->rounds());
   entry.kernels = static_cast<int>(final.kernels.size());
   trace.entry = &entry;
   if (base::code_is_named())
@@ -177,7 +178,7 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
     base::profile::add_event(base::profile::Event::kCompile, trace->profile->id, start_ticks, base::profile::ticks_now(), name);
   }
   const ir::Trace& final = trace->compiled->ir();
-  const int64_t rounds = final.insts.back().op == ir::Op::k_loop ? final.insts.back().imm + 1 : 1;
+  const int64_t rounds = trace->compiled->rounds();
   std::string kernels;
   for (const ir::Kernel& kernel : final.kernels) kernels += " " + kernel.name;
   const auto event = [&](const char* what, double took) {

@@ -103,9 +103,10 @@ bool runs_long(const LoopState& loop) {
   const base::Heuristics& limits = base::heuristics();
   return std::any_of(loop.roots.traces().begin(), loop.roots.traces().end(), [&](const auto& root) {
     if (root->compiled->runs() == 0) return false;
-    const uint64_t rounds = root->compiled->iterations() / root->compiled->runs();
-    if (rounds >= static_cast<uint64_t>(root->compiled->tensor_ops() <= 1 ? limits.max_unroll_light : limits.long_inner)) return true;
-    return rounds > 1 && rounds * root->compiled->ir().insts.size() > static_cast<uint64_t>(limits.max_insts) / kUnrolledPart;
+    const uint64_t rounds = root->compiled->iterations() / root->compiled->runs(), of_pass = static_cast<uint64_t>(root->compiled->rounds());
+    const bool light = static_cast<uint64_t>(root->compiled->tensor_ops()) <= of_pass;
+    if (rounds >= static_cast<uint64_t>(light ? limits.max_unroll_light : limits.long_inner)) return true;
+    return rounds > 1 && rounds / of_pass * root->compiled->ir().insts.size() > static_cast<uint64_t>(limits.max_insts) / kUnrolledPart;
   });
 }
 
@@ -164,7 +165,7 @@ bool is_hot(vm::ThreadView& view, const LoopState& loop, const SidePoint& side, 
 }
 
 bool went_wrong_way(LoopState& loop, const runtime::CompiledTrace& trace, ir::Ref guard) {
-  const uint64_t here = trace.exits(guard), complete = trace.iterations() + trace.runs() - trace.total_exits();  // a trace that is cut has no iterations
+  const uint64_t here = trace.exits(guard), complete = trace.iterations() / static_cast<uint64_t>(trace.rounds()) + trace.runs() - trace.total_exits();  // a trace that is cut has no iterations
   const base::Heuristics& limits = base::heuristics();
   if (here < static_cast<uint64_t>(limits.wrong_way) << std::min(loop.turned, 8) || here <= static_cast<uint64_t>(limits.wrong_way_runs) * complete ||
       here * 100 < trace.total_exits() * static_cast<uint64_t>(limits.wrong_way_share))

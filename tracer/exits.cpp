@@ -124,12 +124,13 @@ LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopT
   base::Report& report = base::report();
   auto count = [&]() {  // iterations are known when the activation is over
     result.iterations = trace.compiled->iterations() - before;
-    trace.entry->runs += result.iterations;
+    const uint64_t passes = result.iterations / static_cast<uint64_t>(trace.entry->rounds);
+    trace.entry->runs += passes;
     if (trace.profile != nullptr) {
-      trace.profile->iterations += result.iterations;
+      trace.profile->iterations += passes;
       base::profile::add_event(base::profile::Event::kRun, trace.profile->id, start_ticks, base::profile::ticks_now());
     }
-    report.tensor_ops_compiled += result.iterations * static_cast<uint64_t>(trace.entry->tensor_ops);
+    report.tensor_ops_compiled += passes * static_cast<uint64_t>(trace.entry->tensor_ops);
   };
   if (run.kind == RunResult::kNoMemory) {
     result.kind = LeaveResult::kRaised;

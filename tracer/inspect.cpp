@@ -147,7 +147,7 @@ Json row_of(const Seen& seen, const std::map<int, Seen>& all) {
   PyCodeObject* code = seen.place != nullptr ? seen.place->back().code : seen.loop->code;
   Json row = {{"id", trace.id}, {"file", file_of(code)}, {"first_line", first}, {"last_line", last}, {"function", function_of(code)},
               {"kind", trace.entry->kind}, {"state", trace.compiled->ready() ? "compiled" : "compiling"}, {"cut", trace.cut},
-              {"iterations", trace.compiled->iterations()}, {"runs", trace.compiled->runs()}, {"exits", trace.entry->exits},
+              {"iterations", trace.compiled->iterations()}, {"rounds", trace.entry->rounds}, {"runs", trace.compiled->runs()}, {"exits", trace.entry->exits},
               {"ir_insts", trace.entry->ir_insts}, {"tensor_ops", trace.entry->tensor_ops}, {"kernels", Json::array()}, {"parent", nullptr},
               {"sizes", trace.for_all_sizes ? "all" : trace.made_for_sizes ? "other" : "recorded"}};
   for (const ir::Kernel& kernel : trace.compiled->ir().kernels) row["kernels"].push_back(kernel.name);

@@ -4,6 +4,8 @@
 // items (iterators_): its step is an operation, its item needs no guard. Any other iterator's item is guarded to be there.
 #include "tracer/recorder.h"
 
+#include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "ir/effects.h"
@@ -205,16 +207,18 @@ bool Recorder::decide(vm::ThreadView& view, V v, bool replace, bool* truth, Hook
   return true;
 }
 
-// Of all tensors that have been recorded from this instruction on: equal for rounds of a loop that do the same with tensors of the same sizes.
-static uint64_t sizes_since(const ir::Trace& trace, int64_t first) {
-  uint64_t hash = 0;
-  const auto add = [&](int64_t part) { hash = (hash ^ static_cast<uint64_t>(part)) * 1099511628211u; };  // as FNV-1a
+// Has a round of a loop, recorded from this instruction on, tensors of sizes that the one before had not? *before: hashes of these, of the new round's then.
+static bool has_other_sizes(const ir::Trace& trace, int64_t first, std::set<uint64_t>* before) {
+  std::set<uint64_t> now;
   for (size_t k = static_cast<size_t>(first); k < trace.insts.size(); ++k) {
     if (trace.insts[k].meta < 0) continue;
-    add(-1);
-    for (const int64_t size : trace.metas[trace.insts[k].meta].sizes) add(size);
+    uint64_t hash = 0;
+    for (const int64_t size : trace.metas[trace.insts[k].meta].sizes) hash = (hash ^ static_cast<uint64_t>(size)) * 1099511628211u;  // as FNV-1a
+    now.insert(hash);
   }
-  return hash;
+  const bool other = !std::includes(before->begin(), before->end(), now.begin(), now.end());
+  *before = std::move(now);
+  return other;
 }
 
 // An inner loop goes round. Rounds that recorded nothing, since all in them was known, cost nothing. traced: it runs long in a trace of its own. left: the rounds that
@@ -224,8 +228,7 @@ bool Recorder::count_loop(int unit, bool traced, int64_t left) {
   ShadowFrame::Loop& loop = top().loops[unit];
   const auto insts = static_cast<int64_t>(trace_.insts.size());
   if (loop.insts == insts && !traced) return true;
-  const uint64_t sizes = sizes_since(trace_, loop.insts);
-  if (std::exchange(loop.sizes, sizes) != sizes) loop.changes++;
+  if (has_other_sizes(trace_, loop.insts, &loop.sizes)) loop.changes++;
   loop.insts = insts;
   if (loop.count == 0) loop.ops = tensor_ops_, loop.first = insts;
   const bool light = tensor_ops_ - loop.ops <= loop.count;
@@ -281,11 +284,10 @@ static bool writes_look_alikes(const ir::Trace& trace) {
   return false;
 }
 
-// At the header, behind an iteration. False: it had tensors of other sizes than the one before, and so the next one will; the recording is given up for one of a single iteration. The first
-// one has what is loaded once.
+// At the header, behind an iteration. False: it had tensors of other sizes than the one before, and so the next one will; the recording is given up for one of a single iteration.
 bool Recorder::goes_round_alike() {
-  const uint64_t sizes = sizes_since(trace_, static_cast<int64_t>(std::exchange(round_began_, trace_.insts.size())));
-  if (std::exchange(round_sizes_, sizes) == sizes || rounds_ < 3) return true;
+  const bool other = has_other_sizes(trace_, static_cast<int64_t>(std::exchange(round_began_, trace_.insts.size())), &round_sizes_);
+  if (rounds_ == 1 || !other) return true;
   lessons_.one_round = true;
   give_up(Abort::k_further_iteration, "of tensors of other sizes");
   return false;

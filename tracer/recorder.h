@@ -96,8 +96,8 @@ struct ShadowFrame {
   int call_unit = 0;                // of the caller's instruction
   int nlocals = 0;
   std::vector<V> slots;             // localsplus, then the value stack
-  struct Loop { int count = 0, ops = 0; int64_t first = 0, insts = 0; uint64_t sizes = 0; int changes = 0; };
-  std::map<int, Loop> loops;        // header unit -> times round with something recorded; at the first, operations and instructions; at the last, instructions, its sizes, times that these changed
+  struct Loop { int count = 0, ops = 0; int64_t first = 0, insts = 0; int changes = 0; std::set<uint64_t> sizes; };
+  std::map<int, Loop> loops;        // header unit -> times round with something recorded; at the first, operations and instructions; at the last, instructions, its sizes; times that these changed
 };
 
 // What a recording whose sizes are numbers knows beside its trace: see sizes.h.
@@ -687,7 +687,7 @@ class Recorder {
   int root_unit_;
   int rounds_ = 1;         // iterations, with the one that is recorded
   size_t round_began_ = 0; // its first instruction
-  uint64_t round_sizes_ = 0;  // of the tensors of the one before
+  std::set<uint64_t> round_sizes_;  // of the one before: loops.cpp
   bool branches_ = false;  // what no constant says has decided where to go on, or how large something is
   struct KnownIterator { std::vector<V> items; size_t position = 0; };
   std::map<V, KnownIterator> iterators_;                 // iterators over known items

@@ -65,7 +65,8 @@ class Explanation:
         for trace in self.traces:
             after = f" after trace {trace.parent}" if trace.parent is not None else ""
             cut = ", cut before an instruction that it cannot hold" if trace.cut else ""
-            lines.append(f"  trace {trace.id}, {trace.kind}{after}, {_lines(trace)} {trace.function}: {_count(trace.tensor_ops, 'tensor operation')}, "
+            lines.append(f"  trace {trace.id}, {trace.kind}{after}, {_lines(trace)} {trace.function}: {_count(trace.tensor_ops, 'tensor operation')}"
+                         f"{f' of {trace.rounds} iterations' if trace.rounds > 1 else ''}, "
                          f"{_count(len(trace.kernels), 'kernel')}; {_count(trace.iterations, 'iteration')}{cut}")
             for part in trace.functions:
                 if os.path.dirname(part["file"]) != _FOLDER:

@@ -119,7 +119,7 @@ double Report::time_saved_ms() const {
   double saved = 0;
   for (const TraceReport& trace : traces) {
     if (trace.interpreted_ms > 0 && trace.compiled_ms > 0) {
-      saved += trace.interpreted_ms * (static_cast<double>(trace.runs) + trace.partial_runs) - trace.compiled_ms;
+      saved += trace.interpreted_ms * trace.rounds * (static_cast<double>(trace.runs) + trace.partial_runs) - trace.compiled_ms;
     }
   }
   return saved;
@@ -139,6 +139,7 @@ std::string Report::json() const {
                              {"ir_insts", trace.ir_insts},
                              {"tensor_ops", trace.tensor_ops},
                              {"kernels", trace.kernels},
+                             {"rounds", trace.rounds},
                              {"runs", trace.runs},
                              {"exits", trace.exits},
                              {"partial_runs", trace.partial_runs},

@@ -27,10 +27,11 @@ struct TraceReport {
   int ir_insts = 0;              // after the passes
   int tensor_ops = 0;            // eager ATen operations of one run
   int kernels = 0;               // generated kernels of one run
+  int rounds = 1;                // iterations of the loop in one run
   uint64_t runs = 0;             // complete runs
   uint64_t exits = 0;            // side exits taken
   double partial_runs = 0;       // parts of runs that ended in an exit, each by its share of the tensor operations
-  double interpreted_ms = 0;     // the fastest run in the interpreter that was measured before compiling; 0: not known
+  double interpreted_ms = 0;     // the fastest iteration in the interpreter that was measured before compiling; 0: not known
   double compiled_ms = 0;        // all runs and exits together; 0: not measured
 };
 

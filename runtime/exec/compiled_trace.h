@@ -121,12 +121,14 @@ class CompiledTrace {
   bridge::Bridge* bridge() const { return bridge_; }
   // After kGuardExit, before take_exit_state: the 64 bits of a value that was made before the exit. False where they are no longer there.
   bool value_at_exit(const RunResult& result, ir::Ref ref, int64_t* bits) const;
-  uint64_t iterations() const { return iterations_; }
+  uint64_t iterations() const { return iterations_; }  // of the loop
+  // Iterations of the loop that one pass through the trace makes.
+  int64_t rounds() const { return trace_.insts.back().op == ir::Op::k_loop ? trace_.insts.back().imm + 1 : 1; }
   uint64_t runs() const { return runs_; }
   uint64_t exits(ir::Ref inst) const { return exits_[inst]; }
   uint64_t total_exits() const { return total_exits_; }
   uint64_t stressed_guards() const { return code_->stressed(); }
-  int tensor_ops() const { return tensor_ops_; }      // eager operations that one iteration stands for
+  int tensor_ops() const { return tensor_ops_; }      // eager operations that one pass stands for
   int num_kernels() const { return static_cast<int>(kernels_.size() + cuda_kernels_.size()); }
   const codegen::TraceCode& code() const { return *code_; }
   size_t code_size() const;                           // machine code of trace and kernels

@@ -114,8 +114,8 @@ class Whole(unittest.TestCase):
             self.assertGreater(facts["tensor_ops_compiled"], 0.8 * facts["tensor_ops_total"], (name, facts["aborts"]))
             if name not in ("variables", "pieces", "decoding"):  # too few operations between two reads; library calls that see sizes that change
                 self.assertGreater(facts["cuda_graphs"]["launches"], 50, (name, facts["notes"]))
-            # Of caches some are there twice while their next ones are; and small pieces that are many stay where they are.
-            self.assertLessEqual(peaks[1], peaks[0] * (1.05 if name == "decoding" else 1) + 2048, name)
+            # Of caches some are there twice while their next ones are; and a trace keeps small pieces that are many.
+            self.assertLessEqual(peaks[1], peaks[0] * (1.05 if name == "decoding" else 1) + 8192, name)
         print(f"{len(loops)} passed, 0 failed, 0 skipped", file=sys.stderr)
 
     def test_profile_has_the_times_of_events(self):

@@ -105,6 +105,17 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)  # MB
 """
 
 
+SHORT = """
+import torch
+
+def main():
+    x = torch.ones(4)
+    for _ in range(1000):
+        x = torch.tanh(x) * 0.9
+
+main()
+"""
+
 UPDATES = """
 import torch
 
@@ -168,6 +179,13 @@ class Report(CompareCase):
             self.assertEqual(max(trace["tensor_ops"] for trace in report["traces"]) >= 450, unrolled, report["traces"])
             self.assertEqual("loop_unrolled_too_often" in report["aborts"], not unrolled, report["aborts"])
 
+    def test_operations_of_several_iterations_count_once(self):
+        report, _ = self.report_of(SHORT, "--cache=off")
+        self.assertIn(16, [trace["rounds"] for trace in report["traces"]])
+        self.assertGreater(report["tensor_ops_compiled"], 1900)
+        self.assertTrue(2000 <= report["tensor_ops_total"] <= 2010, report["tensor_ops_total"])
+        self.assertTrue(all(loop["iterations"] <= 1001 for loop in report["loops"]), report["loops"])
+
     def test_no_recording_ends_twice_at_the_same_inner_loop(self):
         report, _ = self.report_of(ENDS_AT_INNER, "--cache=off")
         self.assertLessEqual(report["aborts"]["inner_loop_has_trace"], 2, report["aborts"])
@@ -179,7 +197,7 @@ class Report(CompareCase):
         # An iteration sleeps at least 2 ms, in the interpreter and compiled.
         self.assertGreater(trace["interpreted_ms"], 2)
         self.assertGreater(trace["compiled_ms"], 2 * trace["runs"])
-        saved = sum(t["interpreted_ms"] * (t["runs"] + t["partial_runs"]) - t["compiled_ms"] for t in report["traces"]
+        saved = sum(t["interpreted_ms"] * t["rounds"] * (t["runs"] + t["partial_runs"]) - t["compiled_ms"] for t in report["traces"]
                     if t["interpreted_ms"] and t["compiled_ms"])
         self.assertAlmostEqual(report["time_saved_ms"], saved, places=6)
 

@@ -11,7 +11,7 @@ sizes = [(8, 8), (8, 12), (11, 9), (16, 8), (5, 7)]
 totals = torch.zeros(3)
 thumbnails = []
 with torch.no_grad():
-    for step in range(50):
+    for step in range(80):
         height, width = sizes[step * 3 % 5]
         image = torch.rand(1, 3, height, width)
         totals += net(image)[0]
