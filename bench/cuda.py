@@ -7,7 +7,7 @@ Workloads: bench/cuda_workloads.py, by name or number. Each measurement is a pro
 
 Times are milliseconds an iteration, by events around groups of iterations, median and minimum of 20 groups; host: until the last one was queued. The copy rate of
 the device is measured in the same processes. Cold: seconds from the end of the first iteration, in which each mode has its libraries' start, until three take at
-most 1.3 times the steady time ("over": none did before the first loop ended, after 1.5 s). Peak: of torch's allocator in an iteration at full speed, and (first)
+most 1.3 times the steady time ("over": none did before the first loop ended, after 2.5 s). Peak: of torch's allocator in an iteration at full speed, and (first)
 with recording, compiling and capturing; behind it what graphs have reserved beside that. Difference: 30 iterations from the beginning, in eager and in this mode,
 the largest difference of any of them relative to the largest value.
 """
@@ -120,7 +120,7 @@ def measure(name, mode):
         step = torch.compile(step, mode=mode.partition(":")[2] or None)
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
-    first = run(step, 40, 1.5)
+    first = run(step, 40, 2.5)
     peak_first = torch.cuda.max_memory_allocated()
     steady = statistics.median(first[-5:])
     settling = max(40, min(2000, int(1.5 / steady)))

@@ -294,14 +294,14 @@ bool Recorder::goes_round_alike() {
 }
 
 // At the header: is the next iteration to be part of the trace too? What variables have in between is then never made, kernels are fused across iterations, and a GPU gets the work of all in
-// one graph. Not where a branch has been decided: that may be another one in each of them. No more iterations than an eighth of all in this run of
-// the loop or, where nobody knows what is left, a sixteenth of what there has been.
+// one graph. Not where a branch has been decided: that may be another one in each of them. No more iterations than a quarter of those left and a
+// thirty-second of all in this run of the loop, of those that there have been where nobody knows what is left: what is recorded is interpreted.
 bool Recorder::goes_round_again() {
   const base::Heuristics& limits = base::heuristics();
   if (side_ || function_ || handling_.open || lessons_.one_round || branches_) return false;
   if (rounds_ >= limits.unroll_rounds || tensor_ops_ == 0 || tensor_ops_ / rounds_ * (rounds_ + 1) > limits.unroll_ops) return false;
   const int64_t left = frames_[0].slots.empty() ? -1 : left_of(frames_[0].slots.back());
-  return left != 0 && rounds_ < (left > 0 ? (arrivals + left) / 8 : arrivals / 16) && !graph_alive() && !writes_look_alikes(trace_);
+  return (left < 0 || rounds_ < left / 4) && rounds_ < (arrivals + std::max<int64_t>(left, 0)) / 32 && !graph_alive() && !writes_look_alikes(trace_);
 }
 
 HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
