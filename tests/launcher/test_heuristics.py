@@ -22,13 +22,13 @@ LOOP = """
 
 class Settings(CompareCase):
     def traced(self, *options, script=LOOP, env=None):
-        """The report's traces and heuristics after LOOP."""
+        """Iterations that traces went through, and heuristics, of the report after LOOP."""
         report_file = os.path.join(self.folder, "report.json")
         outcome = run(DYNVM, [*options, "--report", report_file, self.script(script)], env=env)
         self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
         with open(report_file, encoding="utf-8") as file:
             report = json.load(file)
-        return sum(trace["runs"] for trace in report["traces"]), report["heuristics"]
+        return sum(trace["runs"] * trace["rounds"] for trace in report["traces"]), report["heuristics"]
 
     def toml(self, text):
         return self.script(text, "numbers.toml")
