@@ -215,6 +215,11 @@ Recorder::Attribute Recorder::look_up(V v, PyObject* name) {
       result.value = constant(reinterpret_cast<PyObject*>(type));
       return result;
     }
+    if (const V part = part_of_code(v, name); part != kNoValue) {
+      result.kind = Attribute::kValue;
+      result.value = part;
+      return result;
+    }
     if (!vm::is_c_descriptor(d)) return call_descriptor(d, v);
     result.kind = Attribute::kKnown;
     return result;
@@ -265,6 +270,22 @@ Recorder::Attribute Recorder::look_up(V v, PyObject* name) {
   }
   if (fallback == nullptr && !(module && dict_item(PyModule_GetDict(o), interned("__getattr__")) != null_)) result.kind = Attribute::kMissing;
   return result;
+}
+
+// The code of a function, and what is read of code objects, which do not change: names of variables, numbers of arguments.
+V Recorder::part_of_code(V v, PyObject* name) {
+  PyObject* o = concrete(v);
+  if (PyFunction_Check(o) && strcmp(PyUnicode_AsUTF8(name), "__code__") == 0 && promote(v)) {
+    V code = object(emit(IrOp::k_load_field, Type::kObject, {as_object(v)}, offsetof(PyFunctionObject, func_code)), PyFunction_GET_CODE(o), false);
+    likely_same(code);
+    return code;
+  }
+  if (!PyCode_Check(o) || !promote(v)) return kNoValue;
+  PyObject* part = PyObject_GetAttr(o, name);
+  PyErr_Clear();
+  const V known = part != nullptr && is_immutable(part) ? constant(part) : kNoValue;
+  Py_XDECREF(part);
+  return known;
 }
 
 Recorder::Attribute Recorder::look_up_type(V v, PyObject* name) {

@@ -242,7 +242,8 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
     argv = objects.data();
     return !done_ && take(PyObject_Vectorcall(callee, argv, n, nullptr));
   }
-  if (is_pure(name) && !keywords && std::all_of(args.begin(), args.end(), [this](V v) { return is_const(v) && is_immutable(concrete(v)); })) {
+  const auto is_known = [this](V v) { return is_immutable(concrete(v)) && (is_const(v) || (at(v).kind == Value::kObject && at(v).stable)); };
+  if (is_pure(name) && !keywords && std::all_of(args.begin(), args.end(), is_known) && std::all_of(args.begin(), args.end(), [this](V v) { return promote(v); })) {
     std::vector<PyObject*> objects;
     for (V v : args) objects.push_back(concrete(v));
     PyObject* made = PyObject_Vectorcall(callee, objects.data(), n, nullptr);

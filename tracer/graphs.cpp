@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "ir/effects.h"
+#include "tracer/dead_objects.h"
 #include "tracer/recorder.h"
 
 namespace dynvm::tracer {
@@ -74,21 +75,38 @@ void Recorder::forget_graphs() {
     if (value.kind == Value::kTensor ? value.wrap.requires_grad : value.kind == Value::kContext || !value.items.empty()) value.snap = kNoRef;
 }
 
+// Tensors that were handed out, have a graph beside this one, which ends in it maybe, and are gone: the recording alone holds them, as what a model has put into an object beside
+// the result that was asked for. Nobody can look at their graph any more, so that it is as good as freed.
+std::set<V> Recorder::dead_beside(const std::set<Ref>& graph) {
+  std::set<V> beside;
+  for (V v : live_graph_)
+    if (at(v).object != kNoRef && at(v).escaped && !at(v).looked_at && graph.count(at(v).ref) == 0 && twins_.count(v) != 0) beside.insert(v);
+  if (beside.empty()) return beside;
+  std::vector<PyObject*> held;
+  for (const Value& value : values_)
+    if (value.concrete != nullptr) held.push_back(value.concrete);
+  const std::unordered_set<PyObject*> dead = dead_objects({&held, &owned_});
+  std::erase_if(beside, [&](V v) { return dead.count(concrete(v)) == 0; });
+  return beside;
+}
+
 void Recorder::free_graph(const std::set<Ref>& graph) {
   // It is freed (retain_graph is seen by the second backward not failing; its values stay the same).
   std::vector<Ref> freed;
   for (Ref ref : graph)
     if (requires_graph_.count(ref)) freed.push_back(ref);
+  const std::set<V> dead = dead_beside(graph);
+  for (V v : dead) freed.push_back(at(v).ref);
   emit(IrOp::k_graph_freed, Type::kVoid, freed);
   forget_graphs();  // exits from here on find none
   for (V v : live_graph_) {
     if (at(v).object == kNoRef || !at(v).escaped) continue;
     const auto twin = twins_.find(v);
-    if (twin == twins_.end() || at(v).looked_at || graph.count(at(v).ref) == 0)
+    if (twin == twins_.end() || at(v).looked_at || (graph.count(at(v).ref) == 0 && dead.count(v) == 0))
       return give_up(Abort::k_graph_escaped, (stored_at_.empty() ? "" : "stored " + stored_at_) + (looked_by_.empty() ? "" : ", before " + looked_by_));  // the graphs live on, to cut()
     freed_early_.insert(at(v).object);
   }
-  std::erase_if(twins_, [&](const auto& each) { return graph.count(at(each.first).ref) != 0; });
+  std::erase_if(twins_, [&](const auto& each) { return graph.count(at(each.first).ref) != 0 || dead.count(each.first) != 0; });
   freed_.insert(freed.begin(), freed.end());
 }
 

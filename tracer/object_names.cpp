@@ -204,7 +204,10 @@ class ObjectNames::Search {
     meet({reinterpret_cast<PyObject*>(vm::FrameView::code(frame)), -1, Step::kLoopCode, 0, {}, nullptr});
     for (size_t number = 0; number < names_.objects_.size(); number++)
       if (names_.objects_[number] != nullptr) meet({names_.objects_[number], -1, Step::kNull, static_cast<int64_t>(number), {}, nullptr});
-    for (size_t i = 0; i < nodes_.size() && to_find_ > 0 && nodes_.size() < static_cast<size_t>(base::heuristics().cache_visited); i++) expand(static_cast<int64_t>(i));
+    size_t i = 0;
+    for (; i < nodes_.size() && to_find_ > 0 && nodes_.size() < static_cast<size_t>(base::heuristics().cache_visited); i++) expand(static_cast<int64_t>(i));
+    for (; i < nodes_.size(); i++)  // what it holds may have been compared with, and needs no way to be found
+      if (PyCell_Check(nodes_[i].object) && asked_.count(nodes_[i].object) != 0) expand(static_cast<int64_t>(i));
   }
 
   // The name of something that was met.
@@ -291,7 +294,7 @@ class ObjectNames::Search {
 
   // A value is known by itself; where it is compared by identity, it must be the one that an object holds. What a variable holds may be equal by chance.
   bool is_kept_there(PyObject* o, const Node& node) const {
-    if (PyUnicode_CheckExact(o) || node.from < 0 || is_torch_value(o)) return false;
+    if ((PyUnicode_CheckExact(o) && PyUnicode_CHECK_INTERNED(o)) || node.from < 0 || is_torch_value(o)) return false;  // interned ones are those of their value
     if (nodes_[static_cast<size_t>(node.from)].step == Step::kGlobals) return false;
     int overflow = 0;
     const long value = PyLong_Check(o) ? PyLong_AsLongAndOverflow(o, &overflow) : 1000;

@@ -605,8 +605,9 @@ V Recorder::contains(V container, V value) {
 // Is it known, under guards, that the dict has no such key?
 bool Recorder::known_missing(V dict, V key) {
   PyObject* k = concrete(key);
-  if (!PyDict_CheckExact(concrete(dict)) || !PyUnicode_CheckExact(k)) return false;
+  if (!PyDict_CheckExact(concrete(dict)) || !(PyUnicode_CheckExact(k) || PyBytes_CheckExact(k))) return false;  // os.environ's are bytes
   if (at(dict).kind == Value::kDict) {
+    if (!PyUnicode_CheckExact(k)) return false;
     const auto& keys = at(dict).keys;
     return promote(key) && std::none_of(keys.begin(), keys.end(), [k](PyObject* other) { return PyUnicode_CheckExact(other) && PyUnicode_Compare(other, k) == 0; });
   }
@@ -660,7 +661,7 @@ V Recorder::item_of(V container, V key) {
     return taken(PyObject_GetItem(c, k));  // tuple[int], Optional[X]: new but immutable
   }
   bool dict = PyDict_CheckExact(c) || Py_TYPE(c) == &PyODict_Type;
-  bool hashes_plainly = PyUnicode_CheckExact(k) || PyLong_CheckExact(k) || PyType_CheckExact(k) || is_tensor(k);
+  bool hashes_plainly = PyUnicode_CheckExact(k) || PyBytes_CheckExact(k) || PyLong_CheckExact(k) || PyType_CheckExact(k) || is_tensor(k);
   if (PyDict_Check(c) && !dict) {  // defaultdict and other subclasses without an own __getitem__, for a key that is there
     PyObject* getitem = _PyType_Lookup(Py_TYPE(c), PyUnicode_InternFromString("__getitem__"));
     dict = getitem != nullptr && getitem == vm::own_attribute(&PyDict_Type, "__getitem__");

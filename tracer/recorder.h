@@ -326,6 +326,7 @@ class Recorder {
   Attribute look_up(V object, PyObject* name);
   Attribute look_up_tensor(V object, PyObject* name);
   bool takes_data(V tensor, V data);
+  V part_of_code(V v, PyObject* name);
   Attribute look_up_type(V object, PyObject* name);
   Attribute look_up_super(V object, PyObject* name);
   Attribute bind_class_attribute(V object, PyObject* descriptor);
@@ -638,6 +639,7 @@ class Recorder {
     while (i < keys.size() && PyUnicode_Compare(keys[i], key) != 0) i++;
     return i;
   }
+  std::set<V> dead_beside(const std::set<ir::Ref>& graph);
   void free_graph(const std::set<ir::Ref>& graph);
   bool fill_wraps();
   struct BoundNumber { V value; size_t record, arg; };   // a changing number is that argument of that operation
