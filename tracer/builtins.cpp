@@ -179,11 +179,12 @@ IrOp Recorder::residual_op(PyObject* callee, const std::vector<V>& args) {
   for (size_t i = 0; i < args.size(); i++) {
     PyObject* o = concrete(args[i]);
     if (ordered && (i != 1 || PyUnicode_CheckExact(o))) continue;
-    if (container && (i > 0 || PyList_CheckExact(o) || PyDict_CheckExact(o) || PySet_CheckExact(o))) {
+    const bool inherits = i == 0 && name == "dict.get" && PyDict_Check(o);  // it is dict's own nevertheless
+    if (container && (i > 0 || PyList_CheckExact(o) || PyDict_CheckExact(o) || PySet_CheckExact(o) || inherits)) {
       if (name == "list.append" || i == 0 || (name.starts_with("set.") ? PyUnicode_CheckExact(o) : is_builtin_value(o))) continue;
       return IrOp::k_call;
     }
-    static constexpr const char* kAnything[] = {"object.", "BaseException.", "builtins.id", "builtins.callable", "_contextvars.", "torch"};  // whatever they are given
+    static constexpr const char* kAnything[] = {"object.", "BaseException.", "builtins.id", "builtins.callable", "_contextvars.", "torch", "python:transformers."};  // whatever they are given
     if (std::any_of(std::begin(kAnything), std::end(kAnything), [&](const char* prefix) { return name.starts_with(prefix); })) continue;
     if (!is_builtin_value(o)) return IrOp::k_call;
     if ((at(args[i]).kind == Value::kObject)) know_type(args[i]);
@@ -209,6 +210,16 @@ V Recorder::part_of_module(V module, PyObject* name) {
 }
 
 // Result known under guards, or one typed operation. True with *result == kNoValue: a Python exception was raised.
+// Is an attribute of that name, whatever it is, read by a __getattribute__ in Python that is known to change nothing?
+bool Recorder::asks_known_getter(V object, V name) {
+  PyTypeObject* type = Py_TYPE(concrete(object));
+  PyObject* getter = _PyType_Lookup(type, interned("__getattribute__"));
+  if (getter == nullptr || !PyFunction_Check(getter) || !PyUnicode_CheckExact(concrete(name)) || residual_op(getter, {object, name}) != IrOp::k_call_known) return false;
+  if (!know_type(object) || !know_type(name)) return false;
+  guard_type_unchanged(type);
+  return !done_;
+}
+
 bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObject* kwnames, V* result) {
   std::string name = callable_name(callee);
   size_t n = args.size();
@@ -315,7 +326,13 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       return take(PyLong_FromVoidPtr(concrete(args[0])));
     case Builtin::kHasattr:
     case Builtin::kGetattr: {
-      if (n < 2 || !promote_name(args[1])) return false;
+      if (n == 3 && asks_known_getter(args[0], args[1])) {
+        bool ok = true;
+        *result = run_residual(IrOp::k_call_known, {constant(callee), args[0], args[1], args[2]}, -1, &ok);
+        if (!ok) *result = kNoValue;
+        return true;
+      }
+      if (done_ || n < 2 || !promote_name(args[1])) return false;
       Attribute a = look_up(args[0], concrete(args[1]));
       if (done_) return false;
       if (a.kind == Attribute::kPython && (n == 3 || which == Builtin::kHasattr) && callable_name(a.function) == kModuleGetattr) {

@@ -312,7 +312,8 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
       if (done_) return HookResult::kContinue;
       devirtualise(dict);
       bool ok = true;
-      run_residual(IrOp::k_set_item, {dict, key, value}, 0, &ok);
+      const bool by_text = PyUnicode_CheckExact(concrete(key)) && know_type(key);  // the dict is the comprehension's own
+      run_residual(by_text ? IrOp::k_dict_set : IrOp::k_set_item, {dict, key, value}, 0, &ok);
       if (!ok) return raised(view);
       pop(view, 2);
       return next(view);

@@ -32,6 +32,7 @@
 #include "runtime/exec/own_work.h"
 #include "tracer/bridge_file.h"
 #include "tracer/compile.h"
+#include "tracer/counting.h"
 #include "tracer/decisions.h"
 #include "tracer/exits.h"
 #include "tracer/learn.h"
@@ -288,24 +289,9 @@ HookResult on_skip(vm::ThreadView& view) {
   return result == HookResult::kContinue ? HookResult::kReload : result;
 }
 
-// An iteration's, or a call's, tensor operations are counted in between.
-void begin_counting(LoopState& loop) {
-  torch_bridge->set_counting(true);
-  loop.probe_start = torch_bridge->ops_counted();
-  loop.probe_start_in_traces = ops_in_traces;
-}
-
-void end_counting(LoopState& loop) {
-  if (!base::report_wanted()) torch_bridge->set_counting(false);
-  loop.ops = static_cast<int64_t>(torch_bridge->ops_counted() - loop.probe_start);
-  const auto in_traces = static_cast<int64_t>(ops_in_traces - loop.probe_start_in_traces);
-  if (in_traces <= base::heuristics().around_traces) loop.ops += in_traces;
-  loop.tensors = loop.ops >= base::heuristics().min_tensor_ops;
-}
-
 void end_probe() {
   LoopState& loop = *std::exchange(probe, Probe{}).loop;
-  end_counting(loop);
+  end_counting(loop, *torch_bridge, ops_in_traces);
   if (!loop.tensors) wait_longer(loop);
 }
 
@@ -660,18 +646,18 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
     // Does an iteration, or a call, run tensor operations? Count those of one.
     if (loop.function) {
       if (!is_hot(view, loop, false) || !vm::start_recording(view)) return HookResult::kContinue;
-      begin_counting(loop);
+      begin_counting(loop, *torch_bridge, ops_in_traces);
       probe = Probe{&loop, view.frame, 0};
       return HookResult::kReload;
     }
     if (loop.probing != view.tstate) {
       if (!is_hot(view, loop, false)) return HookResult::kContinue;
-      begin_counting(loop);
+      begin_counting(loop, *torch_bridge, ops_in_traces);
       loop.probing = view.tstate;
       return HookResult::kContinue;
     }
     loop.probing = nullptr;
-    end_counting(loop);
+    end_counting(loop, *torch_bridge, ops_in_traces);
     if (!loop.tensors) {
       loop.penalty = loop.penalty == 0 ? base::heuristics().probe_wait : std::min(loop.penalty * 2, base::heuristics().probe_wait_max);
       counter.count = loop.penalty;  // look again later: what the loop does may change

@@ -108,7 +108,7 @@ V Recorder::plain_number_operator(int op, V left, V right) {
     return kNoValue;
   }
   V v = kNoValue;
-  if (is_const(left) && is_const(right)) {
+  if ((is_const(left) && is_const(right)) || (PyBool_Check(a) && PyBool_Check(b) && PyBool_Check(result) && promote(left) && promote(right))) {  // bools decide
     v = constant(result);
   } else if (PyLong_CheckExact(result) && is_int(a) && is_int(b)) {
     IrOp table[] = {IrOp::k_add_int, IrOp::k_and_int, IrOp::k_floordiv_int, IrOp::kCount, IrOp::kCount, IrOp::k_mul_int, IrOp::k_mod_int,
@@ -461,6 +461,9 @@ HookResult Recorder::record_operators(vm::ThreadView& view, Op op, int arg) {
       }
       if (known_missing(container, key)) return raise(view, constant(PyExc_KeyError));
       if (done_) return HookResult::kContinue;
+      const bool of_text = PyDict_CheckExact(concrete(container)) && PyUnicode_CheckExact(concrete(key)) && know_type(container) && know_type(key);
+      if (done_) return HookResult::kContinue;
+      if (of_text) return residual_call(view, IrOp::k_call_known, constant(vm::own_attribute(&PyDict_Type, "__getitem__")), {container, key}, nullptr, 2);  // runs none of the script's code
       return call_dunder(view, "__getitem__", {container, key}, IrOp::k_get_item, 2, vm::Continuation::kPush);
     }
     case Op::kStoreSubscr: {
@@ -607,9 +610,8 @@ bool Recorder::known_missing(V dict, V key) {
   PyObject* k = concrete(key);
   if (!PyDict_CheckExact(concrete(dict)) || !(PyUnicode_CheckExact(k) || PyBytes_CheckExact(k))) return false;  // os.environ's are bytes
   if (at(dict).kind == Value::kDict) {
-    if (!PyUnicode_CheckExact(k)) return false;
     const auto& keys = at(dict).keys;
-    return promote(key) && std::none_of(keys.begin(), keys.end(), [k](PyObject* other) { return PyUnicode_CheckExact(other) && PyUnicode_Compare(other, k) == 0; });
+    return PyUnicode_CheckExact(k) && promote(key) && std::none_of(keys.begin(), keys.end(), [k](PyObject* other) { return PyUnicode_CheckExact(other) && PyUnicode_Compare(other, k) == 0; });
   }
   return PyDict_GetItemWithError(concrete(dict), k) == nullptr && promote(dict) && promote(key) && dict_item(concrete(dict), k) == null_;
 }

@@ -327,6 +327,7 @@ class Recorder {
   Attribute look_up_tensor(V object, PyObject* name);
   bool takes_data(V tensor, V data);
   V part_of_code(V v, PyObject* name);
+  bool asks_known_getter(V object, V name);
   Attribute look_up_type(V object, PyObject* name);
   Attribute look_up_super(V object, PyObject* name);
   Attribute bind_class_attribute(V object, PyObject* descriptor);

@@ -105,6 +105,24 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)  # MB
 """
 
 
+COUNTED_WITHIN = """
+import torch
+
+NAMES = [f"name{k}" for k in range(8)]
+
+def look(name):
+    return name[-1]
+
+def main():
+    x = torch.ones(4)
+    for step in range(60):
+        if step > 2:
+            sorted(NAMES, key=look)
+        x = torch.tanh(x) * 2
+
+main()
+"""
+
 SHORT = """
 import torch
 
@@ -185,6 +203,12 @@ class Report(CompareCase):
         self.assertGreater(report["tensor_ops_compiled"], 1900)
         self.assertTrue(2000 <= report["tensor_ops_total"] <= 2010, report["tensor_ops_total"])
         self.assertTrue(all(loop["iterations"] <= 1001 for loop in report["loops"]), report["loops"])
+
+    def test_an_iteration_is_counted_to_its_end(self):
+        """A function whose operations are counted within the iteration of a loop whose are does not end that; without a report, which counts all the time."""
+        outcome = run(DYNVM, ["--cache=off", "--log=trace", self.script(COUNTED_WITHIN)])
+        self.assertEqual(outcome.status, 0, outcome)
+        self.assertIn(" main: ", outcome.stderr)
 
     def test_no_recording_ends_twice_at_the_same_inner_loop(self):
         report, _ = self.report_of(ENDS_AT_INNER, "--cache=off")
