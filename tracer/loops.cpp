@@ -228,7 +228,7 @@ bool Recorder::count_loop(int unit, bool traced, int64_t left) {
   ShadowFrame::Loop& loop = top().loops[unit];
   const auto insts = static_cast<int64_t>(trace_.insts.size());
   if (loop.insts == insts && !traced) return true;
-  if (has_other_sizes(trace_, loop.insts, &loop.sizes)) loop.changes++;
+  if (loop.count > 0 && has_other_sizes(trace_, loop.insts, &loop.sizes)) loop.changes++;
   loop.insts = insts;
   if (loop.count == 0) loop.ops = tensor_ops_, loop.first = insts;
   const bool light = tensor_ops_ - loop.ops <= loop.count;
@@ -286,6 +286,7 @@ static bool writes_look_alikes(const ir::Trace& trace) {
 
 // At the header, behind an iteration. False: it had tensors of other sizes than the one before, and so the next one will; the recording is given up for one of a single iteration.
 bool Recorder::goes_round_alike() {
+  if (tensor_ops_ > base::heuristics().unroll_ops) return true;  // it does not go round again
   const bool other = has_other_sizes(trace_, static_cast<int64_t>(std::exchange(round_began_, trace_.insts.size())), &round_sizes_);
   if (rounds_ == 1 || !other) return true;
   lessons_.one_round = true;
