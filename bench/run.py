@@ -207,14 +207,14 @@ def write_markdown(path, lines, arguments):
 
 def main():
     where = argparse.ArgumentParser(add_help=False)
-    where.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    device, words = where.parse_known_args()
-    if device.device == "cuda":
+    where.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="cuda: see bench/cuda.py --help; the other arguments are its own")
+    place, words = where.parse_known_args()
+    if place.device == "cuda":
         import cuda
 
         return cuda.main(words)
     available = sorted(name[:-3] for name in os.listdir(os.path.join(BENCH, "cases")) if name.endswith(".py"))
-    parser = argparse.ArgumentParser(description="Measures bench/cases under eager, torch.compile and dynvm.")
+    parser = argparse.ArgumentParser(description="Measures bench/cases under eager, torch.compile and dynvm.", parents=[where])
     parser.add_argument("--cases", default=",".join(available), help="comma separated; default all: %(default)s")
     parser.add_argument("--modes", default=",".join(MODES), help="comma separated, of %(default)s")
     parser.add_argument("--rounds", type=int, help="default 3; 1 with --quick")
@@ -222,8 +222,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="one round, short, torch.compile's default mode only")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--markdown", metavar="FILE")
-    parser.add_argument("--device", choices=("cpu", "cuda"), help="cuda: see bench/cuda.py --help; the other arguments are its own")
-    arguments = parser.parse_args(words)
+    arguments = parser.parse_args()
     arguments.rounds = arguments.rounds or (1 if arguments.quick else 3)
     modes, cases = arguments.modes.split(","), arguments.cases.split(",")
     for wanted, known, what in ((modes, MODES, "mode"), (cases, available, "case")):

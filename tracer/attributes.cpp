@@ -276,9 +276,8 @@ Recorder::Attribute Recorder::look_up(V v, PyObject* name) {
 V Recorder::part_of_code(V v, PyObject* name) {
   PyObject* o = concrete(v);
   if (PyFunction_Check(o) && strcmp(PyUnicode_AsUTF8(name), "__code__") == 0 && promote(v)) {
-    V code = object(emit(IrOp::k_load_field, Type::kObject, {as_object(v)}, offsetof(PyFunctionObject, func_code)), PyFunction_GET_CODE(o), false);
-    likely_same(code);
-    return code;
+    guard_code_unchanged(o);
+    return constant(PyFunction_GET_CODE(o));
   }
   if (!PyCode_Check(o) || !promote(v)) return kNoValue;
   PyObject* part = PyObject_GetAttr(o, name);

@@ -326,14 +326,10 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       return take(PyLong_FromVoidPtr(concrete(args[0])));
     case Builtin::kHasattr:
     case Builtin::kGetattr: {
-      if (n == 3 && asks_known_getter(args[0], args[1])) {
-        bool ok = true;
-        *result = run_residual(IrOp::k_call_known, {constant(callee), args[0], args[1], args[2]}, -1, &ok);
-        if (!ok) *result = kNoValue;
-        return true;
-      }
-      if (done_ || n < 2 || !promote_name(args[1])) return false;
-      Attribute a = look_up(args[0], concrete(args[1]));
+      Attribute a;
+      if (n == 3 && asks_known_getter(args[0], args[1])) a.kind = Attribute::kKnown;
+      else if (done_ || n < 2 || !promote_name(args[1])) return false;
+      else a = look_up(args[0], concrete(args[1]));
       if (done_) return false;
       if (a.kind == Attribute::kPython && (n == 3 || which == Builtin::kHasattr) && callable_name(a.function) == kModuleGetattr) {
         const V part = part_of_module(args[0], concrete(args[1]));

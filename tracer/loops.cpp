@@ -221,10 +221,11 @@ static bool has_other_sizes(const ir::Trace& trace, int64_t first, std::set<uint
   return other;
 }
 
-// An inner loop goes round. Rounds that recorded nothing, since all in them was known, cost nothing. traced: it runs long in a trace of its own. left: the rounds that
-// are still to come, -1 where nobody knows. Those that are known may be more than the limit if they fit into half of what a recording may have and work on tensors of
-// other sizes ever again, as an optimizer's loop over all parameters: a trace of the loop would have an exit for each of these. Else it is given up at once.
-bool Recorder::count_loop(int unit, bool traced, int64_t left) {
+// An inner loop goes round. Rounds that recorded nothing, since all in them was known, cost nothing. traced: it runs long in a trace of its own. iterator: the
+// loop's, kNoValue where it has none. Rounds that are known to come may be more than the limit if they fit into half of what a recording may have and work on tensors
+// of other sizes ever again, as an optimizer's loop over all parameters: a trace of the loop would have an exit for each of these. Else it is given up as soon as
+// that is seen.
+bool Recorder::count_loop(int unit, bool traced, V iterator) {
   ShadowFrame::Loop& loop = top().loops[unit];
   const auto insts = static_cast<int64_t>(trace_.insts.size());
   if (loop.insts == insts && !traced) return true;
@@ -234,6 +235,7 @@ bool Recorder::count_loop(int unit, bool traced, int64_t left) {
   const bool light = tensor_ops_ - loop.ops <= loop.count;
   int64_t limit = light ? base::heuristics().max_unroll_light : base::heuristics().max_unroll;
   loop.count++;
+  const int64_t left = iterator != kNoValue && loop.count > 1 ? left_of(iterator) : -1;
   if (loop.count > 1 && loop.count + left > limit) {
     const bool fits = insts + (insts - loop.first) / (loop.count - 1) * left <= base::heuristics().max_insts / 2;
     const bool alike = loop.changes <= loop.count / kAlike;
@@ -312,7 +314,7 @@ HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
     bool root = frames_.size() == 1 && unit == root_unit_;
     if (root) return true;
     const bool iterates = vm::opcode(target) == Op::kForIter;  // the iterator is on top
-    return count_loop(unit, has_trace != nullptr && has_trace(top().code, unit), iterates ? left_of(top().slots.back()) : -1);
+    return count_loop(unit, has_trace != nullptr && has_trace(top().code, unit), iterates ? top().slots.back() : kNoValue);
   };
   switch (op) {
     case Op::kJumpForward: return HookResult::kContinue;

@@ -489,7 +489,7 @@ class Recorder {
   bool same_item(V v, PyObject* object);
   V renew(V v, PyObject* object);
   static PyObject* next_name();
-  bool count_loop(int unit, bool traced, int64_t left);
+  bool count_loop(int unit, bool traced, V iterator);
   int64_t left_of(V iterator);
 
   // --- containers.cpp
