@@ -331,7 +331,15 @@ bool Recorder::fill_wraps() {
         // A random call that autograd has recorded is run again with the numbers that it drew; what one has only filled is there.
         if (!is_differentiated(call) || (call.is_random && !call.mutates.empty())) {
           if (writes.between(r, first, until, rerun)) return false;
-          leaves.insert(r);  // to autograd what it gave or wrote is a leaf
+          if (!writes.between(r, r, until, {})) {
+            leaves.insert(r);  // to autograd what it gave or wrote is a leaf
+            continue;
+          }
+          // A call that is run again writes it, and would do so twice: that one needs memory as it was before.
+          const int32_t alias = call.result_alias[trace_.insts[r].imm];
+          const bool is_view = alias >= 0 && std::find(call.mutates.begin(), call.mutates.end(), alias) == call.mutates.end();
+          if (call.is_random || is_view || writes.between(r, r, until, rerun)) return false;
+          needed.insert(trace_.arg(r, 0));
         } else if (writes.between(r, r, last, rerun)) {
           return false;  // written through another name before it was used: the calls that made it would give what it was before
         } else {

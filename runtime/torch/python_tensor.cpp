@@ -100,12 +100,16 @@ bridge::TensorObject describe_tensor(PyObject* object) {
   const at::Tensor& tensor = unpack(object);
   bridge::TensorObject out;
   out.exact_type = is_plain_tensor(object) || is_plain_parameter(object);
+  try {
+    out.grad_fn = grad_fn_name(tensor);  // first: a view's node is made anew here where its base has been written, and it is a leaf until then
+    out.is_leaf = tensor.is_leaf();
+  } catch (const c10::Error&) {  // one of several views that a function gave, and another has been written: nobody can use its graph
+    out.is_leaf = false;
+  }
   out.requires_grad = tensor.requires_grad();
-  out.is_leaf = tensor.is_leaf();
   out.has_hooks = has_hooks(tensor);
   out.python_hooks = out.has_hooks && has_python_hooks_only(object);
   out.is_view = tensor.is_view();
-  out.grad_fn = grad_fn_name(tensor);
   out.output_nr = static_cast<int32_t>(tensor.output_nr());
   out.version = tensor.is_inference() ? 0 : static_cast<uint32_t>(tensor._version());
   return out;
