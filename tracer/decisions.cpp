@@ -84,7 +84,8 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
   if (waits) return true;
   PyCodeObject* code = vm::FrameView::code(outermost);
   auto function = loops.find({code, beginning_of(code)});
-  if (function == loops.end() || !function->second->function || function->second->waits > 0 || !function->second->roots.empty()) return false;
+  if (function == loops.end() || !function->second->function || function->second->consecutive < 2) return false;  // called once so far
+  if (function->second->waits > 0 || !function->second->roots.empty()) return false;
   return static_cast<int64_t>(loop.consecutive) * loop.ops < base::heuristics().hot_defer_long;
 }
 

@@ -76,7 +76,7 @@ void free_code(void* pointer) {
 }
 
 int32_t counter_start(const HotCounter& counter) {
-  return counter.limit == 0 ? INT32_MAX : counter.trace != nullptr ? 0 : counter.limit;
+  return counter.limit == 0 ? INT32_MAX : counter.trace != nullptr ? 0 : counter.limit - 1;
 }
 
 // One instruction of dynvm's, as the code object has it.

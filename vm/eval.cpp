@@ -314,7 +314,6 @@ hot_counter: {
   ThreadView view{tstate, frame, ip, sp, act.entry, nullptr, false, &act};
   HotCounter* const asked = hot;
   const HookResult outcome = hook(view, *asked);
-  if (asked->trace == nullptr && asked->count <= 0) asked->count = asked->limit == 0 ? INT32_MAX : asked->limit;
   if (asked->trace != nullptr) asked->count = is_call ? 0 : INT32_MAX;
   if (!is_call) watch_header(*asked, asked->trace != nullptr);
   if (outcome == HookResult::kContinue) goto past_counter;

@@ -104,11 +104,11 @@ struct FrameView {
 // ---------------------------------------------------------------------------------------------------------------------
 // Recording
 
-// Counts down; the hook runs when `count` underflows. One for each loop header (all backward jumps to it share it) and
-// one for each function. A client that wants each arrival keeps count at 0.
+// Counts down: `count` arrivals pass, then the hook runs, with count 0, so at each arrival unless it says how many may pass. One for each loop header (all backward
+// jumps to it share it) and one for each function.
 struct HotCounter {
   int32_t count;
-  int32_t limit;        // what count starts from again when the hook leaves it below zero and trace is nullptr
+  int32_t limit;        // the first arrival at which the hook runs; 0: none
   void* trace;          // client's; while set the hook runs at every arrival, at a loop's header also from above
   void* client[2];      // client's
   PyCodeObject* code;   // borrowed: the counter lives as long as the code object
@@ -174,8 +174,8 @@ struct Hooks {
   HookResult (*record)(ThreadView&) = nullptr;
   // While recording. Must not change the view.
   void (*event)(ThreadView&, const EventInfo&) = nullptr;
-  int32_t loop_limit = 0;   // start value of loop counters; 0: hot_loop is never called
-  int32_t call_limit = 0;   // start value of function counters; 0: hot_call is never called
+  int32_t loop_limit = 0;   // the arrival at a loop at which hot_loop is called first; 0: never
+  int32_t call_limit = 0;   // the call of a function at which hot_call is called first; 0: never
 };
 
 // The hooks must outlive the evaluator or be replaced. nullptr: none. Counters that exist get their limits anew. A recording

@@ -211,6 +211,7 @@ def callback(event):
     done.append(len(dynvm.traces()))
 dynvm.on("exit", callback)
 for k in range(5): train(100)
+for i in range(10): pass
 assert done and dynvm.heuristics()["max_side"] == 7
 ''')
 

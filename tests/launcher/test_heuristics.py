@@ -57,8 +57,8 @@ class Settings(CompareCase):
             with open(report_file, encoding="utf-8") as file:
                 return json.load(file)["recordings"]
 
-        self.assertEqual(recordings("free_recordings=2,recording_time=0,recording_share=0"), 2)
-        self.assertGreater(recordings("free_recordings=100"), 4)
+        self.assertLessEqual(recordings("free_recordings=2,recording_time=0,recording_share=0"), 2 * 2)  # of each loop
+        self.assertGreater(recordings("free_recordings=100"), 2 * 2)
 
     def test_option(self):
         runs, changed = self.traced("--heuristics=hot_loop=100,hot-exit=3")

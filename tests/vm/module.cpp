@@ -43,7 +43,8 @@ struct Stress {
 };
 Stress g_stress;
 
-HookResult stress_hot(ThreadView& view, HotCounter&) {
+HookResult stress_hot(ThreadView& view, HotCounter& counter) {
+  counter.count = counter.limit;
   if (!start_recording(view)) return HookResult::kContinue;
   ++g_stress.recordings;
   g_stress.left = g_stress.length;

@@ -1,5 +1,5 @@
 # `in` and `not in` on tensors and on a class with __contains__ in Python.
-# expect: compiled>=0.7, traces>=1
+# expect: compiled>=0.65, traces>=1
 # expect-abort: none
 import torch
 

@@ -1,5 +1,5 @@
 # An IterableDataset whose __iter__ is a generator with state, batched by a DataLoader with drop_last.
-# expect: compiled>=0.4, traces>=1
+# expect: compiled>=0.25, traces>=1
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 

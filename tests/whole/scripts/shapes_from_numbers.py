@@ -1,5 +1,5 @@
 # Shapes from Python numbers: windows that grow, random crops, arange and zeros with computed sizes.
-# expect: compiled>=0.5, traces>=1
+# expect: compiled>=0.18, traces>=1
 import random
 
 import torch

@@ -1,5 +1,5 @@
 # Early stopping as a class with callbacks: on_epoch_end may raise a signal that ends training, best weights are restored.
-# expect: compiled>=0.7, traces>=1
+# expect: compiled>=0.6, traces>=1
 import copy
 
 import torch

@@ -1,5 +1,4 @@
 # Warm-up and cosine chained by SequentialLR, and ReduceLROnPlateau fed with the loss.
-# expect: traces>=1
 import torch
 from torch import nn
 from torch.optim import lr_scheduler
