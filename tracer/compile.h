@@ -51,6 +51,7 @@ struct LoopTrace {
   std::unique_ptr<ir::Plan> plan;      // until that is done
   std::shared_ptr<const ir::Trace> recorded;  // as it was before the passes; with keep_recorded() alone
   std::string kept_as;                 // on disk: the hash of what stands there
+  int findings_kept = 0;               // the version of its CUDA graphs' findings beside it
 };
 
 // Null with *reason and *error when it cannot be compiled; the script goes on in the interpreter. keep_parts: for the trace cache.

@@ -508,6 +508,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
     keep_if_useful(loop, side, root, *trace);
     const uint64_t compiled_before = report().tensor_ops_compiled;
     const LeaveResult left = run_and_leave(view, root, *trace);
+    TraceCache::keep_findings(*trace, torch_bridge);
     if (!loop.function && !runs_long(loop)) ops_in_traces += report().tensor_ops_compiled - compiled_before;
     if (side == nullptr && !loop.function) loop.begun_inside(left.iterations, left.kind == LeaveResult::kLeft);
     if (left.kind != LeaveResult::kNotEntered) group.used(trace);

@@ -131,6 +131,21 @@ std::optional<int64_t> version_now(const ir::Trace& trace, const ir::Inst& guard
   return version != 0 ? std::optional<int64_t>(version) : std::nullopt;
 }
 
+// What runs have shown of a trace's CUDA graphs is found out behind the trace, which has been kept by then.
+std::string findings_name(const LoopTrace& trace) { return trace.kept_as + ".graphs"; }
+
+void read_findings(LoopTrace& trace, bridge::Bridge* bridge) {
+  const base::CacheFolder* from = folder(bridge);
+  std::string bytes;
+  if (from == nullptr || !from->has(findings_name(trace))) return;
+  if (base::Status status = from->read(findings_name(trace), &bytes); !status.ok()) return note(status.message());
+  runtime::StretchFindings findings{.version = 1};
+  ir::ArchiveReader archive(bytes);
+  archive(findings);
+  if (archive.ok && archive.at_end()) trace.compiled->begin_with(std::move(findings));
+  trace.findings_kept = trace.compiled->findings().version;
+}
+
 // A trace from its bytes; null and *why.
 std::unique_ptr<LoopTrace> load(const std::string& bytes, _PyInterpreterFrame* frame, PyCodeObject* code, int unit, const char* kind, bridge::Bridge* bridge, int id,
                                 std::string* why) {
@@ -172,6 +187,7 @@ std::unique_ptr<LoopTrace> load(const std::string& bytes, _PyInterpreterFrame* f
     return nullptr;
   }
   trace->kept_as = base::stable_hash(bytes);
+  read_findings(*trace, bridge);
   return trace;
 }
 
@@ -282,6 +298,16 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
   DYNVM_EVENT(kCache, (base::EventFields{.what = "kept", .trace = trace.id, .ms = ms}), "trace {} {} is kept: {} bytes in {:.1f} ms", trace.id, trace.compiled->ir().name, entries.back().bytes.size(), ms);
 }
 
+void TraceCache::keep_findings(LoopTrace& trace, bridge::Bridge* bridge) {
+  const runtime::StretchFindings& findings = trace.compiled->findings();
+  if (trace.kept_as.empty() || std::exchange(trace.findings_kept, findings.version) == findings.version) return;
+  base::CacheFolder* to = on() ? folder(bridge) : nullptr;
+  if (to == nullptr) return;
+  ir::ArchiveWriter archive;
+  archive(findings);
+  if (base::Status status = to->write(findings_name(trace), archive.bytes); !status.ok()) note(status.message());
+}
+
 void TraceCache::forget(const LoopTrace& trace, PyCodeObject* code, int unit, bridge::Bridge* bridge) {
   base::CacheFolder* from = on() && !trace.kept_as.empty() ? folder(bridge) : nullptr;
   if (from == nullptr) return;
@@ -291,6 +317,7 @@ void TraceCache::forget(const LoopTrace& trace, PyCodeObject* code, int unit, br
   if (gone == entries.end()) return;
   entries.erase(gone, entries.end());
   write_entries(*from, name, entries);
+  if (from->has(findings_name(trace))) (void)from->remove(findings_name(trace));
 }
 
 }  // namespace dynvm::tracer

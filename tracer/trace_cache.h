@@ -5,7 +5,7 @@
 //
 //     FOLDER/<environment>/<loop>     environment: builds of dynvm, Python and torch, the processor's features; loop: file, line, function, code unit
 //
-// A file has all traces of a loop, root and side traces. They are found by the loop's code, and enter only when each of their objects is found and is what
+// A file has all traces of a loop, root and side traces; beside it is one for each trace with CUDA graphs (keep_findings). They are found by the loop's code, and enter only when each of their objects is found and is what
 // it was; a trace for which that fails is recorded again as if there were none, and the new one takes its place.
 //
 // Inputs: --cache, traces that have come to their end once. Outputs: traces. Invariants: nothing read from a file that is damaged, of another build, or that
@@ -48,6 +48,8 @@ class TraceCache {
                                                       bridge::Bridge* bridge, int* next_id);
   // Keeps a trace (compile() has left trace.plan, which is used up) in place of those that could not be used there; `frame` is about to enter it.
   static void keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInterpreterFrame* frame, PyCodeObject* code, int unit, bridge::Bridge* bridge);
+  // Keeps what a trace's runs have shown of its CUDA graphs, where that is new and the trace is kept.
+  static void keep_findings(LoopTrace& trace, bridge::Bridge* bridge);
   // A trace whose assumptions were wrong.
   static void forget(const LoopTrace& trace, PyCodeObject* code, int unit, bridge::Bridge* bridge);
 };

@@ -240,6 +240,10 @@ bool CompiledTrace::ready() {
   return ready_;
 }
 
+void CompiledTrace::begin_with(StretchFindings findings) {
+  if (findings.fits(stretches_.operations.size())) findings_ = std::move(findings);
+}
+
 base::Status CompiledTrace::failure() const {
   for (const auto& kernel : cuda_kernels_)
     if (base::Status status = kernel->status(); !status.ok()) return status;
@@ -409,6 +413,7 @@ void CompiledTrace::plan_stretches(const std::vector<codegen::KernelEntry>& entr
   }
   plan.bridge = bridge_;
   plan.captures = captures;
+  plan.findings = &findings_;
   stretches_ = std::move(plan);
 }
 

@@ -112,6 +112,10 @@ class CompiledTrace {
   // Guards on that dict's version which expect `from` expect `to` from now on.
   void renew_version(PyObject* dict, int64_t from, int64_t to);
 
+  // What its runs have shown of its CUDA graphs, for another process. That one's, before the first run; what does not belong to this trace is left alone.
+  const StretchFindings& findings() const { return findings_; }
+  void begin_with(StretchFindings findings);
+
   // Takes references over, to be dropped with the trace.
   void own(std::vector<PyObject*> objects);
   const std::vector<PyObject*>& owned() const { return owned_; }
@@ -176,6 +180,7 @@ class CompiledTrace {
   std::unique_ptr<codegen::TraceCode> code_;
   MirrorPlan mirrors_;
   StretchPlan stretches_;
+  StretchFindings findings_;
   std::vector<codegen::Activation*> all_, free_;
   std::vector<std::pair<int32_t, ir::Ref>> written_;  // root slots that the loop changes
   std::vector<PyObject*> owned_;

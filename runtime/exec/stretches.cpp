@@ -45,14 +45,10 @@ int64_t given_since_read = std::numeric_limits<int32_t>::max();
 Stretches::Stretches(const StretchPlan& plan, bridge::Session* session, int32_t* pending) : plan_(plan), session_(session), pending_(pending) {
   everyone().push_back(this);
   used_ = completed;
-  // Calls that cannot be captured end a stretch before and after them: they are barriers and no operations.
-  Stretch all;
-  all.end = static_cast<int32_t>(plan.operations.size());
   of_operation_.assign(plan.operations.size(), 0);
   interruptions_.assign(plan.operations.size(), 0);
   whole_.assign(plan.operations.size(), false);
-  stretches_.push_back(std::move(all));
-  this->plan(stretches_[0]);
+  begin_as_found();
   apart_.assign(plan.arena.size(), false);
   settle();
 }
@@ -114,7 +110,8 @@ bool Stretches::dropped_within(int32_t storage, const Stretch& stretch) const {
 
 // What follows from where the stretch begins and ends.
 void Stretches::plan(Stretch& stretch) {
-  unsettled_ = true;
+  unsettled_ = unfound_ = true;
+  stretch.known = stretch.single = false;
   std::set<int32_t> touched, written, given, by_kernels;
   std::map<int32_t, int32_t> latest;  // operation that touches a storage
   int cost = 0;
@@ -287,6 +284,7 @@ int Stretches::arrive(int32_t operation, const int64_t* scalars) {
   if (failed_type_ != nullptr && plan_.operations[operation].kernel == nullptr) return raise_failed();
   if (current_ >= 0 && (operation != next_ || device(operation) != device(stretches_[current_].begin)) && barrier() != 0) return -1;
   if (current_ >= 0 && queueing_ && (long_enough() || holds_much()) && may_cut(operation) && barrier() != 0) return -1;
+  if (operation == 0 && unfound_) note_findings();
   if (operation == 0 && unsettled_ && settle() != 0) return -1;
   const int32_t number = of_operation_[operation];
   if (current_ < 0 && operation == stretches_[number].begin) {
@@ -451,10 +449,11 @@ std::vector<void*> Stretches::pointers(const Stretch& stretch) const {
   return now;
 }
 
-void Stretches::give_up(Stretch& stretch, const char* why) {
+void Stretches::give_up(Stretch& stretch, const char* why, bool single) {
   clear(stretch);
   stretch.mode = Mode::kNever;
-  unsettled_ = true;
+  stretch.single = single;
+  unsettled_ = unfound_ = true;
   DYNVM_LOG(kCompile, "CUDA graph: {} operations are launched one by one: {}", stretch.end - stretch.begin, why);
 }
 
@@ -463,7 +462,7 @@ void Stretches::watch(size_t number) {
   stretch.seen.push_back(pointers(stretch));
   for (size_t k = 0; k < passing_.size(); ++k)
     if (passing_[k] != nullptr) stretch.seen.back()[k] = passing_[k];
-  if (stretch.seen.size() < static_cast<size_t>(base::heuristics().graph_watched)) return;
+  if (!stretch.known && stretch.seen.size() < static_cast<size_t>(base::heuristics().graph_watched)) return;
   std::vector<int32_t> moving;
   for (size_t k = 0; k < stretch.storages.size(); ++k) {
     std::set<void*> values;
@@ -483,8 +482,10 @@ void Stretches::set_apart(int32_t operation, const char* why) {
   if (operation + 1 < stretches_[number].end) split(number, operation + 1);
   const bool first = operation == stretches_[number].begin;
   if (!first) split(number, operation);
-  (first ? stretches_[number] : stretches_.back()).mode = Mode::kNever;
-  unsettled_ = true;
+  Stretch& single = first ? stretches_[number] : stretches_.back();
+  single.mode = Mode::kNever;
+  single.single = true;
+  unsettled_ = unfound_ = true;
 }
 
 // So are the calls, among these operations, on memory that lies elsewhere each time.
@@ -560,8 +561,9 @@ int Stretches::complete(size_t number) {
   if (more) {
     drop_graphs(stretch);
     stretch.hits = stretch.misses = 0;
+    unfound_ = true;
   } else {
-    give_up(stretch, "graphs fit too seldom");
+    give_up(stretch, "graphs fit too seldom", true);
   }
   return status;
 }

@@ -6,6 +6,8 @@
 //
 //     watch ──pointers are few, or of inputs that can be copied──► queue ──► graph for these pointers? launch it : capture one : launch one by one
 //
+// Where an earlier activation or process has found out where stretches end and what moves (StretchFindings), watching once is enough.
+//
 // Pointers. A library's launches cannot be changed once they are captured, so a graph (a Variant) is for certain addresses of the memory that calls work on. Our own kernels are
 // given their pointers and numbers anew, where they differ: scalars, and sizes that are symbols. An input whose address changes in each iteration, and which only is read, is copied to memory of its own in
 // front of the graph (staged). Other memory that lies elsewhere each time sets the calls on it apart. Where graphs fit too seldom, the stretch goes back to single launches for good.
@@ -34,6 +36,7 @@
 
 #include <Python.h>
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -46,6 +49,24 @@
 #include "runtime/bridge/bridge.h"
 
 namespace dynvm::runtime {
+
+// What running has shown of a trace's stretches: another activation, or another process (tracer/trace_cache.h), need not find it out again.
+struct StretchFindings {
+  std::vector<int32_t> begins;                          // operations with which stretches begin, in order, without the first one's
+  std::vector<int32_t> single;                          // of these and 0: what is launched one by one
+  struct Staged {
+    int32_t begin, storage;                             // a stretch's, an input's
+    auto operator<=>(const Staged&) const = default;
+    template <class A>
+    friend void fields(A& a, Staged& x) { a(x.begin, x.storage); }
+  };
+  std::vector<Staged> staged;
+  int version = 0;                                      // counts what this process has found; 0: nothing is known
+  // Of a trace that has so many operations?
+  bool fits(size_t operations) const;
+  template <class A>
+  friend void fields(A& a, StretchFindings& x) { a(x.begins, x.single, x.staged); }
+};
 
 // What a trace does on GPUs, in its order: the same for all its activations.
 struct StretchPlan {
@@ -68,6 +89,7 @@ struct StretchPlan {
   std::map<const codegen::cuda::CudaKernel*, int32_t> of_kernel;
   bridge::Bridge* bridge = nullptr;
   bridge::Captures* captures = nullptr;
+  StretchFindings* findings = nullptr;                  // the trace's, which its activations begin with and add to
 };
 
 class Stretches {
@@ -120,6 +142,8 @@ class Stretches {
   struct Stretch {
     int32_t begin = 0, end = 0;    // operations
     Mode mode = Mode::kWatch;
+    bool known = false;            // from findings
+    bool single = false;           // kNever for what it is, not for what went wrong
     std::vector<int32_t> storages; // that calls work on and that were there before
     std::vector<int32_t> given;    // whose memory its operations bring
     std::vector<std::pair<int32_t, int32_t>> left;  // of these, what lives on: the latest operation here that touches it, and the storage
@@ -142,6 +166,8 @@ class Stretches {
   int take_strays(int32_t operation);
   bool inherit(int32_t storage, int32_t before);
   int settle();
+  void begin_as_found();
+  void note_findings();
   bool in_arena(int32_t storage) const { return !plan_.arena.empty() && plan_.arena[static_cast<size_t>(storage)].bytes > 0; }
   void drop_given(int32_t operation, const std::vector<int32_t>& given, bool last);
   void drop_now();
@@ -166,7 +192,7 @@ class Stretches {
   void drop_graphs(Stretch& stretch);
   void clear(Stretch& stretch);
   void forget(Stretch& stretch, const std::function<bool(const Variant&)>& unused);
-  void give_up(Stretch& stretch, const char* why);
+  void give_up(Stretch& stretch, const char* why, bool single = false);
   void note_pending(bool is);
   static void forget_idle();
   void keep_failure();
@@ -180,6 +206,7 @@ class Stretches {
   std::vector<uint8_t> interruptions_;  // by operation: barriers in front of it that may not come again
   std::vector<bool> apart_;             // by storage: it has left the arena
   bool unsettled_ = true;               // that may not be what stretches want
+  bool unfound_ = false;                // nor may the findings be what they are
   std::vector<bool> whole_;             // by operation: a stretch is not cut in front of it
   int32_t current_ = -1, next_ = 0;     // the stretch that is under way, and its next operation
   bool queueing_ = false, copies_follow_ = false;
