@@ -3,7 +3,7 @@
 Modes: eager, dynvm, and of torch.compile: compile (its default), compile:reduce-overhead, compile:max-autotune. --compile adds these three. dynvm:again is a second
 process that finds what dynvm's left in its cache; only its start is measured.
 Workloads: bench/cuda_workloads.py, by name or number. Each measurement is a process of its own, and each workload has caches of its own, empty at first; with
---together the processes of one mode are forked from one that has imported the libraries, which saves their start, and share caches. --json FILE: the rows too.
+--together the processes of one mode start together, import what they need, and then measure in turn. --json FILE: the rows too, a mode's last ones.
 
 Times are milliseconds an iteration, by events around groups of iterations, median and minimum of 20 groups; host: until the last one was queued. The copy rate of
 the device is measured in the same processes. Cold: seconds from the end of the first iteration, in which each mode has its libraries' start, until three take at
@@ -149,32 +149,15 @@ def measure(name, mode):
     return row
 
 
-def work(names, mode):
-    """Measures one workload here, or several in processes forked from this one."""
+def work(name, mode):
+    """Measures one workload here, once it is this process's turn: a line on standard input says so."""
     sys.path.insert(0, os.path.join(ROOT, "bench"))
-    if len(names) == 1:
-        print("ROW " + json.dumps({"name": names[0], **measure(names[0], mode)}), flush=True)
-        return 0
-    import torch  # noqa: F401
+    import cuda_workloads
 
-    for library in ("transformers", "transformers.models.bert.modeling_bert", "transformers.models.gpt2.modeling_gpt2", "torchvision.models", "timm", "torch._dynamo"):
-        try:
-            __import__(library)
-        except ImportError:
-            pass
-
-    def measure_apart(name):
-        sys.stdout.flush()
-        child = os.fork()
-        if child == 0:  # it ends as a process does: what dynvm keeps of its traces is written then
-            print("ROW " + json.dumps({"name": name, **measure(name, mode)}), flush=True)
-            sys.exit(0)
-        _, status = os.waitpid(child, 0)
-        if status:
-            print(f"FAILED {name} {status}", flush=True)
-
-    list(map(measure_apart, names))  # called from C, so that no loop stands around those that are measured
-    return 0
+    cuda_workloads.import_libraries(name)
+    print("READY", flush=True)
+    sys.stdin.readline()
+    print("ROW " + json.dumps({"name": name, **measure(name, mode)}), flush=True)
 
 
 def difference(mine, other):
@@ -217,53 +200,76 @@ def main(words=None):
     parser.add_argument("--only", default="", help="names or numbers, separated by commas")
     parser.add_argument("--modes", default="eager,dynvm")
     parser.add_argument("--compile", action="store_true", help="torch.compile too, in three modes")
-    parser.add_argument("--together", action="store_true", help="one process for each mode, forked for each workload")
+    parser.add_argument("--together", action="store_true", help="the processes of one mode start side by side, and measure in turn")
     parser.add_argument("--json", help="file for the rows")
     parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args(words)
     if arguments.worker:
-        return work(arguments.worker[0].split(","), arguments.worker[1])
+        return work(*arguments.worker)
     sys.path.insert(0, os.path.join(ROOT, "bench"))
     from cuda_workloads import WORKLOADS, workload
 
     names = [workload(n).__name__ for n in arguments.only.split(",")] if arguments.only else [f.__name__ for f in WORKLOADS.values()]
     modes = arguments.modes.split(",") + (list(COMPILE) if arguments.compile else [])
     jobs = [(names, mode) for mode in modes] if arguments.together else [([name], mode) for name in names for mode in modes]
+    rows, failed = {}, 0
     with tempfile.TemporaryDirectory(prefix="dynvm-bench-") as folder:
-        return measure_jobs(jobs, folder, arguments)
-
-
-def measure_jobs(jobs, folder, arguments):
-    """Prints a line for each; the exit status. folder: for their files and caches."""
-    rows = {}
-    failed = 0
-    for some, mode in jobs:
-        program = [DYNVM, "--report", os.path.join(folder, "report.json")] if mode in ("dynvm", AGAIN) else [PYTHON]
-        caches = with_caches(os.path.join(folder, "all" if arguments.together else some[0]))
-        command = [*program, os.path.abspath(__file__), "--worker", ",".join(some), mode]
-        told = set()
-        with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=caches) as worker:
-            late = threading.Timer(TIME_LIMIT_S * len(some), worker.kill)
-            late.start()
-            for text in worker.stdout:
-                if not text.startswith("ROW "):
+        for some, mode in jobs:
+            workers = [Worker(name, mode, folder) for name in some]
+            for worker in workers:
+                worker.is_ready()
+            for worker in workers:
+                row = worker.measure()
+                if row is None:
+                    failed += 1
+                    print(f"{worker.name:14} {mode:24} failed: {worker.errors()}", flush=True)
                     continue
-                row = json.loads(text[4:])
-                name = row["name"]
-                rows[name, mode] = row
-                told.add(name)
-                print(f"{name:14} {mode:24} skipped: {row['skipped']}" if "skipped" in row else line(name, mode, row, rows.get((name, "eager"))), flush=True)
-            late.cancel()
-            errors.seek(0)
-            why = errors.read()[-1500:]
-        for name in some:
-            if name not in told:
-                failed += 1
-                print(f"{name:14} {mode:24} failed: {why}", flush=True)
-        if arguments.json:
-            with open(arguments.json, "w", encoding="utf-8") as file:
-                json.dump([{"mode": mode, **row} for (_, mode), row in rows.items()], file)
+                rows[worker.name, mode] = row
+                print(f"{worker.name:14} {mode:24} skipped: {row['skipped']}" if "skipped" in row else line(worker.name, mode, row, rows.get((worker.name, "eager"))), flush=True)
+                if arguments.json:
+                    with open(arguments.json, "w", encoding="utf-8") as file:
+                        json.dump([{"mode": mode, **row} for (_, mode), row in rows.items()], file)
     return 1 if failed else 0
+
+
+class Worker:
+    """A process that measures one workload in one mode. folder: for its files and caches."""
+
+    def __init__(self, name, mode, folder):
+        self.name = name
+        self.words = tempfile.TemporaryFile("w+")
+        program = [DYNVM, "--report", os.path.join(folder, f"{name}.json")] if mode in ("dynvm", AGAIN) else [PYTHON]
+        self.process = subprocess.Popen([*program, os.path.abspath(__file__), "--worker", name, mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.words,
+                                        text=True, env=with_caches(os.path.join(folder, name)))
+
+    def find(self, beginning):
+        """The rest of the next line that begins so; None where there is none before the time limit."""
+        late = threading.Timer(TIME_LIMIT_S, self.process.kill)
+        late.start()
+        found = next((text[len(beginning):] for text in self.process.stdout if text.startswith(beginning)), None)
+        late.cancel()
+        return found
+
+    def is_ready(self):
+        return self.find("READY") is not None
+
+    def measure(self):
+        """Its row, once it has ended; None where it failed."""
+        try:
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return None
+        row = self.find("ROW ")
+        try:
+            self.process.wait(TIME_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+        return json.loads(row) if row else None
+
+    def errors(self):
+        self.words.seek(0)
+        return self.words.read()[-1500:]
 
 
 if __name__ == "__main__":

@@ -4,7 +4,9 @@ A workload's function makes its models and tensors and gives a Work: `step` runs
 that must move at least, where that is what limits it; `repeats` is how many iterations one call of `step` stands for, where the loop itself belongs to the workload.
 Models come from transformers, torchvision and timm; where one is missing the function raises ImportError and bench/cuda.py says so.
 """
+import contextlib
 import dataclasses
+import importlib
 from typing import Callable
 
 import torch
@@ -215,6 +217,21 @@ WORKLOADS = {
     "7": gpt2, "7b": gpt2_generate, "8": lstm_loop, "9": branches, "9b": branches_loop, "10": vit, "10b": vit_batch,
 }
 BY_NAME = {function.__name__: function for function in WORKLOADS.values()}
+
+
+# What a workload's function imports, so that it can be there before the time is taken.
+LIBRARIES = {
+    "resnet50": ["torchvision.models"], "resnet50_batch": ["torchvision.models"], "resnet18_train": ["torchvision.models"],
+    "bert": ["transformers.models.bert.modeling_bert"], "bert_train": ["transformers.models.bert.modeling_bert"],
+    "gpt2": ["transformers.models.gpt2.modeling_gpt2"], "gpt2_generate": ["transformers.models.gpt2.modeling_gpt2"], "vit": ["timm"], "vit_batch": ["timm"],
+}
+
+
+def import_libraries(name):
+    """Imports them, and what torch imports at its first use; those that are missing are skipped here."""
+    for library in ("torch._dynamo", *LIBRARIES.get(name, ())):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(library)
 
 
 def workload(name):
