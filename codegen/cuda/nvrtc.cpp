@@ -74,9 +74,16 @@ std::vector<std::string> options_for(int architecture) {
 }
 
 std::string key_of(const std::string& source, int architecture) {
-  std::string text = std::to_string(nvrtc().major) + "." + std::to_string(nvrtc().minor);
-  for (const std::string& option : options_for(architecture)) text += " " + option;
-  return base::stable_hash(text.append("\n").append(prelude()).append(source));
+  static std::mutex mutex;
+  static auto* const before = new std::map<int, std::string>;  // by architecture: the hash of all else that a cubin depends on
+  const std::lock_guard lock(mutex);
+  std::string& common = (*before)[architecture];
+  if (common.empty()) {
+    std::string text = std::to_string(nvrtc().major) + "." + std::to_string(nvrtc().minor);
+    for (const std::string& option : options_for(architecture)) text += " " + option;
+    common = base::stable_hash(text.append("\n").append(prelude()));
+  }
+  return base::stable_hash(common + source);
 }
 
 std::shared_ptr<const std::string> read_kept(const std::string& key) {

@@ -101,7 +101,7 @@ bool tell_pool(const char* name, c10::Device device) {
   return done != nullptr;
 }
 
-// Products that make libraries get ready for the current stream.
+// Products that make libraries get ready for the current stream. Where the script has run some, they are, and what these load would take 0.1 s.
 void warm_up(c10::Device device) {
   for (c10::ScalarType type : {c10::kFloat, c10::kBFloat16}) {
     const at::Tensor small = at::ones({16, 16}, at::TensorOptions().device(device).dtype(type));
@@ -118,20 +118,25 @@ c10::Stream stream_for(c10::Device device, void* stream) {
     share_workspaces(stream, known->second.second);
     return known->second.first;
   }
-  warm_up(device);
   const c10::Stream made = new_cuda_stream(device);
   const c10::Stream before = cuda.exchangeStream(made);
   void* const side = cuda_stream_function()(device.index());
   streams->emplace(std::pair<int, void*>(device.index(), stream), std::pair(made, side));
   cuda.synchronizeStream(before);
-  share_workspaces(stream, side);
-  try {
-    warm_up(device);
-  } catch (...) {
-    cuda.exchangeStream(before);
-    throw;
+  if (!share_workspaces(stream, side)) {
+    try {
+      cuda.exchangeStream(before);
+      warm_up(device);
+      cuda.exchangeStream(made);
+      cuda.synchronizeStream(before);
+      share_workspaces(stream, side);
+      warm_up(device);
+    } catch (...) {
+      cuda.exchangeStream(before);
+      throw;
+    }
+    cuda.synchronizeStream(made);
   }
-  cuda.synchronizeStream(made);
   cuda.exchangeStream(before);
   return made;
 }

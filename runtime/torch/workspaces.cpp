@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -50,7 +51,8 @@ void release(void* shared) {
 
 c10::DataPtr pointer(Shared* shared) { return {shared->memory.get(), shared, &release, shared->memory.device()}; }
 
-void share(Table& table, void* stream, void* side) {
+// Does `side` have one for each handle that `stream` has, and any?
+bool share(Table& table, void* stream, void* side) {
   const std::unique_lock lock(table.mutex);
   std::vector<std::pair<Key, Workspace>> added;
   for (auto& [key, workspace] : table.map) {
@@ -66,16 +68,19 @@ void share(Table& table, void* stream, void* side) {
     added.emplace_back(other, with_memory(workspace, pointer(shared)));
   }
   for (auto& [key, workspace] : added) table.map.emplace(key, std::move(workspace));
+  return std::any_of(table.map.begin(), table.map.end(), [&](const auto& each) { return std::get<1>(each.first) == side; });
 }
 
 }  // namespace
 
-void share_workspaces(void* stream, void* side) {
+bool share_workspaces(void* stream, void* side) {
   void* library = kKnown ? dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_NOLOAD) : nullptr;
-  if (library == nullptr) return;
+  if (library == nullptr) return false;
+  bool any = false;
   for (const char* name : {"_ZN2at4cuda33cublas_handle_stream_to_workspaceEv", "_ZN2at4cuda35cublaslt_handle_stream_to_workspaceEv"})
-    if (void* function = dlsym(library, name)) share(reinterpret_cast<Table& (*)()>(function)(), stream, side);
+    if (void* function = dlsym(library, name)) any |= share(reinterpret_cast<Table& (*)()>(function)(), stream, side);
   dlclose(library);
+  return any;
 }
 
 }  // namespace dynvm::torch_bridge

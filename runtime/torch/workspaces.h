@@ -10,7 +10,7 @@
 
 namespace dynvm::torch_bridge {
 
-// Where `stream` has workspaces and `side` has none, they are `side`'s too. Nothing may be running on `side`.
-void share_workspaces(void* stream, void* side);
+// Where `stream` has workspaces and `side` has none, they are `side`'s too. Nothing may be running on `side`. False: it has none, as products have not run on `stream`.
+bool share_workspaces(void* stream, void* side);
 
 }  // namespace dynvm::torch_bridge
