@@ -156,7 +156,8 @@ def work(name, mode):
 
     cuda_workloads.import_libraries(name)
     print("READY", flush=True)
-    sys.stdin.readline()
+    if not sys.stdin.readline():  # whoever waited for it is gone
+        return
     print("ROW " + json.dumps({"name": name, **measure(name, mode)}), flush=True)
 
 
@@ -217,7 +218,7 @@ def main(words=None):
         for some, mode in jobs:
             workers = [Worker(name, mode, folder) for name in some]
             for worker in workers:
-                worker.is_ready()
+                worker.wait()
             for worker in workers:
                 row = worker.measure()
                 if row is None:
@@ -250,8 +251,9 @@ class Worker:
         late.cancel()
         return found
 
-    def is_ready(self):
-        return self.find("READY") is not None
+    def wait(self):
+        """Until it is ready to measure, or has failed."""
+        self.find("READY")
 
     def measure(self):
         """Its row, once it has ended; None where it failed."""

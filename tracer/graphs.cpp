@@ -231,15 +231,19 @@ class Writes {
   }
 
   // Does a call between two instructions, other than these, write to the memory of this tensor value?
-  bool between(Ref tensor, Ref after, Ref before, const std::set<Ref>& but_by) const {
+  bool between(Ref tensor, Ref after, Ref before, const std::set<Ref>& but_by) const { return any(tensor, after, before, but_by, false); }
+  // Does one of these?
+  bool by(const std::set<Ref>& calls, Ref tensor, Ref after, Ref before) const { return any(tensor, after, before, calls, true); }
+
+ private:
+  bool any(Ref tensor, Ref after, Ref before, const std::set<Ref>& calls, bool among) const {
     const ir::TensorMeta& read = trace_.metas[trace_.insts[tensor].meta];
     const auto found = of_storage_.find(read.storage);
     return found != of_storage_.end() && std::any_of(found->second.begin(), found->second.end(), [&](const std::pair<Ref, int32_t>& write) {
-      return write.first > after && write.first < before && but_by.count(write.first) == 0 && ir::may_overlap(read, trace_.metas[write.second]);
+      return write.first > after && write.first < before && (calls.count(write.first) != 0) == among && ir::may_overlap(read, trace_.metas[write.second]);
     });
   }
 
- private:
   const ir::Trace& trace_;
   std::unordered_map<int32_t, std::vector<std::pair<Ref, int32_t>>> of_storage_;
 };
@@ -331,14 +335,12 @@ bool Recorder::fill_wraps() {
         // A random call that autograd has recorded is run again with the numbers that it drew; what one has only filled is there.
         if (!is_differentiated(call) || (call.is_random && !call.mutates.empty())) {
           if (writes.between(r, first, until, rerun)) return false;
-          if (!writes.between(r, r, until, {})) {
+          if (!writes.by(rerun, r, r, until)) {
             leaves.insert(r);  // to autograd what it gave or wrote is a leaf
             continue;
           }
           // A call that is run again writes it, and would do so twice: that one needs memory as it was before.
-          const int32_t alias = call.result_alias[trace_.insts[r].imm];
-          const bool is_view = alias >= 0 && std::find(call.mutates.begin(), call.mutates.end(), alias) == call.mutates.end();
-          if (call.is_random || is_view || writes.between(r, r, until, rerun)) return false;
+          if (call.is_random || ir::is_view_call(trace_, trace_.insts[trace_.arg(r, 0)]) || writes.between(r, r, until, rerun)) return false;
           needed.insert(trace_.arg(r, 0));
         } else if (writes.between(r, r, last, rerun)) {
           return false;  // written through another name before it was used: the calls that made it would give what it was before

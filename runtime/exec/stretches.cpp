@@ -482,9 +482,9 @@ void Stretches::set_apart(int32_t operation, const char* why) {
   if (operation + 1 < stretches_[number].end) split(number, operation + 1);
   const bool first = operation == stretches_[number].begin;
   if (!first) split(number, operation);
-  Stretch& single = first ? stretches_[number] : stretches_.back();
-  single.mode = Mode::kNever;
-  single.single = true;
+  Stretch& alone = first ? stretches_[number] : stretches_.back();
+  alone.mode = Mode::kNever;
+  alone.single = true;
   unsettled_ = unfound_ = true;
 }
 

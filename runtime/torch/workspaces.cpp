@@ -51,7 +51,7 @@ void release(void* shared) {
 
 c10::DataPtr pointer(Shared* shared) { return {shared->memory.get(), shared, &release, shared->memory.device()}; }
 
-// Does `side` have one for each handle that `stream` has, and any?
+// Has `side` any now?
 bool share(Table& table, void* stream, void* side) {
   const std::unique_lock lock(table.mutex);
   std::vector<std::pair<Key, Workspace>> added;
