@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <string_view>
-#include <unordered_set>
+
+#include "ir/marks.h"
 
 namespace dynvm::ir {
 namespace {
@@ -63,14 +64,16 @@ std::vector<int32_t> wrap_storages(const Trace& trace, Ref wrap, bool value) {
   const Ref tensor = trace.arg(inst, 0);
   const int32_t own = storage_of(trace, tensor);
   std::vector<int32_t> out;
-  std::unordered_set<int32_t> provided, added;
+  thread_local Marks provided, added;
+  provided.clear();
+  added.clear();
   const auto add = [&](int32_t storage) {
-    if (added.insert(storage).second) out.push_back(storage);
+    if (added.insert(static_cast<size_t>(storage))) out.push_back(storage);
   };
   // Whose value a rebuilt graph has for it: a copy's is what it copies, where that is computed again or is what was recorded.
   const auto in_graph = [&](Ref value) {
     const Ref from = relaid_operand(trace, value);
-    return from != kNoRef && (!trace.metas[trace.insts[value].meta].shown.empty() || provided.count(storage_of(trace, from)) != 0) ? from : value;
+    return from != kNoRef && (!trace.metas[trace.insts[value].meta].shown.empty() || provided.contains(static_cast<size_t>(storage_of(trace, from)))) ? from : value;
   };
   for (Ref ref : how.forward) {
     const Inst& call_inst = trace.insts[ref];
@@ -79,15 +82,15 @@ std::vector<int32_t> wrap_storages(const Trace& trace, Ref wrap, bool value) {
       const Inst& operand = trace.insts[in_graph(trace.arg(call_inst, k))];
       if (operand.type != Type::kTensor || operand.op == Op::k_unbox_tensor) continue;
       const int32_t storage = trace.metas[operand.meta].storage;
-      if (provided.count(storage) == 0) add(storage);
+      if (!provided.contains(static_cast<size_t>(storage))) add(storage);
     }
     for (int32_t result : call.results) {
       if (result < 0) continue;
-      provided.insert(trace.metas[result].storage);
+      provided.insert(static_cast<size_t>(trace.metas[result].storage));
       if (call.is_random && call.stream.threads == 0) add(trace.metas[result].storage);
     }
   }
-  const bool rebuilt = how.requires_grad && !how.is_leaf && !how.freed && provided.count(storage_of(trace, in_graph(tensor))) != 0;
+  const bool rebuilt = how.requires_grad && !how.is_leaf && !how.freed && provided.contains(static_cast<size_t>(storage_of(trace, in_graph(tensor))));
   if (value || !rebuilt) add(own);
   return out;
 }

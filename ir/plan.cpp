@@ -2,13 +2,13 @@
 #include "ir/plan.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
-#include <set>
+#include <unordered_map>
 
 #include "ir/arrange.h"
 #include "ir/effects.h"
 #include "ir/kernel/symbols.h"
+#include "ir/marks.h"
 #include "ir/passes/rewrite.h"
 
 namespace dynvm::ir {
@@ -127,10 +127,14 @@ class Planner {
   void show(int32_t snapshot, Ref ref) {
     for (uint32_t frame : trace_.snapshots[snapshot].frames) {
       auto [entry, added] = frame_storages_.try_emplace(frame);
-      if (added) for_each_value(trace_.frames[frame], [&, &shown = entry->second](Ref value) { made_of(value, &shown); });
+      if (added) {
+        made_.clear();
+        for_each_value(trace_.frames[frame], [&, &shown = entry->second](Ref value) { made_of(value, &shown); });
+      }
       for (int32_t storage : entry->second) keep(storage, ref);
     }
-    std::set<int32_t> shown;
+    std::vector<int32_t> shown;
+    made_.clear();
     for_each_store_value(trace_.snapshots[snapshot], [&](Ref value) { made_of(value, &shown); });
     for (int32_t storage : shown) keep(storage, ref);
   }
@@ -140,14 +144,15 @@ class Planner {
     if (plan_.storages[storage].first != kNoRef) touch(storage, ref);
   }
 
-  // The storages that a sunk object is made of.
-  void made_of(Ref object, std::set<int32_t>* storages) {
+  // The storages that a sunk object is made of, those that made_ has not yet.
+  void made_of(Ref object, std::vector<int32_t>* storages) {
     const Inst& inst = trace_.insts[object];
     if (!inst.sunk) return;
     if (inst.op == Op::k_wrap) {
       auto known = wrap_storages_.find(object);
       if (known == wrap_storages_.end()) known = wrap_storages_.emplace(object, wrap_storages(trace_, object)).first;
-      storages->insert(known->second.begin(), known->second.end());
+      for (const int32_t storage : known->second)
+        if (made_.insert(static_cast<size_t>(storage))) storages->push_back(storage);
     }
     for (uint32_t k = 0; k < inst.count; ++k) made_of(trace_.arg(inst, k), storages);
   }
@@ -218,8 +223,9 @@ class Planner {
   Ref first_work_ = kNoRef;           // where symbols are: the first instruction that computes
   std::vector<bool> late_;            // by storage: its size has a symbol that is not known there
   std::vector<int32_t> same_memory_;  // by storage: one of the same memory, itself at the end of the chain
-  std::map<Ref, std::vector<int32_t>> wrap_storages_;
-  std::map<uint32_t, std::set<int32_t>> frame_storages_;  // what the sunk objects of a snapshot's frame are made of
+  std::unordered_map<Ref, std::vector<int32_t>> wrap_storages_;
+  Marks made_;
+  std::unordered_map<uint32_t, std::vector<int32_t>> frame_storages_;  // what the sunk objects of a snapshot's frame are made of
 };
 
 }  // namespace

@@ -115,7 +115,7 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   trace->uses = std::move(recording.uses);
   trace->made = std::move(recording.made);
   trace->id = recording.trace.id;
-  trace->cut = recording.cut != Abort::kNone;
+  trace->cut = recording.cut;
   ir::Trace& ir = recording.trace;
   std::string name = ir.name;
   for (const ir::Inst& inst : ir.insts)

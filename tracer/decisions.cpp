@@ -2,6 +2,7 @@
 #include "tracer/decisions.h"
 
 #include <algorithm>
+#include <climits>
 #include <utility>
 
 #include "runtime/base/heuristics.h"
@@ -109,6 +110,14 @@ bool runs_long(const LoopState& loop) {
     if (rounds >= static_cast<uint64_t>(light ? limits.max_unroll_light : limits.long_inner)) return true;
     return rounds > 1 && rounds / of_pass * root->compiled->ir().insts.size() > static_cast<uint64_t>(limits.max_insts) / kUnrolledPart;
   });
+}
+
+std::vector<int> long_loops(PyCodeObject* code) {
+  std::vector<int> headers;
+  const auto& loops = all_loops();
+  for (auto loop = loops.lower_bound({code, INT_MIN}); loop != loops.end() && loop->first.first == code; ++loop)
+    if (!loop->second->function && runs_long(*loop->second)) headers.push_back(loop->second->unit);
+  return headers;
 }
 
 static uint64_t runs_of(const LoopState& loop) {

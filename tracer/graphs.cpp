@@ -157,16 +157,16 @@ bool Recorder::only_keeps(IrOp op, PyObject* callee) {
 // Tensors that variables hold and whose graph a coming backward() may need.
 std::vector<V> Recorder::live_graphs() {
   std::vector<V> found;
-  std::set<V> seen;
-  const std::function<void(V)> look = [&](V v) {
-    if (!seen.insert(v).second) return;
+  seen_.clear();
+  const auto look = [&](const auto& self, V v) -> void {
+    if (!seen_.insert(static_cast<size_t>(v))) return;
     const Value& value = at(v);
     if (value.has_graph() && freed_.count(value.ref) == 0) found.push_back(v);
-    for (V item : std::vector<V>(value.items)) look(item);
+    for (const V item : value.items) self(self, item);
   };
   for (const ShadowFrame& frame : frames_)
-    for (V v : frame.slots) look(v);
-  for (const auto& [place, v] : pending_) look(v);
+    for (V v : frame.slots) look(look, v);
+  for (const auto& [place, v] : pending_) look(look, v);
   return found;
 }
 
@@ -231,16 +231,16 @@ class Writes {
   }
 
   // Does a call between two instructions, other than these, write to the memory of this tensor value?
-  bool between(Ref tensor, Ref after, Ref before, const std::set<Ref>& but_by) const { return any(tensor, after, before, but_by, false); }
+  bool between(Ref tensor, Ref after, Ref before, const ir::Marks& but_by) const { return any(tensor, after, before, but_by, false); }
   // Does one of these?
-  bool by(const std::set<Ref>& calls, Ref tensor, Ref after, Ref before) const { return any(tensor, after, before, calls, true); }
+  bool by(const ir::Marks& calls, Ref tensor, Ref after, Ref before) const { return any(tensor, after, before, calls, true); }
 
  private:
-  bool any(Ref tensor, Ref after, Ref before, const std::set<Ref>& calls, bool among) const {
+  bool any(Ref tensor, Ref after, Ref before, const ir::Marks& calls, bool among) const {
     const ir::TensorMeta& read = trace_.metas[trace_.insts[tensor].meta];
     const auto found = of_storage_.find(read.storage);
     return found != of_storage_.end() && std::any_of(found->second.begin(), found->second.end(), [&](const std::pair<Ref, int32_t>& write) {
-      return write.first > after && write.first < before && (calls.count(write.first) != 0) == among && ir::may_overlap(read, trace_.metas[write.second]);
+      return write.first > after && write.first < before && calls.contains(write.first) == among && ir::may_overlap(read, trace_.metas[write.second]);
     });
   }
 
@@ -315,57 +315,70 @@ bool Recorder::fill_wraps() {
   if (live.empty()) return true;
   const Writes writes(trace_);
   const std::vector<Ref> last_use = last_uses(trace_);
+  std::vector<Ref> work, leaves, slice;            // work: a heap of what is to be looked at, the last instruction first
+  ir::Marks queued(count), rerun(count), used(count);  // rerun: the slice
+  std::vector<std::pair<Ref, Ref>> uses(count);    // of what is used: first and last in the slice
   for (Ref i : live) {
     ir::Wrap& wrap = trace_.wraps[trace_.insts[i].imm];
     Ref tensor = trace_.arg(i, 0);
     const Ref until = trace_.insts[i].sunk ? last_use[i] : static_cast<Ref>(i);  // it is built up to there
     // Backward slice through the differentiable operations.
-    std::set<Ref> needed{tensor}, leaves;
-    std::set<Ref> rerun;                      // the slice
-    std::map<Ref, std::pair<Ref, Ref>> uses;  // first and last in it
-    while (!needed.empty()) {
-      const Ref r = *needed.rbegin();  // operands stand before what they are used for
-      needed.erase(r);
-      if (r > tensor) continue;  // no operand
+    leaves.clear();
+    slice.clear();
+    queued.clear();
+    rerun.clear();
+    used.clear();
+    const auto need = [&](Ref ref) {
+      if (ref > tensor || !queued.insert(ref)) return;  // operands stand before what they are used for
+      work.push_back(ref);
+      std::push_heap(work.begin(), work.end());
+    };
+    need(tensor);
+    while (!work.empty()) {
+      std::pop_heap(work.begin(), work.end());
+      const Ref r = work.back();
+      work.pop_back();
       const ir::Inst& inst = trace_.insts[r];
       if (inst.op == IrOp::k_result) {
         const ir::AtenCall& call = trace_.calls[trace_.insts[trace_.arg(r, 0)].imm];
-        auto use = uses.find(r);
-        auto [first, last] = use != uses.end() ? use->second : std::pair<Ref, Ref>(static_cast<Ref>(i), static_cast<Ref>(i));
+        auto [first, last] = used.contains(r) ? uses[r] : std::pair<Ref, Ref>(i, i);
         // A random call that autograd has recorded is run again with the numbers that it drew; what one has only filled is there.
         if (!is_differentiated(call) || (call.is_random && !call.mutates.empty())) {
           if (writes.between(r, first, until, rerun)) return false;
           if (!writes.by(rerun, r, r, until)) {
-            leaves.insert(r);  // to autograd what it gave or wrote is a leaf
+            leaves.push_back(r);  // to autograd what it gave or wrote is a leaf
             continue;
           }
           // A call that is run again writes it, and would do so twice: that one needs memory as it was before.
           if (call.is_random || ir::is_view_call(trace_, trace_.insts[trace_.arg(r, 0)]) || writes.between(r, r, until, rerun)) return false;
-          needed.insert(trace_.arg(r, 0));
+          need(trace_.arg(r, 0));
         } else if (writes.between(r, r, last, rerun)) {
           return false;  // written through another name before it was used: the calls that made it would give what it was before
         } else {
-          needed.insert(trace_.arg(r, 0));
+          need(trace_.arg(r, 0));
         }
       } else if (inst.op == IrOp::k_aten) {
         rerun.insert(r);
+        slice.push_back(r);
         for (uint32_t k = 0; k < inst.count; k++) {
-          Ref operand = trace_.arg(r, k);
-          needed.insert(operand);
-          auto use = uses.emplace(operand, std::pair<Ref, Ref>(r, r)).first;
-          use->second.first = r;  // walking backwards
+          const Ref operand = trace_.arg(r, k);
+          need(operand);
+          if (operand > tensor) continue;
+          if (used.insert(operand)) uses[operand] = {r, r};
+          uses[operand].first = r;  // walking backwards
         }
       } else if (inst.type == Type::kTensor) {
-        auto use = uses.find(r);
-        if (use != uses.end() && writes.between(r, use->second.first, until, rerun)) return false;
-        leaves.insert(r);
+        if (used.contains(r) && writes.between(r, uses[r].first, until, rerun)) return false;
+        leaves.push_back(r);
       }
     }
-    wrap.forward.assign(rerun.begin(), rerun.end());
+    std::reverse(slice.begin(), slice.end());
+    std::reverse(leaves.begin(), leaves.end());
+    wrap.forward = slice;
     std::vector<Ref> operands{tensor};
     for (Ref leaf : leaves)
       if (trace_.insts[leaf].type == Type::kTensor) operands.push_back(leaf);
-    for (Ref call : rerun)
+    for (Ref call : slice)
       if (const Ref recipe = recipe_at(call, i); recipe != kNoRef) operands.push_back(recipe);
     set_operands(&trace_, i, operands);
   }

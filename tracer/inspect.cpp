@@ -136,7 +136,7 @@ int parent_of(const Seen& seen, const std::map<int, Seen>& all) {
     for (const Exit& exit : exits_of(*other.trace))
       if (exit.count > most && place_of(ir, *exit.snapshot) == *seen.place) parent = id, most = exit.count;
     // A trace that was cut goes on behind the instruction that the interpreter carries out.
-    if (most == 0 && parent == 0 && other.trace->cut) parent = id;
+    if (most == 0 && parent == 0 && other.trace->cut != Abort::kNone) parent = id;
   }
   return parent;
 }
@@ -146,7 +146,7 @@ Json row_of(const Seen& seen, const std::map<int, Seen>& all) {
   const auto [first, last] = lines_of(seen);
   PyCodeObject* code = seen.place != nullptr ? seen.place->back().code : seen.loop->code;
   Json row = {{"id", trace.id}, {"file", file_of(code)}, {"first_line", first}, {"last_line", last}, {"function", function_of(code)},
-              {"kind", trace.entry->kind}, {"state", trace.compiled->ready() ? "compiled" : "compiling"}, {"cut", trace.cut},
+              {"kind", trace.entry->kind}, {"state", trace.compiled->ready() ? "compiled" : "compiling"}, {"cut", trace.cut != Abort::kNone},
               {"iterations", trace.compiled->iterations()}, {"rounds", trace.entry->rounds}, {"runs", trace.compiled->runs()}, {"exits", trace.entry->exits},
               {"ir_insts", trace.entry->ir_insts}, {"tensor_ops", trace.entry->tensor_ops}, {"kernels", Json::array()}, {"parent", nullptr},
               {"sizes", trace.for_all_sizes ? "all" : trace.made_for_sizes ? "other" : "recorded"}};

@@ -252,8 +252,21 @@ bool Recorder::count_loop(int unit, bool traced, V iterator) {
                        {"recorded", insts},
                        {"has_trace", traced}};
   });
+  if (!goes_on && traced) inner_loop_ = {top().code, unit};
   if (!goes_on) give_up(traced ? Abort::k_inner_loop_has_trace : Abort::k_loop_unrolled_too_often);
   return goes_on;
+}
+
+// The innermost frame comes to a loop, from outside, that runs long in a trace of its own and so is not part of this one. Work before it is worth a trace that ends
+// here; with little the recording goes on, as this time the loop may not go round. True: it has been given up.
+bool Recorder::ends_before_loop() {
+  const std::vector<int>& headers = top().long_loops;
+  if (std::find(headers.begin(), headers.end(), current_unit_) == headers.end() || (frames_.size() == 1 && current_unit_ == root_unit_)) return false;
+  if (tensor_ops_ < base::heuristics().before_inner || top().loops.count(current_unit_) != 0 || base::policy() != nullptr) return false;
+  if (!consumers_.empty() || !callbacks_.empty() || handling_.open || graph_alive()) return false;
+  inner_loop_ = {top().code, current_unit_};
+  give_up(Abort::k_inner_loop_begins);
+  return true;
 }
 
 // Items that this iterator still gives, or -1.
@@ -314,7 +327,8 @@ HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
     bool root = frames_.size() == 1 && unit == root_unit_;
     if (root) return true;
     const bool iterates = vm::opcode(target) == Op::kForIter;  // the iterator is on top
-    return count_loop(unit, has_trace != nullptr && has_trace(top().code, unit), iterates ? top().slots.back() : kNoValue);
+    const std::vector<int>& headers = top().long_loops;
+    return count_loop(unit, std::find(headers.begin(), headers.end(), unit) != headers.end(), iterates ? top().slots.back() : kNoValue);
   };
   switch (op) {
     case Op::kJumpForward: return HookResult::kContinue;

@@ -97,13 +97,6 @@ LoopState& state_of(vm::HotCounter& counter) {
   return *static_cast<LoopState*>(counter.client[0]);
 }
 
-bool has_trace(PyCodeObject* code, int unit) {
-  auto found = loops.find({code, unit});
-  if (found == loops.end() || !runs_long(*found->second)) return false;
-  gave_way_to(recording_side != nullptr ? recording_side->around : recording_loop->around, *found->second);
-  return true;
-}
-
 void count_calls();
 
 bridge::Bridge* bridge_now() {
@@ -192,11 +185,13 @@ bool finish_recording() {
   const runtime::OwnWork work;  // some of torch's meta functions are in Python
   const bool sizes = done->sizes_are_numbers();
   const std::pair<std::string, int> place = done->abort_place();
+  const std::pair<PyCodeObject*, int> inner_loop = done->inner_loop();
   TraceGroup& group = group_of(loop, side);
   auto failed = [&](Abort reason, const std::string& detail) {
     if (side == nullptr)
       for (const auto& trace : group.traces()) trace->gives_way = false;
     if (sizes && !is_lesson(reason)) group.sizes_failed("recording was given up");
+    if (const auto inner = loops.find(inner_loop); inner != loops.end()) gave_way_to(side != nullptr ? side->around : loop.around, *inner->second);
     penalise(loop, side, reason, detail, place);
     return false;
   };
@@ -220,6 +215,7 @@ bool finish_recording() {
   trace->generic = std::move(generic);
   if (trace->profile != nullptr) profiles::recording_became("kept", "", trace->profile->id);
   loop.lessons_in_row = 0;
+  (side != nullptr ? side->around : loop.around) = {};
   if (side != nullptr) {
     side->failures = 0;
     loop.num_sides++;
@@ -314,10 +310,10 @@ HookResult record_step(vm::ThreadView& view) {
   LoopState& loop = *recording_loop;
   SidePoint* side = recording_side;
   _PyInterpreterFrame* root = recording_root;
-  bool cut = recorder->is_cut();
+  const bool cut = recorder->is_cut(), at_loop = recorder->abort_reason() == Abort::k_inner_loop_begins;
   PyObject* handled = recorder->handled(view);
   bool compiled = finish_recording();
-  if (cut && compiled && start_skip(view, loop, root, side, true, handled)) return result;
+  if (cut && compiled && !at_loop && start_skip(view, loop, root, side, true, handled)) return result;
   vm::stop_recording(view);
   if (compiled && !cut && !loop.function && result != HookResult::kError) {
     bool entered = false;
@@ -361,7 +357,6 @@ bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* 
   recording_side = side;
   recording_root = root;
   recorder = new Recorder(frames, loop.unit, bridge_now(), loop.lessons, loop.function ? std::unordered_set<PyObject*>{} : ending_with_call(view, root), next_trace_id++, group_of(loop, side).sizes_are_numbers(), loop.function);
-  recorder->has_trace = has_trace;
   recorder->arrivals = loop.consecutive;
   if (side == nullptr) loop.again = false;
   PyCodeObject* code = vm::FrameView::code(view.frame);
@@ -429,8 +424,8 @@ HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFr
   return start_recorder(view, loop, root, &side) ? HookResult::kReload : HookResult::kContinue;
 }
 
-// kMoved: the state is another now (also the header's again, after iterations). kReturns: the function is about to return. kLater: a trace may be
-// made for the sizes that came, but is not worth it yet.
+// kMoved: the state is another now (also the header's again, after iterations). kReturns: the function is about to return, or a loop with traces of its
+// own to begin. kLater: a trace may be made for the sizes that came, but is not worth it yet.
 // kWaits: a trace is there, but its kernels are still being compiled.
 enum class Entry { kNone, kLater, kWaits, kMoved, kCut, kReturns, kRaised };
 
@@ -547,7 +542,8 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
         // Signals, the GIL, pending calls: seen to here, so that the trace can go on.
         return vm::handle_pending(view.tstate) < 0 ? Entry::kRaised : Entry::kMoved;
       case LeaveResult::kLeft:
-        if (left.at_end) return trace->cut ? Entry::kCut : loop.function ? Entry::kReturns : Entry::kMoved;
+        if (left.at_end && trace->cut == Abort::k_inner_loop_begins) return Entry::kReturns;  // the loop that it has come to goes on with traces of its own
+        if (left.at_end) return trace->cut != Abort::kNone ? Entry::kCut : loop.function ? Entry::kReturns : Entry::kMoved;
         *by_sizes = refused_for_sizes(*trace, left.inst, torch_bridge).has_value();
         if (learn(view, loop, *trace, left.inst, false) == Learned::kLesson) {
           wait_after(loop.changes, base::heuristics().max_lessons, side != nullptr ? side->waits : loop.waits);

@@ -8,6 +8,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/profile.h"
 #include "runtime/exec/execute.h"
+#include "tracer/decisions.h"
 #include "tracer/side.h"
 #include "vm/objects.h"
 
@@ -113,6 +114,7 @@ void Recorder::follow(ShadowFrame frame) {
     }
     base::dump(base::DumpStage::kBytecode, PyUnicode_AsUTF8(frame.code->co_qualname), text);
   }
+  frame.long_loops = long_loops(frame.code);
   frames_.push_back(std::move(frame));
 }
 
@@ -519,6 +521,7 @@ HookResult Recorder::record_next(vm::ThreadView& view) {
     rounds_++;
     frames_[0].loops.clear();
   }
+  if (ends_before_loop()) return HookResult::kContinue;
   // What was entered may have said which mode: the state is guarded even where it is the same as before.
   if (!callbacks_.empty()) follow_grad_mode();
   if (bridge_ != nullptr && (std::exchange(mode_entered_, false) || !(bridge_->torch_state() == torch_state_))) guard_torch_state();

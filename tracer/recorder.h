@@ -35,6 +35,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/marks.h"
 #include "ir/trace.h"
 #include "runtime/bridge/bridge.h"
 #include "tracer/clock.h"
@@ -97,6 +98,7 @@ struct ShadowFrame {
   int nlocals = 0;
   std::vector<V> slots;             // localsplus, then the value stack
   struct Loop { int count = 0, ops = 0; int64_t first = 0, insts = 0; int changes = 0; std::set<uint64_t> sizes; };
+  std::vector<int> long_loops;      // headers of those that run long in traces of their own
   std::map<int, Loop> loops;        // header unit -> times round with something recorded; at the first, operations and instructions; at the last, instructions, its sizes; times that these changed
 };
 
@@ -189,8 +191,9 @@ class Recorder {
   Recording take();
   int rounds() const { return rounds_; }  // iterations that it went through
 
-  // Set by the manager: is there a trace at this loop already?
-  bool (*has_trace)(PyCodeObject* code, int unit) = nullptr;
+  // The inner loop with a trace of its own that it ended at: code and header. Null where that is not why.
+  std::pair<PyCodeObject*, int> inner_loop() const { return inner_loop_; }
+
   int arrivals = 1;  // at the header, in this run of the loop, when the recording began
 
  private:
@@ -205,6 +208,7 @@ class Recorder {
   bool cut();                        // ends the trace before the current instruction, or the raise that is being handled; false: not possible
   bool cut_here();
   bool graph_alive();
+  bool ends_before_loop();
   bool goes_round_alike();
   bool goes_round_again();
   void guard_frames();               // of a side trace: what its inlined frames are
@@ -712,7 +716,9 @@ class Recorder {
   std::map<std::pair<ir::Ref, int64_t>, V> size_numbers_;
   size_t step_begin_ = 0, step_depth_ = 0, step_slots_ = 0;  // of the current instruction: trace length, frames, slots of the innermost
   size_t snapshot_end_ = 0;                              // length of the trace when the last snapshot was taken
+  std::pair<PyCodeObject*, int> inner_loop_;
   size_t cut_at_ = 0;                                    // length of a trace that has been cut
+  ir::Marks seen_;                                       // values, of one walk over them
   std::set<ir::Ref> freed_;                              // tensor values whose graph backward() has freed
   const vm::Inst* previous_ip_ = nullptr;
   int current_unit_ = 0;

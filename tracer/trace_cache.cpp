@@ -40,7 +40,8 @@ using ir::Op;
 struct Extra {
   std::vector<int32_t> inputs;
   std::vector<Site> sites;
-  bool cut = false, for_all_sizes = false;
+  Abort cut = Abort::kNone;
+  bool for_all_sizes = false;
 };
 template <class A>
 void fields(A& a, Extra& x) { a(x.inputs, x.sites, x.cut, x.for_all_sizes); }

@@ -55,6 +55,7 @@ namespace dynvm::ir {
 namespace {
 
 constexpr int kNoDevice = -2, kOtherDevice = -3;
+constexpr size_t kGathered = 64;  // a concatenation of many tensors is many parts that depend on each other
 
 // A part of an operation, in the order of the trace: one operation can be several kernels.
 struct Place {
@@ -67,6 +68,7 @@ struct Open {
   FusionGroup group;
   int device;
   std::set<int> before;             // groups that must be emitted before this one
+  std::vector<uint64_t> all_before;  // a bit for each of these, of those before them and so on; also of some that were emitted or joined to others
   std::set<int32_t> reads, writes;  // storages
   std::map<int32_t, Place> first_write;  // by storage: where the group first writes it
   int count = 0;                    // eager operations
@@ -358,21 +360,26 @@ class Fuse {
     return g;
   }
 
-  // Whether `later` must be emitted after `earlier`.
-  bool depends(int later, int earlier) const {
-    std::vector<int> work{later};
-    std::set<int> seen;
-    while (!work.empty()) {
-      int g = work.back();
-      work.pop_back();
-      if (g == earlier) return true;
-      if (!seen.insert(g).second) continue;
-      for (int before : open_[g]->before) {
-        int found = find(before);
-        if (!open_[found]->emitted) work.push_back(found);
-      }
-    }
-    return false;
+  // Whether `later`, an open group, must be emitted after `earlier`, another.
+  bool depends(int later, int earlier) const { return later == earlier || behind(later, earlier); }
+  bool behind(int later, int earlier) const {
+    const std::vector<uint64_t>& all = open_[later]->all_before;
+    const auto word = static_cast<size_t>(earlier) / 64;
+    return word < all.size() && (all[word] >> (earlier % 64) & 1) != 0;
+  }
+  // What is emitted before `earlier`, and that itself, is before `later` too.
+  void put_behind(int later, int earlier) {
+    std::vector<uint64_t>& all = open_[later]->all_before;
+    const std::vector<uint64_t>& more = open_[earlier]->all_before;
+    all.resize(std::max({all.size(), more.size(), static_cast<size_t>(earlier) / 64 + 1}));
+    for (size_t word = 0; word < more.size(); ++word) all[word] |= more[word];
+    all[static_cast<size_t>(earlier) / 64] |= uint64_t{1} << (earlier % 64);
+  }
+  // g has come behind others: so have those that are behind it, or behind `merged`, which is part of it now.
+  void spread(int g, int merged) {
+    std::erase_if(live_, [&](int other) { return !is_open(other); });
+    for (const int other : live_)
+      if (other != g && (behind(other, g) || behind(other, merged))) put_behind(other, g);
   }
 
   // Memory that one fill wrote and nothing else has written since is a constant to all who read it, in whatever shape.
@@ -431,12 +438,17 @@ class Fuse {
     }
     if (home < 0) {
       home = static_cast<int>(open_.size());
-      open_.push_back(std::make_unique<Open>(Open{FusionGroup(part), device_of(part), {}, {}, {}, {}, 0, {}, false, -1}));
+      open_.push_back(std::make_unique<Open>(Open{FusionGroup(part), device_of(part), {}, {}, {}, {}, {}, 0, {}, false, -1}));
+      live_.push_back(home);
       recent_[part.kernel.sizes].push_back(home);
     }
     Open& open = *open_[home];
-    for (int g : depends_on)
-      if (find(g) != home) open.before.insert(find(g));
+    for (int g : depends_on) {
+      if (g == home) continue;
+      open.before.insert(g);
+      put_behind(home, g);
+    }
+    spread(home, home);
     open.count += count;
     if (const int32_t origin = trace_.insts[ref].origin; origin >= 0) open.origins.insert(origin);
     open.reads.insert(reads.begin(), reads.end());
@@ -456,8 +468,8 @@ class Fuse {
 
   bool joins(int g, const Lowered& part, const std::set<int>& depends_on) {
     if (open_[g]->device != device_of(part)) return false;
-    for (int other : depends_on)
-      if (other != g && depends(other, g)) return false;
+    for (auto other = depends_on.rbegin(); other != depends_on.rend(); ++other)  // the latest are the likeliest
+      if (*other != g && depends(*other, g)) return false;
     return open_[g]->group.join(part, limits_);
   }
 
@@ -476,14 +488,14 @@ class Fuse {
     });
   }
 
-  // An operation that needs several independent groups over one space makes them one. Gives the groups that are left.
+  // An operation that needs several independent groups over one space makes them one (the latest kGathered of them). Gives the groups that are left.
   std::set<int> gather(const std::vector<int>& groups) {
-    std::set<int> left;
-    for (size_t k = 0; k < groups.size(); ++k) {
-      for (size_t other = k + 1; other < groups.size(); ++other)
+    const size_t count = std::min(groups.size(), kGathered);
+    for (size_t k = 0; k < count; ++k)
+      for (size_t other = k + 1; other < count; ++other)
         if (!absorb(find(groups[k]), find(groups[other]))) absorb(find(groups[other]), find(groups[k]));
-      left.insert(find(groups[k]));
-    }
+    std::set<int> left;
+    for (const int g : groups) left.insert(find(g));
     return left;
   }
 
@@ -497,6 +509,8 @@ class Fuse {
     Open& from = *open_[other];
     from.joined_to = g;
     into.before.insert(from.before.begin(), from.before.end());
+    put_behind(g, other);
+    spread(g, other);
     into.reads.insert(from.reads.begin(), from.reads.end());
     into.writes.insert(from.writes.begin(), from.writes.end());
     for (auto [storage, place] : from.first_write) {
@@ -598,6 +612,7 @@ class Fuse {
   std::vector<std::set<int32_t>> frame_shows_;  // by frame of snapshots
   std::vector<bool> frame_known_;
   std::vector<std::unique_ptr<Open>> open_;
+  std::vector<int> live_;  // those that are open, and some that were
   std::map<std::vector<int64_t>, std::vector<int>> recent_;
   std::vector<Ref> order_, behind_;  // behind_: instructions that come next behind the one of the walk and its results
 };
