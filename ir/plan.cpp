@@ -129,13 +129,13 @@ class Planner {
       auto [entry, added] = frame_storages_.try_emplace(frame);
       if (added) {
         made_.clear();
-        for_each_value(trace_.frames[frame], [&, &shown = entry->second](Ref value) { made_of(value, &shown); });
+        for_each_value(trace_.frames[frame], [&, &shown = entry->second](Ref value) { add_made_of(value, &shown); });
       }
       for (int32_t storage : entry->second) keep(storage, ref);
     }
     std::vector<int32_t> shown;
     made_.clear();
-    for_each_store_value(trace_.snapshots[snapshot], [&](Ref value) { made_of(value, &shown); });
+    for_each_store_value(trace_.snapshots[snapshot], [&](Ref value) { add_made_of(value, &shown); });
     for (int32_t storage : shown) keep(storage, ref);
   }
 
@@ -144,17 +144,26 @@ class Planner {
     if (plan_.storages[storage].first != kNoRef) touch(storage, ref);
   }
 
-  // The storages that a sunk object is made of, those that made_ has not yet.
-  void made_of(Ref object, std::vector<int32_t>* storages) {
+  // The storages that a sunk object is made of.
+  const std::vector<int32_t>& made_of(Ref object) {
+    const auto [entry, added] = made_of_.try_emplace(object);
+    if (!added) return entry->second;
     const Inst& inst = trace_.insts[object];
-    if (!inst.sunk) return;
-    if (inst.op == Op::k_wrap) {
-      auto known = wrap_storages_.find(object);
-      if (known == wrap_storages_.end()) known = wrap_storages_.emplace(object, wrap_storages(trace_, object)).first;
-      for (const int32_t storage : known->second)
-        if (made_.insert(static_cast<size_t>(storage))) storages->push_back(storage);
-    }
-    for (uint32_t k = 0; k < inst.count; ++k) made_of(trace_.arg(inst, k), storages);
+    std::vector<int32_t> storages;
+    if (inst.op == Op::k_wrap) storages = wrap_storages(trace_, object);
+    for (uint32_t k = 0; k < inst.count; ++k)
+      if (const Ref part = trace_.arg(inst, k); trace_.insts[part].sunk)
+        for (const int32_t storage : made_of(part)) storages.push_back(storage);
+    std::sort(storages.begin(), storages.end());
+    storages.erase(std::unique(storages.begin(), storages.end()), storages.end());
+    return made_of_[object] = std::move(storages);
+  }
+
+  // Those that `made_` does not have yet.
+  void add_made_of(Ref object, std::vector<int32_t>* storages) {
+    if (!trace_.insts[object].sunk) return;
+    for (const int32_t storage : made_of(object))
+      if (made_.insert(static_cast<size_t>(storage))) storages->push_back(storage);
   }
 
   void lend() {
@@ -223,7 +232,7 @@ class Planner {
   Ref first_work_ = kNoRef;           // where symbols are: the first instruction that computes
   std::vector<bool> late_;            // by storage: its size has a symbol that is not known there
   std::vector<int32_t> same_memory_;  // by storage: one of the same memory, itself at the end of the chain
-  std::unordered_map<Ref, std::vector<int32_t>> wrap_storages_;
+  std::unordered_map<Ref, std::vector<int32_t>> made_of_;  // by sunk object
   Marks made_;
   std::unordered_map<uint32_t, std::vector<int32_t>> frame_storages_;  // what the sunk objects of a snapshot's frame are made of
 };

@@ -659,6 +659,7 @@ class Recorder {
   ir::Trace trace_;
   std::vector<Site> sites_;
   std::vector<Value> values_;
+  std::vector<V> holders_;                               // no constants: tensors, and what may hold such, but for those that have been found to hold no memory
   std::vector<ShadowFrame> frames_;
   std::set<PyCodeObject*> codes_;                        // of all frames so far
   std::vector<PyObject*> owned_;

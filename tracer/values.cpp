@@ -18,8 +18,12 @@ using IrOp = ir::Op;
 // Values
 
 V Recorder::add_value(Value value) {
+  const V v = static_cast<V>(values_.size());
+  PyObject* o = value.concrete;
+  // A constant may be needed again.
+  if (value.kind != Value::kConst && o != nullptr && (PyTuple_CheckExact(o) || PyList_CheckExact(o) || PyCell_Check(o) || PyFunction_Check(o) || is_tensor(o))) holders_.push_back(v);
   values_.push_back(std::move(value));
-  return static_cast<V>(values_.size() - 1);
+  return v;
 }
 
 V Recorder::constant(PyObject* object) {
@@ -500,35 +504,34 @@ void Recorder::free_dead_tensors() {
   // A page fault costs as much as a look at some ten values.
   const base::Heuristics& limits = base::heuristics();
   if (made_bytes_ < std::max(static_cast<size_t>(limits.free_from) << 10, static_cast<size_t>(limits.free_per_value) * values_.size())) return;
-  const auto is_holder = [this](PyObject* o) {
-    return o != nullptr && (is_tensor(o) || PyTuple_CheckExact(o) || PyList_CheckExact(o) || PyCell_Check(o) || PyFunction_Check(o));
-  };
-  std::unordered_map<PyObject*, Py_ssize_t> held;  // how often by this recording; a constant may be needed again
-  for (const Value& value : values_)
-    if (value.kind != Value::kConst && is_holder(value.concrete)) held[value.concrete]++;
+  std::unordered_map<PyObject*, Py_ssize_t> held;  // how often by this recording
+  std::erase_if(holders_, [this](V v) { return is_const(v); });
+  for (const V v : holders_) held[concrete(v)]++;
   const auto let_go = [&](PyObject*& place) {  // of what the recording holds itself: nothing dies here
     if (held.count(place) != 0) Py_SETREF(place, Py_NewRef(Py_None));
   };
-  std::unordered_set<PyObject*> met;
+  std::unordered_set<PyObject*> met, done;  // done: it holds nothing more
   std::vector<std::pair<PyObject*, Py_ssize_t>> tensors;
-  for (size_t k = values_.size(); k-- > 0;) {
-    PyObject* o = values_[k].concrete;
-    const auto found = held.find(o);
-    if (found == held.end() || !met.insert(o).second) continue;
-    const Py_ssize_t times = found->second;
+  for (auto v = holders_.rbegin(); v != holders_.rend(); ++v) {
+    PyObject* o = concrete(*v);
+    if (!met.insert(o).second) continue;
+    const Py_ssize_t times = held.at(o);
     if (is_tensor(o)) {
       tensors.emplace_back(o, times);
-    } else if (Py_REFCNT(o) != times) {
       continue;
-    } else if (PyCell_Check(o)) {
+    }
+    if (Py_REFCNT(o) != times) continue;
+    if (PyCell_Check(o)) {
       let_go(reinterpret_cast<PyCellObject*>(o)->ob_ref);
     } else if (PyFunction_Check(o)) {
       let_go(reinterpret_cast<PyFunctionObject*>(o)->func_closure);
     } else {
       std::for_each_n(PySequence_Fast_ITEMS(o), PySequence_Fast_GET_SIZE(o), let_go);
     }
+    done.insert(o);
   }
-  aten_->free_data(tensors);
+  for (PyObject* freed : aten_->free_data(tensors)) done.insert(freed);
+  std::erase_if(holders_, [&](V v) { return done.count(concrete(v)) != 0; });
   made_bytes_ = 0;
 }
 

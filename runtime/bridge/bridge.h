@@ -86,8 +86,9 @@ class Recorder {
   virtual int32_t separate(PyObject* tensor) = 0;
   // This tensor is what `.data` of another one has given.
   virtual void note_data(PyObject* tensor) { (void)tensor; }
-  // Memory is given back that only tensors look at which nobody but the caller holds, so many times each. Their ids stay what they are.
-  virtual void free_data(const std::vector<std::pair<PyObject*, Py_ssize_t>>& tensors) { (void)tensors; }
+  // Memory is given back that only tensors look at which nobody but the caller holds, so many times each. Their ids stay what they are. Gives those that have none
+  // any more; borrowed.
+  virtual std::vector<PyObject*> free_data(const std::vector<std::pair<PyObject*, Py_ssize_t>>& tensors) { return (void)tensors, std::vector<PyObject*>(); }
   // storage = recorder-wide storage number. requires_grad, is_leaf and is_parameter are those of the object last given to tensor_id.
   virtual const ir::TensorMeta& meta(int32_t id) = 0;
 };

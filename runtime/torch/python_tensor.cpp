@@ -56,7 +56,8 @@ bool load_python_classes() {
   return true;
 }
 
-bool is_tensor_object(PyObject* object) { return THPVariable_Check(object); }
+// By its type: what only says that it is one, as a mock does, cannot be unpacked.
+bool is_tensor_object(PyObject* object) { return object != nullptr && (is_plain_tensor(object) || is_plain_parameter(object) || PyType_IsSubtype(Py_TYPE(object), tensor_class)); }
 bool is_plain_tensor(PyObject* object) { return Py_TYPE(object) == tensor_class; }
 bool is_plain_parameter(PyObject* object) { return Py_TYPE(object) == parameter_class; }
 bool dies_quietly(PyObject* object) {

@@ -138,7 +138,7 @@ class RecorderImpl final : public bridge::Recorder {
     data_tensors_.emplace_back(unpack(object).getIntrusivePtr());
   }
 
-  void free_data(const std::vector<std::pair<PyObject*, Py_ssize_t>>& tensors) override {
+  std::vector<PyObject*> free_data(const std::vector<std::pair<PyObject*, Py_ssize_t>>& tensors) override {
     std::lock_guard lock(mutex_);
     std::unordered_map<c10::TensorImpl*, uint32_t> references;  // by objects that the caller alone holds, and by views of theirs, which hold their base
     for (const auto& [object, times] : tensors) {
@@ -151,8 +151,16 @@ class RecorderImpl final : public bridge::Recorder {
     std::unordered_map<c10::StorageImpl*, uint32_t> lookers;
     for (const auto& [tensor, count] : references)
       if (c10::raw::intrusive_ptr::use_count(tensor) == count) lookers[tensor->unsafe_storage().unsafeGetStorageImpl()]++;
-    for (const auto& [storage, count] : lookers)
-      if (c10::raw::intrusive_ptr::use_count(storage) == count) storage->set_data_ptr_noswap(c10::DataPtr(nullptr, storage->device()));
+    std::unordered_set<c10::StorageImpl*> freed;
+    for (const auto& [storage, count] : lookers) {
+      if (c10::raw::intrusive_ptr::use_count(storage) != count) continue;
+      storage->set_data_ptr_noswap(c10::DataPtr(nullptr, storage->device()));
+      freed.insert(storage);
+    }
+    std::vector<PyObject*> without;
+    for (const auto& [object, times] : tensors)
+      if (const at::Tensor& tensor = unpack(object); tensor.has_storage() && freed.count(tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()) != 0) without.push_back(object);
+    return without;
   }
 
   const ir::TensorMeta& meta(int32_t id) override { return metas_.at(static_cast<size_t>(id)); }
