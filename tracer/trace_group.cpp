@@ -51,6 +51,18 @@ std::optional<RefusedInput> refused_for_sizes(const LoopTrace& trace, ir::Ref in
   return refused;
 }
 
+std::optional<RefusedInput> refused_by_variables(const LoopTrace& trace, PyObject* const* slots, bridge::Bridge* bridge) {
+  const ir::Trace& ir = trace.compiled->ir();
+  for (const ir::Inst& inst : ir.insts) {
+    if (inst.op != ir::Op::k_unbox_tensor || ir.insts[ir.arg(inst, 0)].op != ir::Op::k_slot) continue;
+    const auto input = std::find(trace.inputs.begin(), trace.inputs.end(), inst.meta);
+    PyObject* object = slots[ir.insts[ir.arg(inst, 0)].imm];
+    RefusedInput refused{static_cast<size_t>(input - trace.inputs.begin()), {}, {}};
+    if (input != trace.inputs.end() && object != nullptr && bridge->has_other_geometry(object, ir.metas[inst.meta], &refused.sizes, &refused.strides)) return refused;
+  }
+  return std::nullopt;
+}
+
 void TraceGroup::owned(std::vector<const std::vector<PyObject*>*>* lists) const {
   for (const Trace& trace : traces_) lists->push_back(&trace->compiled->owned());
   for (const auto& generic : generics_) lists->push_back(&generic->owned());

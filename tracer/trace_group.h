@@ -22,6 +22,9 @@ namespace dynvm::tracer {
 // The input that a trace was left for, if it was for a tensor's sizes or strides alone. Asked right after the trace.
 std::optional<RefusedInput> refused_for_sizes(const LoopTrace& trace, ir::Ref inst_ref, bridge::Bridge* bridge);
 
+// The same of a root trace that cannot run yet, as far as its loop's variables and stack say: these are slots.
+std::optional<RefusedInput> refused_by_variables(const LoopTrace& trace, PyObject* const* slots, bridge::Bridge* bridge);
+
 // A group that holds as many traces as it may.
 struct Crowd {
   int refused = 0;  // arrivals since the last eviction that no trace could be entered at

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
-#include <deque>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -22,7 +21,7 @@ constexpr int kNice = 10;  // the script goes first
 struct Pool {
   std::mutex mutex;
   std::condition_variable comes;
-  std::deque<std::function<void()>> jobs;
+  std::vector<std::function<void()>> jobs;
   std::vector<std::thread> threads;
   size_t idle = 0;
   bool over = false;
@@ -35,8 +34,8 @@ struct Pool {
       comes.wait(lock, [&] { return over || !jobs.empty(); });
       --idle;
       if (over) return;
-      const std::function<void()> job = std::move(jobs.front());
-      jobs.pop_front();
+      const std::function<void()> job = std::move(jobs.back());
+      jobs.pop_back();
       lock.unlock();
       job();
       lock.lock();

@@ -1,6 +1,7 @@
 // Threads that compile, beside the script.
 //
-// Inputs: jobs, which touch nothing of Python's. Outputs: each is run once, in the order in which they came, by half as many threads as there are processors.
+// Inputs: jobs, which touch nothing of Python's. Outputs: each is run once, the latest first, as that is for what the script does now, by a part of as many threads as there are
+// processors (`cuda_compilers`).
 // Invariants: the threads are made when the first job comes, and joined when Python finalizes: what has not begun by then is not run. When the process exits would be
 // too late: the compiler registers what it cleans up then after this has been asked first, so that goes first and leaves the threads without it.
 // Tests: tests/cuda (on a machine with a GPU).

@@ -264,6 +264,8 @@ class Bridge {
   virtual PyObject* get_grad(PyObject* tensor) = 0;                    // new reference (None when there is none)
   virtual int set_grad(PyObject* tensor, PyObject* grad_or_none) = 0;  // as `tensor.grad = ...` does
   virtual void take_graph(PyObject* tensor, PyObject* from) { (void)tensor; (void)from; }  // tensor's autograd node becomes from's
+  // Any object. Is it a tensor of this dtype and device and as many dimensions, where the meta's sizes are constants, but of other sizes or strides? *sizes, *strides: these.
+  virtual bool has_other_geometry(PyObject* object, const ir::TensorMeta& meta, std::vector<int64_t>* sizes, std::vector<int64_t>* strides) { return (void)object, (void)meta, (void)sizes, (void)strides, false; }
   virtual uint64_t storage_key(PyObject* tensor) = 0;                  // identity of the storage, for aliasing tests
   virtual ir::TorchState torch_state() = 0;
   virtual int fast_convolutions() { return 2; }      // cuDNN's on tensor cores: 0 none, 1 of 16-bit floats, 2 of f32 as well

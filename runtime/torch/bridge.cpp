@@ -65,6 +65,15 @@ class BridgeImpl final : public bridge::Bridge {
     *strides = refusal.strides;
     return refusal.by_geometry;
   }
+  bool has_other_geometry(PyObject* object, const ir::TensorMeta& meta, std::vector<int64_t>* sizes, std::vector<int64_t>* strides) override {
+    if (meta.symbolic || meta.open != 0 || !is_tensor_object(object) || refuse_tensor(unpack(object)) != nullptr) return false;
+    ir::TensorMeta now = to_meta(unpack(object));
+    if (now.dtype != meta.dtype || now.device_type != meta.device_type || now.device_index != meta.device_index || now.sizes.size() != meta.sizes.size()) return false;
+    if (now.sizes == meta.sizes && now.strides == meta.strides) return false;
+    *sizes = std::move(now.sizes);
+    *strides = std::move(now.strides);
+    return true;
+  }
   std::unique_ptr<bridge::Shapes> shapes() override { return make_shapes(); }
 
   bool has_planned_form(const ir::AtenCall& call) override {
