@@ -36,7 +36,7 @@ struct LoopTrace {
   bool complete = false;               // for_all_sizes: it takes no more steps than one for certain sizes, so those are not worth making
   int steps = 0;                       // kernels and operations of the library that an iteration runs
   bool checked = false;                // its kernels are known to be there
-  bool other_sizes = false;            // they are not yet, and at the last arrival its loop's variables had other sizes
+  bool awaited = true;                 // at the last arrival they were not, and the loop's variables had the sizes that it is for; or nobody has looked yet
   Abort cut = Abort::kNone;            // why it ends before an instruction that it cannot hold, or before an inner loop
   bool gives_way = false;              // a root trace: another is recorded in its place, and until that is ready it does what it can
   uint64_t used = 0;                   // when it was last, in a count of all uses

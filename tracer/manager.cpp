@@ -395,7 +395,7 @@ bool make_room(LoopState& loop, SidePoint* side) {
 // The state is the loop header's and no root trace could be entered: is another to be recorded?
 HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
   for (const auto& trace : loop.roots.traces())
-    if (!trace->compiled->ready() && !trace->other_sizes) return HookResult::kContinue;  // the one whose kernels are being compiled may be what is wanted
+    if (trace->awaited) return HookResult::kContinue;  // the one whose kernels are being compiled may be what is wanted
   const bool futile = would_give_way(loop.around);
   if (loop.waits > 0) {
     loop.waits--;
@@ -489,16 +489,15 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
       i--;
       continue;
     }
+    trace->awaited = false;
     if (trace->globals != nullptr && trace->globals != vm::FrameView::globals(root)) continue;
     bool still = false;
     if (!trace->checked && !check_kernels(*trace, &still)) {
       if (still) {  // sizes that change are learned of meanwhile: kernels for those that it was recorded with may be of no use
         const auto input = side == nullptr && !loop.function ? refused_by_variables(*trace, vm::FrameView::locals(root), torch_bridge) : std::nullopt;
-        trace->other_sizes = input.has_value();
-        waits = waits || !input;
-        if (!input) continue;
-        group.refused(trace, *input);
-        refused = input;
+        trace->awaited = !input;
+        waits = waits || trace->awaited;
+        if (input) group.refused(trace, *input), refused = input;
         continue;
       }
       drop(trace);

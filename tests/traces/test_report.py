@@ -59,6 +59,17 @@ list(map(lambda _: layers(), range(60)))
 outer()
 """
 
+# A variable's size is another one in each iteration.
+GROWS = BEGINNING + """
+def run(n):
+    kept = torch.zeros(1, 8)
+    for i in range(n):
+        kept = torch.cat([kept, torch.tanh(kept[-1:] * 0.9 + 0.5)])
+    return kept.sum().item()
+
+run(300)
+"""
+
 # The inner loop runs in its trace in each iteration of the outer one, then in some.
 ENDS_AT_INNER = BEGINNING + """
 start = torch.ones(2, 4)
@@ -154,9 +165,9 @@ outer()
 
 
 class Report(CompareCase):
-    def report_of(self, text, *options):
+    def report_of(self, text, *options, env=None):
         file = os.path.join(self.folder, "r.json")
-        outcome = run(DYNVM, ["--hot=2", f"--report={file}", "--stats", *options, self.script(text)])
+        outcome = run(DYNVM, ["--hot=2", f"--report={file}", "--stats", *options, self.script(text)], env=env)
         self.assertEqual(outcome.status, 0, outcome)
         with open(file, encoding="utf-8") as content:
             return json.load(content), outcome
@@ -216,6 +227,12 @@ class Report(CompareCase):
         report, _ = self.report_of(ENDS_AT_INNER, "--cache=off")
         self.assertLessEqual(report["aborts"]["inner_loop_has_trace"], 2, report["aborts"])
         self.assertIn(("outer", 17), [(trace["function"], trace["line"]) for trace in report["traces"]])  # of the iterations without it
+
+    def test_sizes_are_learned_while_kernels_are_compiled(self):
+        """One trace for all sizes is waited for, not the one of the recording and then another of the next: each is 60 iterations late."""
+        report, _ = self.report_of(GROWS, "--cache=off", env={"DYNVM_STRESS": "wait"})
+        self.assertEqual((report["sizes"]["generic"], report["sizes"]["open"]), (1, 1), report["sizes"])
+        self.assertGreater(report["tensor_ops_compiled"], 0.7 * report["tensor_ops_total"])
 
     def test_time_of_traces(self):
         report, _ = self.report_of(LOOP)
