@@ -41,7 +41,7 @@ int threshold(const LoopState& loop) {
 
 bool within_budget(const LoopState& loop) {
   const base::Heuristics& limits = base::heuristics();
-  if (base::options().hot > 0 || loop.recordings < limits.free_recordings) return true;
+  if (base::options().hot > 0 || loop.recordings < (loop.before_inner ? limits.free_before_inner : limits.free_recordings)) return true;
   return loop.recording_ms <= limits.recording_time + limits.recording_share * (base::ms_since_start() - loop.first_recorded_ms) / 100;
 }
 

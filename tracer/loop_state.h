@@ -42,6 +42,7 @@ struct LoopState {
   int overs = 0;                         // traces dropped because what they assumed had ended
   int changes = 0;                       // had changed, side traces too
   int recordings = 0;                    // begun, side traces too
+  bool before_inner = false;             // it has had a trace that ends before an inner loop
   double first_recorded_ms = 0, recorded_ms = 0, recording_ms = 0;  // when the first one, the last one began; what all have taken, with compilation
   TraceCache::Kept kept;                 // traces on disk that have not been entered yet
   _PyInterpreterFrame* frame = nullptr;  // of the last arrival, to count iterations of one run of the loop
@@ -110,6 +111,7 @@ struct LoopState {
     tensors = false;
     ops = 0;
     recording_ms = fastest_ms = 0;
+    before_inner = false;
     forget_arrival();
   }
 

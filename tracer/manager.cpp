@@ -216,6 +216,7 @@ bool finish_recording() {
   if (trace->profile != nullptr) profiles::recording_became("kept", "", trace->profile->id);
   loop.lessons_in_row = 0;
   (side != nullptr ? side->around : loop.around) = {};
+  loop.before_inner |= trace->cut == Abort::k_inner_loop_begins;
   if (side != nullptr) {
     side->failures = 0;
     loop.num_sides++;

@@ -1,5 +1,5 @@
 # What an iteration does before it comes to an inner loop that runs long is a trace that ends there: in a called function, under a context manager, with state
-# that it has made; loops that do not go round, and another way in.
+# that it has made, on batches of several sizes; loops that do not go round, and another way in.
 # expect: compiled>=0.93, traces>=2
 import torch
 
@@ -35,8 +35,8 @@ def generate(x, count):
     return torch.cat(given), state
 
 
-for i in range(40):
+for i in range(60):
     counts = i % 2 if i % 9 == 8 else 160 if i else 2000
-    out, state = generate(torch.full((1, 6), 0.1 * (i % 4) + 0.05), counts)
+    out, state = generate(torch.full((1 + i % 3, 6), 0.1 * (i % 4) + 0.05), counts)
     if i % 3 == 0:
         print(i, out.shape, f"{out.sum().item():.3f}", state.seen, sorted(state.kept), [f"{t.mean().item():.4f}" for t in state.kept.values()], torch.is_grad_enabled())
