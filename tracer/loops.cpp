@@ -258,7 +258,7 @@ bool Recorder::count_loop(int unit, bool traced, V iterator) {
 }
 
 // The innermost frame comes to a loop, from outside, that runs long in a trace of its own and so is not part of this one. Work before it is worth a trace that ends
-// here; with little the recording goes on, as this time the loop may not go round. True: it has been given up.
+// here; with little the recording goes on, as this time the loop may not go round. A policy is asked when it does. True: it has been given up.
 bool Recorder::ends_before_loop() {
   const std::vector<int>& headers = top().long_loops;
   if (std::find(headers.begin(), headers.end(), current_unit_) == headers.end() || (frames_.size() == 1 && current_unit_ == root_unit_)) return false;

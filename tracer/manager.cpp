@@ -191,7 +191,8 @@ bool finish_recording() {
     if (side == nullptr)
       for (const auto& trace : group.traces()) trace->gives_way = false;
     if (sizes && !is_lesson(reason)) group.sizes_failed("recording was given up");
-    if (const auto inner = loops.find(inner_loop); inner != loops.end()) gave_way_to(side != nullptr ? side->around : loop.around, *inner->second);
+    const bool at_inner = reason == Abort::k_inner_loop_has_trace || reason == Abort::k_inner_loop_begins;
+    if (const auto inner = loops.find(inner_loop); at_inner && inner != loops.end()) gave_way_to(side != nullptr ? side->around : loop.around, *inner->second);
     penalise(loop, side, reason, detail, place);
     return false;
   };

@@ -128,7 +128,7 @@ def aborted(profile):
 def cut(profile):
     for recording in profile.data["recordings"]:
         trace = profile.by_id.get(recording["trace"])
-        if trace is None or recording["result"] == "kept" or trace["iterations"] + trace["entries"] == 0 or trace["ms"] < LEAST * profile.work:
+        if trace is None or recording["result"] in ("kept", "inner_loop_begins") or trace["iterations"] + trace["entries"] == 0 or trace["ms"] < LEAST * profile.work:
             continue
         detail = f" ({recording['detail']})" if recording["detail"] else ""
         yield trace["ms"] * 0.5, f"trace {trace['id']} ends early and the interpreter goes on: {recording['sentence']} {recording['result']}{detail}", trace["place"]
