@@ -258,10 +258,11 @@ bool Recorder::count_loop(int unit, bool traced, V iterator) {
 }
 
 // The innermost frame comes to a loop, from outside, that runs long in a trace of its own and so is not part of this one. Work before it is worth a trace that ends
-// here; with little the recording goes on, as this time the loop may not go round. A policy is asked when it does. True: it has been given up.
+// here; with little the recording goes on, as this time the loop may not go round. A policy is asked when it does. Where both loops are one frame's, a side trace of the
+// inner one goes from its end around the outer one back to it, and does all of this. True: it has been given up.
 bool Recorder::ends_before_loop() {
   const std::vector<int>& headers = top().long_loops;
-  if (std::find(headers.begin(), headers.end(), current_unit_) == headers.end() || (frames_.size() == 1 && current_unit_ == root_unit_)) return false;
+  if (std::find(headers.begin(), headers.end(), current_unit_) == headers.end() || (frames_.size() == 1 && !function_)) return false;
   if (tensor_ops_ < base::heuristics().before_inner || top().loops.count(current_unit_) != 0 || base::policy() != nullptr) return false;
   if (!consumers_.empty() || !callbacks_.empty() || handling_.open || graph_alive()) return false;
   inner_loop_ = {top().code, current_unit_};
