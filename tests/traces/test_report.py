@@ -90,6 +90,30 @@ outer(range(0))
 outer(range(200, 400))
 """
 
+# An inner loop that has a trace before the loop around it does, in a function that this one calls or in the same one.
+BEFORE_INNER = BEGINNING + """
+weights = [torch.eye(4) * 0.9 for _ in range(10)]
+
+def steps(x, count):
+    for _ in range(count):
+        x = torch.relu(x * 0.5 + 1.0)
+    return x
+
+def outer(n, count):
+    for k in range(n):
+        x = torch.ones(2, 4)
+        for w in weights:
+            x = torch.tanh(x @ w) + 0.1
+        if CALLS:
+            x = steps(x, count)
+        else:
+            for _ in range(count):
+                x = torch.relu(x * 0.5 + 1.0)
+
+outer(2, 2000)
+outer(60, 100)
+"""
+
 # Results of 32 MB, dropped at once; the recorded iteration makes 40 of them, through tuples of arguments, cells, methods and views.
 DROPPED_RESULTS = """
 import resource
@@ -233,6 +257,14 @@ class Report(CompareCase):
         report, _ = self.report_of(GROWS, "--cache=off", env={"DYNVM_STRESS": "wait"})
         self.assertEqual((report["sizes"]["generic"], report["sizes"]["open"]), (1, 1), report["sizes"])
         self.assertGreater(report["tensor_ops_compiled"], 0.7 * report["tensor_ops_total"])
+
+    def test_work_before_an_inner_loop_of_a_called_function_is_a_trace(self):
+        for calls in (True, False):
+            report, _ = self.report_of(f"CALLS = {calls}\n" + BEFORE_INNER, "--cache=off")
+            self.assertEqual("inner_loop_begins" in report["aborts"], calls, report["aborts"])
+            self.assertGreater(report["tensor_ops_compiled"], 0.97 * report["tensor_ops_total"])
+            if calls:
+                self.assertTrue(any(trace["function"] == "outer" and trace["tensor_ops"] == 31 and trace["runs"] > 40 for trace in report["traces"]), report["traces"])
 
     def test_time_of_traces(self):
         report, _ = self.report_of(LOOP)
