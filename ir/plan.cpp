@@ -113,11 +113,12 @@ class Planner {
         }
     }
     if (inst.op == Op::k_wrap && !inst.sunk) {
-      for (int32_t storage : wrap_storages(trace_, ref)) touch(storage, ref);
+      const std::vector<int32_t> storages = wrap_storages(trace_, ref);
+      for (int32_t storage : storages) touch(storage, ref);
       StoragePlan& plan = plan_.storages[storage_of(trace_, trace_.arg(inst, 0))];
       if (plan.kind == StoragePlan::kArena) plan.kind = StoragePlan::kFresh;
       // An object with a graph may be asked for it when the trace is long over.
-      for (int32_t storage : wrap_storages(trace_, ref))
+      for (int32_t storage : storages)
         if (plan_.storages[storage].kind == StoragePlan::kArena) plan_.storages[storage].kind = StoragePlan::kFresh;
     }
     if (inst.snapshot != kNoSnapshot && !inst.sunk) show(inst.snapshot, ref);

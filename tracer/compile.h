@@ -38,6 +38,7 @@ struct LoopTrace {
   bool checked = false;                // its kernels are known to be there
   bool awaited = true;                 // at the last arrival they were not, and the loop's variables had the sizes that it is for; or nobody has looked yet
   Abort cut = Abort::kNone;            // why it ends before an instruction that it cannot hold, or before an inner loop
+  bool steps_over() const { return cut != Abort::kNone && cut != Abort::k_inner_loop_begins; }  // the interpreter carries that instruction out, and the loop's traces go on behind it
   bool gives_way = false;              // a root trace: another is recorded in its place, and until that is ready it does what it can
   uint64_t used = 0;                   // when it was last, in a count of all uses
   uint64_t size_exits = 0;             // where an operation's data decided other sizes

@@ -112,11 +112,11 @@ bool runs_long(const LoopState& loop) {
   });
 }
 
-std::vector<int> long_loops(PyCodeObject* code) {
-  std::vector<int> headers;
+std::set<int> long_loops(PyCodeObject* code) {
+  std::set<int> headers;
   const auto& loops = all_loops();
   for (auto loop = loops.lower_bound({code, INT_MIN}); loop != loops.end() && loop->first.first == code; ++loop)
-    if (!loop->second->function && runs_long(*loop->second)) headers.push_back(loop->second->unit);
+    if (!loop->second->function && runs_long(*loop->second)) headers.insert(loop->second->unit);
   return headers;
 }
 

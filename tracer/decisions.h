@@ -5,6 +5,8 @@
 // Tests: tests/traces, tests/lab/test_policy.py.
 #pragma once
 
+#include <set>
+
 #include "ir/trace.h"
 #include "runtime/exec/compiled_trace.h"
 #include "tracer/loop_state.h"
@@ -24,7 +26,7 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop);
 // Does it run long in a trace of its own, or would it take a large part of what a recording may have, so that an outer trace should not unroll it?
 bool runs_long(const LoopState& loop);
 // Headers of the code's loops that do.
-std::vector<int> long_loops(PyCodeObject* code);
+std::set<int> long_loops(PyCodeObject* code);
 
 // A recording from this place comes to an inner loop with a trace that runs long, and is given up.
 void gave_way_to(Around& place, const LoopState& inner);

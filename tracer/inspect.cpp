@@ -136,7 +136,7 @@ int parent_of(const Seen& seen, const std::map<int, Seen>& all) {
     for (const Exit& exit : exits_of(*other.trace))
       if (exit.count > most && place_of(ir, *exit.snapshot) == *seen.place) parent = id, most = exit.count;
     // A trace that was cut goes on behind the instruction that the interpreter carries out.
-    if (most == 0 && parent == 0 && other.trace->cut != Abort::kNone) parent = id;
+    if (most == 0 && parent == 0 && other.trace->steps_over()) parent = id;
   }
   return parent;
 }

@@ -261,8 +261,7 @@ bool Recorder::count_loop(int unit, bool traced, V iterator) {
 // here; with little the recording goes on, as this time the loop may not go round. A policy is asked when it does. Where both loops are one frame's, a side trace of the
 // inner one goes from its end around the outer one back to it, and does all of this. True: it has been given up.
 bool Recorder::ends_before_loop() {
-  const std::vector<int>& headers = top().long_loops;
-  if (std::find(headers.begin(), headers.end(), current_unit_) == headers.end() || (frames_.size() == 1 && !function_)) return false;
+  if (top().long_loops.count(current_unit_) == 0 || (frames_.size() == 1 && !function_)) return false;
   if (tensor_ops_ < base::heuristics().before_inner || top().loops.count(current_unit_) != 0 || base::policy() != nullptr) return false;
   if (!consumers_.empty() || !callbacks_.empty() || handling_.open || graph_alive()) return false;
   inner_loop_ = {top().code, current_unit_};
@@ -328,8 +327,7 @@ HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
     bool root = frames_.size() == 1 && unit == root_unit_;
     if (root) return true;
     const bool iterates = vm::opcode(target) == Op::kForIter;  // the iterator is on top
-    const std::vector<int>& headers = top().long_loops;
-    return count_loop(unit, std::find(headers.begin(), headers.end(), unit) != headers.end(), iterates ? top().slots.back() : kNoValue);
+    return count_loop(unit, top().long_loops.count(unit) != 0, iterates ? top().slots.back() : kNoValue);
   };
   switch (op) {
     case Op::kJumpForward: return HookResult::kContinue;

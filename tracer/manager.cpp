@@ -187,12 +187,13 @@ bool finish_recording() {
   const std::pair<std::string, int> place = done->abort_place();
   const std::pair<PyCodeObject*, int> inner_loop = done->inner_loop();
   TraceGroup& group = group_of(loop, side);
+  Around& around = side != nullptr ? side->around : loop.around;
   auto failed = [&](Abort reason, const std::string& detail) {
     if (side == nullptr)
       for (const auto& trace : group.traces()) trace->gives_way = false;
     if (sizes && !is_lesson(reason)) group.sizes_failed("recording was given up");
     const bool at_inner = reason == Abort::k_inner_loop_has_trace || reason == Abort::k_inner_loop_begins;
-    if (const auto inner = loops.find(inner_loop); at_inner && inner != loops.end()) gave_way_to(side != nullptr ? side->around : loop.around, *inner->second);
+    if (const auto inner = loops.find(inner_loop); at_inner && inner != loops.end()) gave_way_to(around, *inner->second);
     penalise(loop, side, reason, detail, place);
     return false;
   };
@@ -216,7 +217,7 @@ bool finish_recording() {
   trace->generic = std::move(generic);
   if (trace->profile != nullptr) profiles::recording_became("kept", "", trace->profile->id);
   loop.lessons_in_row = 0;
-  (side != nullptr ? side->around : loop.around) = {};
+  around = {};
   loop.before_inner |= trace->cut == Abort::k_inner_loop_begins;
   if (side != nullptr) {
     side->failures = 0;
@@ -550,8 +551,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
         // Signals, the GIL, pending calls: seen to here, so that the trace can go on.
         return vm::handle_pending(view.tstate) < 0 ? Entry::kRaised : Entry::kMoved;
       case LeaveResult::kLeft:
-        if (left.at_end && trace->cut == Abort::k_inner_loop_begins) return Entry::kReturns;  // the loop that it has come to goes on with traces of its own
-        if (left.at_end) return trace->cut != Abort::kNone ? Entry::kCut : loop.function ? Entry::kReturns : Entry::kMoved;
+        if (left.at_end) return trace->steps_over() ? Entry::kCut : loop.function || trace->cut != Abort::kNone ? Entry::kReturns : Entry::kMoved;
         *by_sizes = refused_for_sizes(*trace, left.inst, torch_bridge).has_value();
         if (learn(view, loop, *trace, left.inst, false) == Learned::kLesson) {
           wait_after(loop.changes, base::heuristics().max_lessons, side != nullptr ? side->waits : loop.waits);

@@ -98,7 +98,7 @@ struct ShadowFrame {
   int nlocals = 0;
   std::vector<V> slots;             // localsplus, then the value stack
   struct Loop { int count = 0, ops = 0; int64_t first = 0, insts = 0; int changes = 0; std::set<uint64_t> sizes; };
-  std::vector<int> long_loops;      // headers of those that run long in traces of their own
+  std::set<int> long_loops;         // headers of those that run long in traces of their own
   std::map<int, Loop> loops;        // header unit -> times round with something recorded; at the first, operations and instructions; at the last, instructions, its sizes; times that these changed
 };
 

@@ -361,8 +361,7 @@ class Fuse {
   }
 
   // Whether `later`, an open group, must be emitted after `earlier`, another.
-  bool depends(int later, int earlier) const { return later == earlier || behind(later, earlier); }
-  bool behind(int later, int earlier) const {
+  bool depends(int later, int earlier) const {
     const std::vector<uint64_t>& all = open_[later]->all_before;
     const auto word = static_cast<size_t>(earlier) / 64;
     return word < all.size() && (all[word] >> (earlier % 64) & 1) != 0;
@@ -379,7 +378,7 @@ class Fuse {
   void spread(int g, int merged) {
     std::erase_if(live_, [&](int other) { return !is_open(other); });
     for (const int other : live_)
-      if (other != g && (behind(other, g) || behind(other, merged))) put_behind(other, g);
+      if (other != g && (depends(other, g) || depends(other, merged))) put_behind(other, g);
   }
 
   // Memory that one fill wrote and nothing else has written since is a constant to all who read it, in whatever shape.
@@ -436,7 +435,8 @@ class Fuse {
         if (wanted_together(*g, part, true, true) && joins(*g, part, depends_on)) home = *g;
       if (home < 0) home = beside(part, depends_on, !is_one_of_many(ref, part));
     }
-    if (home < 0) {
+    const bool is_new = home < 0;
+    if (is_new) {
       home = static_cast<int>(open_.size());
       open_.push_back(std::make_unique<Open>(Open{FusionGroup(part), device_of(part), {}, {}, {}, {}, {}, 0, {}, false, -1}));
       live_.push_back(home);
@@ -448,7 +448,7 @@ class Fuse {
       open.before.insert(g);
       put_behind(home, g);
     }
-    spread(home, home);
+    if (!is_new) spread(home, home);
     open.count += count;
     if (const int32_t origin = trace_.insts[ref].origin; origin >= 0) open.origins.insert(origin);
     open.reads.insert(reads.begin(), reads.end());

@@ -32,9 +32,10 @@ class Trace:
 
     id (int); file, function (str), first_line, last_line (int): where it begins, and the lines of that function which it runs through; kind (str): "loop",
     "function" or "side"; state (str): "compiled", "compiling" (kernels for GPUs are on their way) or "dropped"; cut (bool): it ends before an instruction
-    that a trace cannot hold, or before an inner loop with traces of its own; iterations, runs, exits (int): iterations of the loop that came to their end, times that the trace was entered, and left by a
-    guard; rounds (int): iterations of the loop that one of the trace goes through; ir_insts, tensor_ops (int): of one iteration of the trace; parent (int or
-    None): the id of the trace that a side trace continues; sizes (str): "recorded", "other" or "all", the sizes of tensors that it is for.
+    that a trace cannot hold, or before an inner loop with traces of its own; iterations, runs, exits (int): iterations of the loop that came to their end,
+    times that the trace was entered, and left by a guard; rounds (int): iterations of the loop that one of the trace goes through; ir_insts, tensor_ops (int):
+    of one iteration of the trace; parent (int or None): the id of the trace that a side trace continues; sizes (str): "recorded", "other" or "all", the sizes
+    of tensors that it is for.
     """
 
     def __init__(self, row):
