@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <unordered_set>
 #include <utility>
 
 #include "runtime/base/cache_folder.h"
@@ -101,8 +102,8 @@ std::string ObjectNames::description(PyObject* o, int depth) {
   if (is_descriptor_of_c(o)) return type + " " + utf8(PyDescr_NAME(o)) + " of " + type_text(PyDescr_TYPE(o));
   if (Py_TYPE(o) == &PyProperty_Type || Py_TYPE(o) == &PyStaticMethod_Type || Py_TYPE(o) == &PyClassMethod_Type) {
     std::string text = type;
-    for_each_part(o, false, [&](Step step, int64_t, const std::string& name, PyObject* part) {
-      if (step == Step::kMember && name != "__doc__") text += " " + name + of(part);
+    for_each_part(o, false, [&](Step step, int64_t, std::string_view name, PyObject* part) {
+      if (step == Step::kMember && name != "__doc__") text.append(" ").append(name).append(of(part));
     });
     return text;
   }
@@ -194,9 +195,9 @@ class ObjectNames::Search {
  public:
   explicit Search(ObjectNames& names) : names_(names) {}
 
-  void run(std::set<PyObject*> wanted) {
+  void run(std::unordered_set<PyObject*> wanted) {
     wanted_ = asked_ = std::move(wanted);
-    to_find_ = std::count_if(wanted_.begin(), wanted_.end(), [](PyObject* o) { return !is_leaf(o); });
+    to_find_ = std::count_if(wanted_.begin(), wanted_.end(), [&](PyObject* o) { return !is_leaf(o); });
     _PyInterpreterFrame* frame = names_.frame_;
     for (int i = 0; i < vm::FrameView::local_count(frame); i++) meet({vm::FrameView::locals(frame)[i], -1, Step::kLocal, i, {}, nullptr});
     meet({vm::FrameView::globals(frame), -1, Step::kGlobals, 0, {}, nullptr});
@@ -258,12 +259,17 @@ class ObjectNames::Search {
     int64_t from;
     Step step;
     int64_t number;
-    std::string text;
+    std::string_view text;
     PyObject* key;
   };
 
-  // Needs no way: known by its value.
-  static bool is_leaf(PyObject* o) { return is_value(o) && !PyMethod_Check(o); }
+  // Needs no way: known by its value. While the search goes on no class changes.
+  bool is_leaf(PyObject* o) {
+    if (is_singleton(o)) return true;
+    const auto [known, fresh] = leaves_.try_emplace(Py_TYPE(o));
+    if (fresh) known->second = are_values(Py_TYPE(o)) && !PyMethod_Check(o);
+    return known->second;
+  }
 
   void meet(Node node) {
     PyObject* o = node.object;
@@ -289,7 +295,7 @@ class ObjectNames::Search {
   void meet_item(int64_t dict, PyObject* key, PyObject* value) {
     const Node item{value, dict, Step::kKey, 0, {}, key};
     if (PyUnicode_CheckExact(key) || PyLong_CheckExact(key) || PyBool_Check(key) || key == Py_None || met(key) || names_.numbers_.count(key) != 0) meet(item);
-    else if (!is_value(key)) waiting_[key].push_back(item);
+    else if (!is_leaf(key) && !PyMethod_Check(key)) waiting_[key].push_back(item);
   }
 
   // A value is known by itself; where it is compared by identity, it must be the one that an object holds. What a variable holds may be equal by chance.
@@ -311,19 +317,20 @@ class ObjectNames::Search {
       if (PyDict_CheckExact(o)) return;
     }
     const bool all = names_.numbers_.count(o) != 0 || asked_.count(o) != 0;
-    for_each_part(o, all, [&](Step step, int64_t number, const std::string& text, PyObject* part) { meet({part, at, step, number, text, nullptr}); });
+    for_each_part(o, all, [&](Step step, int64_t number, std::string_view text, PyObject* part) { meet({part, at, step, number, text, nullptr}); });
   }
 
   ObjectNames& names_;
-  std::set<PyObject*> wanted_, asked_;  // still; at first
+  std::unordered_set<PyObject*> wanted_, asked_;  // still; at first
   ptrdiff_t to_find_ = 0;               // of those, the ones that have no other name
   std::vector<Node> nodes_;
   std::unordered_map<PyObject*, int64_t> met_;
+  std::unordered_map<PyTypeObject*, bool> leaves_;
   std::unordered_map<PyObject*, std::vector<Node>> waiting_;  // items of dicts by keys that have not been met
 };
 
 std::string ObjectNames::find(const std::vector<PyObject*>& objects, const std::vector<DictUse>& uses, const std::vector<PyTypeObject*>& types, const std::vector<MadeObject>& made) {
-  std::set<PyObject*> wanted;
+  std::unordered_set<PyObject*> wanted;
   std::vector<PyObject*> order;
   auto want = [&](PyObject* o) {
     if (o != nullptr && wanted.insert(o).second) order.push_back(o);
@@ -355,19 +362,19 @@ std::string ObjectNames::find(const std::vector<PyObject*>& objects, const std::
   }
   // Objects that only their identity tells from others may have been compared with; parts of what cannot change are as good as it.
   for (PyTypeObject* type : classes)
-    for_each_part(reinterpret_cast<PyObject*>(type), true, [&](Step, int64_t, const std::string&, PyObject* part) {
+    for_each_part(reinterpret_cast<PyObject*>(type), true, [&](Step, int64_t, std::string_view, PyObject* part) {
       const bool bare = !is_value(part) && !is_container(part) && !cannot_change(part) && description(part) == type_text(Py_TYPE(part)) &&
                         PyType_HasFeature(Py_TYPE(part), Py_TPFLAGS_HEAPTYPE);
       if (bare) want(part);
     });
   for (size_t i = 0; i < order.size(); i++)
     if (cannot_change(order[i]) && !PyFunction_Check(order[i]) && !PyCode_Check(order[i]))
-      for_each_part(order[i], false, [&](Step, int64_t, const std::string& name, PyObject* part) {
+      for_each_part(order[i], false, [&](Step, int64_t, std::string_view name, PyObject* part) {
         if (!is_value(part) && name != "__doc__") want(part);
       });
   add(nullptr, ObjectName{});
   name_by_itself(module_of("sys"));  // a way to sys.modules and what else the interpreter keeps there
-  std::set<PyObject*> searched;
+  std::unordered_set<PyObject*> searched;
   for (PyObject* o : order)
     if (numbers_.count(o) == 0 && made_here.count(o) == 0 && !name_by_itself(o)) searched.insert(o);
   Search search(*this);
@@ -453,10 +460,10 @@ std::string ObjectNames::find(const std::vector<PyObject*>& objects, const std::
     PyObject* o = objects_[i];
     if (o == nullptr || !(cannot_change(o) || PyType_Check(o))) continue;
     if (PyType_Check(o) && classes.count(reinterpret_cast<PyTypeObject*>(o)) == 0) continue;
-    for_each_part(o, true, [&](Step step, int64_t number, const std::string& text, PyObject* part) {
+    for_each_part(o, true, [&](Step step, int64_t number, std::string_view text, PyObject* part) {
       // A function's code and defaults may change: the trace looks at them.
       if (PyFunction_Check(o) && step != Step::kGlobalsOf && step != Step::kClosure) return;
-      if (const auto found = numbers_.find(part); found != numbers_.end()) parts_.push_back({static_cast<int32_t>(i), step, number, text, found->second});
+      if (const auto found = numbers_.find(part); found != numbers_.end()) parts_.push_back({static_cast<int32_t>(i), step, number, std::string(text), found->second});
     });
   }
   if (!undescribed_.empty()) return "no description of " + undescribed_;
@@ -467,8 +474,8 @@ std::string ObjectNames::find(const std::vector<PyObject*>& objects, const std::
 std::string ObjectNames::class_description(PyTypeObject* type) {
   std::string text = description(reinterpret_cast<PyObject*>(type));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); i++) text += " " + type_text(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i)));
-  for_each_part(reinterpret_cast<PyObject*>(type), true, [&](Step, int64_t, const std::string& name, PyObject* part) {
-    if (name != "__doc__") text += "\n" + name + " " + description(part);
+  for_each_part(reinterpret_cast<PyObject*>(type), true, [&](Step, int64_t, std::string_view name, PyObject* part) {
+    if (name != "__doc__") text.append("\n").append(name).append(" ").append(description(part));
   });
   return text;
 }

@@ -22,6 +22,14 @@ std::string utf8(PyObject* text) {
   return bytes;
 }
 
+// Of its own bytes; empty where it has none in UTF-8.
+static std::string_view text_in(PyObject* text) {
+  Py_ssize_t size = 0;
+  const char* bytes = PyUnicode_AsUTF8AndSize(text, &size);
+  PyErr_Clear();
+  return bytes == nullptr ? std::string_view() : std::string_view(bytes, static_cast<size_t>(size));
+}
+
 PyObject* text_of(const std::string& bytes) {
   PyObject* text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "surrogatepass");
   if (text != nullptr) PyUnicode_InternInPlace(&text);
@@ -49,18 +57,24 @@ std::string type_text(PyTypeObject* type) {
   return module.empty() ? name : module + ":" + name;
 }
 
-bool has_type(PyObject* o, const char* name) { return strcmp(Py_TYPE(o)->tp_name, name) == 0; }
+static bool has_name(PyTypeObject* type, const char* name) { return strcmp(type->tp_name, name) == 0; }
 
-bool is_torch_value(PyObject* o) {
-  return has_type(o, "torch.dtype") || has_type(o, "torch.device") || has_type(o, "torch.layout") || has_type(o, "torch.memory_format");
+bool has_type(PyObject* o, const char* name) { return has_name(Py_TYPE(o), name); }
+
+static bool are_torch_values(PyTypeObject* type) {
+  return has_name(type, "torch.dtype") || has_name(type, "torch.device") || has_name(type, "torch.layout") || has_name(type, "torch.memory_format");
 }
+
+bool is_torch_value(PyObject* o) { return are_torch_values(Py_TYPE(o)); }
 
 // What annotations are made of: list[int], Optional[int], int | None, and names of what is not there yet.
-bool is_alias(PyObject* o) {
-  if (has_type(o, "types.GenericAlias") || has_type(o, "types.UnionType")) return true;
-  const auto [module, name] = type_name(Py_TYPE(o));
+static bool are_aliases(PyTypeObject* type) {
+  if (has_name(type, "types.GenericAlias") || has_name(type, "types.UnionType")) return true;
+  const auto [module, name] = type_name(type);
   return module == "typing" && (name == "ForwardRef" || (name.find("GenericAlias") != std::string::npos && name.find("Special") == std::string::npos));
 }
+
+bool is_alias(PyObject* o) { return are_aliases(Py_TYPE(o)); }
 
 // (origin, arguments); of a union (None, arguments), of a name (its class, the name). A new reference, or null.
 PyObject* parts_of_alias(PyObject* o) {
@@ -107,11 +121,13 @@ bool is_singleton(PyObject* o) {
 }
 
 // What is what it is by its value, not by its identity.
-bool is_value(PyObject* o) {
-  return o == nullptr || is_singleton(o) || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyComplex_CheckExact(o) || PyUnicode_CheckExact(o) ||
-         PyBytes_CheckExact(o) || PyTuple_Check(o) || PyFrozenSet_CheckExact(o) || is_torch_value(o) ||
-         is_alias(o) || PyMethod_Check(o) || PySlice_Check(o);
+bool are_values(PyTypeObject* type) {
+  const auto inherits = [type](unsigned long feature) { return PyType_HasFeature(type, feature); };
+  return type == &PyLong_Type || type == &PyFloat_Type || type == &PyComplex_Type || type == &PyUnicode_Type || type == &PyBytes_Type || inherits(Py_TPFLAGS_TUPLE_SUBCLASS) ||
+         type == &PyFrozenSet_Type || type == &PyMethod_Type || type == &PySlice_Type || are_torch_values(type) || are_aliases(type);
 }
+
+bool is_value(PyObject* o) { return o == nullptr || is_singleton(o) || are_values(Py_TYPE(o)); }
 
 bool is_container(PyObject* o) {
   return PyDict_Check(o) || PyList_Check(o) || PyAnySet_Check(o) || PyCell_Check(o);
@@ -119,12 +135,19 @@ bool is_container(PyObject* o) {
 
 PyObject* module_of(const std::string& name) { return PyDict_GetItemString(PyImport_GetModuleDict(), name.c_str()); }
 
+// Where a member of C or a slot has its object; -1: there is no such member.
+static Py_ssize_t member_offset(PyTypeObject* type, PyObject* name) {
+  PyObject* descriptor = _PyType_Lookup(type, name);
+  return descriptor != nullptr && Py_TYPE(descriptor) == &PyMemberDescr_Type ? vm::field_offset(descriptor) : -1;
+}
+
+static PyObject* object_at(PyObject* o, Py_ssize_t offset) { return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + offset); }
+
 PyObject* member(PyObject* o, const std::string& name) {
   PyObject* key = PyUnicode_InternFromString(name.c_str());
-  PyObject* descriptor = _PyType_Lookup(Py_TYPE(o), key);
+  const Py_ssize_t offset = member_offset(Py_TYPE(o), key);
   Py_XDECREF(key);
-  const Py_ssize_t offset = descriptor != nullptr && Py_TYPE(descriptor) == &PyMemberDescr_Type ? vm::field_offset(descriptor) : -1;
-  return offset < 0 ? nullptr : *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + offset);
+  return offset < 0 ? nullptr : object_at(o, offset);
 }
 
 // module.a.b.c, through the dicts of modules and classes alone; borrowed, or null.
@@ -171,9 +194,13 @@ const std::map<std::string, PyTypeObject*>& static_types() {
   return *found;
 }
 
-// The names of members (of C, and slots) that hold objects.
-static const std::vector<std::string>& members_of(PyTypeObject* type) {
-  static auto* const known = new std::unordered_map<PyTypeObject*, std::pair<uint32_t, std::vector<std::string>>>;
+// The members (of C, and slots) that hold objects.
+struct Member {
+  std::string name;
+  Py_ssize_t offset;
+};
+static const std::vector<Member>& members_of(PyTypeObject* type) {
+  static auto* const known = new std::unordered_map<PyTypeObject*, std::pair<uint32_t, std::vector<Member>>>;
   const uint32_t version = vm::type_version(type);
   auto [place, fresh] = known->try_emplace(type);
   if (!fresh && place->second.first == version && version != 0) return place->second.second;
@@ -183,7 +210,8 @@ static const std::vector<std::string>& members_of(PyTypeObject* type) {
     PyObject* dict = vm::type_dict(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i)));
     PyObject *name = nullptr, *value = nullptr;
     for (Py_ssize_t position = 0; dict != nullptr && PyDict_Next(dict, &position, &name, &value);)
-      if (Py_TYPE(value) == &PyMemberDescr_Type && vm::field_offset(value) >= 0 && PyUnicode_Check(name)) place->second.second.push_back(utf8(name));
+      if (Py_TYPE(value) == &PyMemberDescr_Type && PyUnicode_Check(name))
+        if (const Py_ssize_t offset = member_offset(type, name); offset >= 0) place->second.second.push_back({utf8(name), offset});
     Py_XDECREF(dict);
   }
   return place->second.second;
@@ -220,7 +248,7 @@ bool cannot_change(PyObject* o) {
 
 // visit(step, number, text, part): what an object holds. `all`: also what is not worth following from objects that happen to be met.
 void for_each_part(PyObject* o, bool all, const Visit& visit) {
-  auto part = [&](Step step, PyObject* child, int64_t number = 0, const std::string& text = {}) {
+  auto part = [&](Step step, PyObject* child, int64_t number = 0, std::string_view text = {}) {
     if (child != nullptr) visit(step, number, text, child);
   };
   if (PyModule_Check(o)) {
@@ -232,7 +260,7 @@ void for_each_part(PyObject* o, bool all, const Visit& visit) {
     PyObject* dict = vm::type_dict(reinterpret_cast<PyTypeObject*>(o));
     PyObject *name = nullptr, *value = nullptr;
     for (Py_ssize_t position = 0; dict != nullptr && PyDict_Next(dict, &position, &name, &value);)
-      if (PyUnicode_CheckExact(name)) part(Step::kTypeItem, value, 0, utf8(name));
+      if (PyUnicode_CheckExact(name)) part(Step::kTypeItem, value, 0, text_in(name));
     Py_XDECREF(dict);
     PyObject* mro = reinterpret_cast<PyTypeObject*>(o)->tp_mro;
     for (Py_ssize_t i = 1; mro != nullptr && i < PyTuple_GET_SIZE(mro); i++) part(Step::kBase, PyTuple_GET_ITEM(mro, i), i);
@@ -262,7 +290,7 @@ void for_each_part(PyObject* o, bool all, const Visit& visit) {
     part(Step::kDict, vm::existing_dict(o));
   }
   if (!PyDict_CheckExact(o))
-    for (const std::string& name : members_of(Py_TYPE(o))) part(Step::kMember, member(o, name), 0, name);
+    for (const Member& each : members_of(Py_TYPE(o))) part(Step::kMember, object_at(o, each.offset), 0, each.name);
 }
 
 }  // namespace dynvm::tracer::parts

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,7 @@ bool is_singleton(PyObject* o);
 bool is_torch_value(PyObject* o);        // a dtype, a device and the like
 bool is_alias(PyObject* o);              // list[int], Optional[int], int | None
 bool is_value(PyObject* o);              // is what it is by its value, not by its identity
+bool are_values(PyTypeObject* type);     // what is no singleton and of that type
 bool is_container(PyObject* o);          // and may be changed
 bool is_descriptor_of_c(PyObject* o);
 bool cannot_change(PyObject* o);         // its parts are as constant as itself
@@ -51,8 +53,9 @@ PyObject* bound_method(PyObject* self, const std::string& name);  // a method of
 PyObject* parts_of_alias(PyObject* o);   // what make_alias wants; a new reference
 PyObject* make_alias(PyObject* first, PyObject* second, const std::string& type);  // a new reference
 
-// What an object holds, by the steps that lead there. all: also what is not worth following from objects that happen to be met.
-using Visit = std::function<void(Step step, int64_t number, const std::string& text, PyObject* part)>;
+// What an object holds, by the steps that lead there; a text lives as long as the object, and until a class changes. all: also what is not worth following from objects
+// that happen to be met.
+using Visit = std::function<void(Step step, int64_t number, std::string_view text, PyObject* part)>;
 void for_each_part(PyObject* o, bool all, const Visit& visit);
 
 }  // namespace parts

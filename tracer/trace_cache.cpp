@@ -36,6 +36,8 @@ namespace {
 
 using ir::Op;
 
+constexpr size_t kBytesOfInst = 180;  // about, kept with all that belongs to it
+
 // What a trace is beside IR and objects.
 struct Extra {
   std::vector<int32_t> inputs;
@@ -273,6 +275,7 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
   ir::ArchiveWriter archive;
   archive.number_of = [&](const void* object) { return names.number_of(object); };
   archive.opaque_text = [&](int64_t handle, std::string* text) { return bridge->opaque_text(handle, text); };
+  archive.bytes.reserve(kBytesOfInst * ir.insts.size());
   names.write(archive);
   archive(Extra{trace.inputs, trace.sites, trace.cut, trace.for_all_sizes});
   ir::write_trace(archive, ir, *plan);
