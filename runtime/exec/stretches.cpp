@@ -20,7 +20,7 @@ using codegen::cuda::CudaKernel;
 
 namespace {
 
-std::vector<Stretches*>& waiting() {     // with queued work
+std::vector<Stretches*>& waiting() {     // in a stretch
   static auto* const all = new std::vector<Stretches*>;
   return *all;
 }
@@ -46,7 +46,7 @@ Stretches::Stretches(const StretchPlan& plan, bridge::Session* session, int32_t*
   everyone().push_back(this);
   used_ = completed;
   of_operation_.assign(plan.operations.size(), 0);
-  interruptions_.assign(plan.operations.size(), 0);
+  interruptions_.assign(plan.operations.size(), {});
   whole_.assign(plan.operations.size(), false);
   begin_as_found();
   apart_.assign(plan.arena.size(), false);
@@ -68,8 +68,8 @@ void Stretches::note_pending(bool is) {
   *pending_ = is;
   std::vector<Stretches*>& all = waiting();
   const auto found = std::find(all.begin(), all.end(), this);
-  if (is && queueing_ && found == all.end()) all.push_back(this);
-  if (!(is && queueing_) && found != all.end()) all.erase(found);
+  if (is && found == all.end()) all.push_back(this);
+  if (!is && found != all.end()) all.erase(found);
   base::finish_pending = all.empty() ? nullptr : &finish_all;
 }
 
@@ -98,56 +98,6 @@ int Stretches::raise_failed() {
 int Stretches::device(int32_t operation) const {
   const StretchPlan::Operation& what = plan_.operations[operation];
   return what.kernel != nullptr ? what.kernel->device() : what.facts.device;
-}
-
-// Does nothing behind the stretch's last operation need what one of its operations brings?
-bool Stretches::dropped_within(int32_t storage, const Stretch& stretch) const {
-  const int32_t by = plan_.dropped_by[storage];
-  if (by < 0 || by + 1 != stretch.end) return by >= 0 && by < stretch.end;
-  const StretchPlan::Operation& last = plan_.operations[by];
-  return std::count(last.drops.begin(), last.drops.begin() + static_cast<ptrdiff_t>(last.own_drops), storage) != 0;
-}
-
-// What follows from where the stretch begins and ends.
-void Stretches::plan(Stretch& stretch) {
-  unsettled_ = unfound_ = true;
-  stretch.known = stretch.single = false;
-  std::set<int32_t> touched, written, given, by_kernels;
-  std::map<int32_t, int32_t> latest;  // operation that touches a storage
-  int cost = 0;
-  for (int32_t k = stretch.begin; k < stretch.end; ++k) {
-    const StretchPlan::Operation& operation = plan_.operations[k];
-    for (int32_t storage : operation.takes)
-      if (dropped_within(storage, stretch)) given.insert(storage);
-    for (int32_t storage : operation.touches()) latest[storage] = k;
-    cost += operation.kernel != nullptr ? base::heuristics().graph_kernel_cost : base::heuristics().graph_call_cost;
-    if (operation.kernel != nullptr) {
-      by_kernels.insert(operation.kernel->storages().begin(), operation.kernel->storages().end());
-      continue;
-    }
-    for (int32_t storage : operation.facts.touches)
-      if (given.count(storage) == 0) touched.insert(storage);
-    written.insert(operation.facts.writes.begin(), operation.facts.writes.end());
-    for (int32_t storage : operation.facts.gives) {
-      given.insert(storage);
-      touched.erase(storage);
-    }
-  }
-  stretch.storages.assign(touched.begin(), touched.end());
-  stretch.given.assign(given.begin(), given.end());
-  stretch.left.clear();
-  for (int32_t storage : stretch.given)
-    if (!dropped_within(storage, stretch)) stretch.left.emplace_back(latest[storage], storage);
-  std::sort(stretch.left.begin(), stretch.left.end());
-  stretch.stageable.clear();
-  for (int32_t storage : stretch.storages) {
-    stretch.stageable.push_back(plan_.captures->is_input(session_, storage) && written.count(storage) == 0 && by_kernels.count(storage) == 0 && bytes(storage) <= int64_t{base::heuristics().graph_staged} << 10);
-  }
-  stretch.staged.assign(stretch.storages.size(), false);
-  stretch.stages.assign(stretch.storages.size(), nullptr);
-  stretch.seen.clear();
-  stretch.hits = stretch.misses = 0;
-  stretch.mode = cost >= base::heuristics().graph_worth ? Mode::kWatch : Mode::kNever;
 }
 
 // What graphs have memory for leaves the arena, and so does what no graph needs in its place, where it is large or such pieces are few; what graphs have none for any more comes back. Between two iterations; -1: no memory.
@@ -180,20 +130,6 @@ int Stretches::settle() {
     stretch.hits = stretch.misses = 0;
   }
   return plan_.captures->arrange(session_, std::move(pieces));
-}
-
-void Stretches::split(size_t number, int32_t at) {
-  DYNVM_LOG(kCompile, "CUDA graph: a stretch of {} operations ends before the {}th", stretches_[number].end - stretches_[number].begin, at - stretches_[number].begin + 1);
-  clear(stretches_[number]);
-  Stretch tail;
-  tail.begin = at;
-  tail.end = stretches_[number].end;
-  stretches_[number].end = at;
-  const auto added = static_cast<int32_t>(stretches_.size());
-  for (int32_t k = tail.begin; k < tail.end; ++k) of_operation_[k] = added;
-  stretches_.push_back(std::move(tail));
-  plan(stretches_[number]);
-  plan(stretches_[added]);
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -251,6 +187,9 @@ bool Stretches::long_enough() const {
 // Inputs that the script has replaced, as a cache's keys, live until what reads them is launched: eager has one of them at a time.
 bool Stretches::holds_much() const { return replaced_ >= int64_t{base::heuristics().graph_replaced} << 10; }
 
+// Has the stretch that is under way come to its end before?
+bool Stretches::ends_known() const { return queueing_ || !stretches_[static_cast<size_t>(current_)].seen.empty(); }
+
 // May the stretch become two in front of this operation? Not where a library call would look at memory that the first one's graph has brought: it lies elsewhere each time.
 bool Stretches::may_cut(int32_t at) {
   if (whole_[static_cast<size_t>(at)]) return false;
@@ -283,7 +222,8 @@ int Stretches::arrive(int32_t operation, const int64_t* scalars) {
   latest_ = operation;
   if (failed_type_ != nullptr && plan_.operations[operation].kernel == nullptr) return raise_failed();
   if (current_ >= 0 && (operation != next_ || device(operation) != device(stretches_[current_].begin)) && barrier() != 0) return -1;
-  if (current_ >= 0 && queueing_ && (long_enough() || holds_much()) && may_cut(operation) && barrier() != 0) return -1;
+  if (current_ >= 0 && ends_known() && (long_enough() || holds_much()) && may_cut(operation) && barrier() != 0) return -1;
+  if (operation == 0) ++runs_;
   if (operation == 0 && unfound_) note_findings();
   if (operation == 0 && unsettled_ && settle() != 0) return -1;
   const int32_t number = of_operation_[operation];
@@ -332,14 +272,25 @@ int Stretches::arrive(int32_t operation, const int64_t* scalars) {
   return status;
 }
 
+// Is there queued work on it?
+bool Stretches::waits_for(int32_t storage) const {
+  return std::any_of(queued_.begin(), queued_.end(), [&](const auto& entry) {
+    const std::vector<int32_t>& touches = plan_.operations[static_cast<size_t>(entry.first)].touches();
+    return std::find(touches.begin(), touches.end(), storage) != touches.end();
+  });
+}
+
 void Stretches::drop(int32_t storage) {
   if (in_arena(storage) && !apart_[static_cast<size_t>(storage)]) return;
   if (*pending_ != 0 && queueing_) {
-    dropped_.push_back({queued_.size(), storage});
-    if (plan_.input[storage]) replaced_ += plan_.captures->held(session_, storage);
-    return;
+    const int64_t held = plan_.input[storage] ? plan_.captures->held(session_, storage) : 0;
+    if (held < int64_t{base::heuristics().graph_replaced} << 10 || waits_for(storage)) {
+      dropped_.push_back({queued_.size(), storage});
+      replaced_ += held;
+      return;
+    }
   }
-  if (*pending_ != 0) {
+  if (*pending_ != 0 && !queueing_) {
     const std::vector<int32_t>& storages = stretches_[current_].storages;
     const auto found = std::lower_bound(storages.begin(), storages.end(), storage);
     if (found != storages.end() && *found == storage) passing_[static_cast<size_t>(found - storages.begin())] = session_->storage_data[storage];
@@ -417,6 +368,8 @@ int Stretches::barrier(bool once) {
   if (current_ < 0) return 0;
   const size_t number = static_cast<size_t>(current_);
   const int32_t at = next_;
+  if (once) note_interruption(at);
+  if (once && !queueing_) return 0;  // it is watched: nothing waits, and one of its operations may be under way
   const bool queued = queueing_;
   current_ = -1;
   note_pending(false);
@@ -424,7 +377,7 @@ int Stretches::barrier(bool once) {
   if (queued) status = run_queued();
   settled_ = false;
   drop_now();
-  if (at > stretches_[number].begin && at < stretches_[number].end && (!once || ++interruptions_[at] >= base::heuristics().graph_interruptions)) split(number, at);
+  if (at > stretches_[number].begin && at < stretches_[number].end && (!once || interrupted_each_time(at))) split(number, at);
   return status;
 }
 
@@ -455,46 +408,6 @@ void Stretches::give_up(Stretch& stretch, const char* why, bool single) {
   stretch.single = single;
   unsettled_ = unfound_ = true;
   DYNVM_LOG(kCompile, "CUDA graph: {} operations are launched one by one: {}", stretch.end - stretch.begin, why);
-}
-
-void Stretches::watch(size_t number) {
-  Stretch& stretch = stretches_[number];
-  stretch.seen.push_back(pointers(stretch));
-  for (size_t k = 0; k < passing_.size(); ++k)
-    if (passing_[k] != nullptr) stretch.seen.back()[k] = passing_[k];
-  if (!stretch.known && stretch.seen.size() < static_cast<size_t>(base::heuristics().graph_watched)) return;
-  std::vector<int32_t> moving;
-  for (size_t k = 0; k < stretch.storages.size(); ++k) {
-    std::set<void*> values;
-    for (size_t run = 1; run < stretch.seen.size(); ++run) values.insert(stretch.seen[run][k]);
-    if (values.size() <= 2) continue;
-    if (stretch.stageable[k]) stretch.staged[k] = true;
-    else moving.push_back(stretch.storages[k]);
-  }
-  stretch.mode = Mode::kQueue;
-  if (!moving.empty()) set_apart_on(stretch.begin, stretch.end, moving);
-}
-
-// The operation is launched by itself, between two stretches.
-void Stretches::set_apart(int32_t operation, const char* why) {
-  DYNVM_LOG(kCompile, "CUDA graph: {} {}, so it is launched by itself", plan_.operations[operation].facts.name, why);
-  const auto number = static_cast<size_t>(of_operation_[operation]);
-  if (operation + 1 < stretches_[number].end) split(number, operation + 1);
-  const bool first = operation == stretches_[number].begin;
-  if (!first) split(number, operation);
-  Stretch& alone = first ? stretches_[number] : stretches_.back();
-  alone.mode = Mode::kNever;
-  alone.single = true;
-  unsettled_ = unfound_ = true;
-}
-
-// So are the calls, among these operations, on memory that lies elsewhere each time.
-void Stretches::set_apart_on(int32_t begin, int32_t end, const std::vector<int32_t>& moving) {
-  for (int32_t k = begin; k < end; ++k) {
-    const std::vector<int32_t>& touches = plan_.operations[k].facts.touches;
-    if (plan_.operations[k].kernel == nullptr && std::find_first_of(touches.begin(), touches.end(), moving.begin(), moving.end()) != touches.end())
-      set_apart(k, "works on memory that lies elsewhere each time");
-  }
 }
 
 // Of traces that have not run for long.

@@ -158,6 +158,7 @@ class Stretches {
   int device(int32_t operation) const;
   int raise_failed();
   bool long_enough() const;
+  bool ends_known() const;
   bool holds_much() const;
   bool may_cut(int32_t at);
   int arrive(int32_t operation, const int64_t* scalars);
@@ -174,7 +175,11 @@ class Stretches {
   int run_queued();
   int complete(size_t number);
   void plan(Stretch& stretch);
+  void note_interruption(int32_t at);
+  bool interrupted_each_time(int32_t at) const;
+  bool waits_for(int32_t storage) const;
   void split(size_t number, int32_t at);
+  void inherit_seen(Stretch& part, const std::vector<int32_t>& storages, const std::vector<std::vector<void*>>& seen) const;
   void watch(size_t number);
   void set_apart(int32_t operation, const char* why);
   void set_apart_on(int32_t begin, int32_t end, const std::vector<int32_t>& moving);
@@ -203,7 +208,12 @@ class Stretches {
   int32_t* pending_;                    // Activation::pending: a stretch is under way
   std::vector<Stretch> stretches_;
   std::vector<int32_t> of_operation_;   // its stretch
-  std::vector<uint8_t> interruptions_;  // by operation: barriers in front of it that may not come again
+  struct Interruptions {
+    int64_t latest = -1;                // in runs_
+    int in_turn = 0;                    // in how many runs, one after the other
+  };
+  std::vector<Interruptions> interruptions_;  // by operation: barriers in front of it that may not come again
+  int64_t runs_ = 0;                    // that have begun
   std::vector<bool> apart_;             // by storage: it has left the arena
   bool unsettled_ = true;               // that may not be what stretches want
   bool unfound_ = false;                // nor may the findings be what they are
