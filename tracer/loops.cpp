@@ -72,7 +72,7 @@ int64_t items_left(PyObject* it) {
 // Taking an item of it is an effect: it cannot be put back.
 bool Recorder::advances_unseen(V iterator) {
   PyObject* it = concrete(iterator);
-  if (at(iterator).kind != Value::kObject || !PyIter_Check(it) || iterators_.count(iterator) != 0 || plain_iterator(it)) return false;
+  if (at(iterator).kind != Value::kObject || !PyIter_Check(it) || iterators_.count(iterator) != 0) return false;
   PyObject* method = _PyType_Lookup(Py_TYPE(it), next_name());
   return method == nullptr || !PyFunction_Check(method);
 }
