@@ -146,7 +146,7 @@ Recorder::Attribute Recorder::look_up(V v, PyObject* name) {
       }
   if (type == &PySuper_Type) return look_up_super(v, name);
   if (is_module(type) && !at(v).fresh) likely_same(v);
-  if (at(v).kind == Value::kObject && at(v).stable) promote(v);
+  if (at(v).kind == Value::kObject && at(v).stable && !PyList_CheckExact(o)) promote(v);  // a list's methods are those of its class, and its function may be called again
   if (at(v).kind == Value::kObject || is_const(v)) know_type(v);
   if (done_) {
     result.kind = Attribute::kAborted;
