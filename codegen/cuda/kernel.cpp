@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <map>
 
 #include "codegen/cuda/batch.h"
 #include "codegen/cuda/driver.h"
@@ -30,6 +31,18 @@ void name_by_text(Source* source) {
   const std::string before = source->name;
   source->name += "_" + base::stable_hash(source->text).substr(0, 6);
   for (size_t at = 0; (at = source->text.find(before, at)) != std::string::npos; at += source->name.size()) source->text.replace(at, before.size(), source->name);
+}
+
+// A kernel with its memory numbered as it comes: layers of a network have the same ones. pointers: what these numbers were.
+ir::Kernel numbered(const ir::Kernel& kernel, std::vector<int32_t>* pointers) {
+  ir::Kernel form = kernel;
+  for (ir::KernelOperand& operand : form.operands) {
+    const auto known = std::find(pointers->begin(), pointers->end(), operand.pointer);
+    operand.pointer = static_cast<int32_t>(known - pointers->begin());
+    if (known == pointers->end()) pointers->push_back(kernel.operands[static_cast<size_t>(&operand - form.operands.data())].pointer);
+  }
+  form.num_pointers = static_cast<int32_t>(pointers->size());
+  return form;
 }
 
 std::string& gave_up() {
@@ -100,6 +113,15 @@ base::Status CudaKernel::render(int vector_bytes, bool wide) {
     for (size_t d = 0; d < kernel.sizes.size(); ++d) reach.emplace_back(product(kernel.sizes[d]), product(operand.strides[d]));
   }
   return few ? base::Status() : base::Status::failure("kernel " + kernel.name + ": a product of too many symbols");
+}
+
+// As another one of the same form has been rendered, whose memory was `theirs`.
+void CudaKernel::render_as(const CudaKernel& other, const std::vector<int32_t>& theirs, const std::vector<int32_t>& own) {
+  source_ = other.source_;
+  for (int32_t& pointer : source_.pointers) pointer = own[static_cast<size_t>(std::find(theirs.begin(), theirs.end(), pointer) - theirs.begin())];
+  points_ = other.points_;
+  numbers_ = other.numbers_;
+  reach_ = other.reach_;
 }
 
 const CudaKernel& CudaKernel::variant(std::unique_ptr<CudaKernel>* made, int vector_bytes, bool wide) const {
@@ -191,12 +213,28 @@ base::Status compile_kernels(const std::vector<KernelJob>& jobs, bool background
   std::vector<std::unique_ptr<CudaKernel>> made;
   std::vector<const Source*> sources;
   std::vector<int> devices;
+  struct Rendered {
+    ir::Kernel form;
+    std::vector<int32_t> pointers;
+    const CudaKernel* kernel;
+  };
+  std::map<std::string, std::vector<Rendered>> rendered;  // by name
   for (const KernelJob& job : jobs) {
     CudaKernel& kernel = *made.emplace_back(new CudaKernel);
     kernel.device_ = job.device;
     kernel.mirrors_ = job.mirrors;
     for (const ir::Kernel* each : job.kernels) kernel.kernels_.push_back(*each);
-    if (base::Status status = kernel.render(16, false); !status.ok()) return status;
+    const bool alone = job.kernels.size() == 1 && job.mirrors.empty();
+    std::vector<int32_t> pointers;
+    ir::Kernel form = alone ? numbered(*job.kernels[0], &pointers) : ir::Kernel();
+    std::vector<Rendered>& others = rendered[job.kernels[0]->name];
+    const auto same = std::find_if(others.begin(), others.end(), [&](const Rendered& each) { return alone && each.kernel->device_ == job.device && each.form == form; });
+    if (same != others.end()) {
+      kernel.render_as(*same->kernel, same->pointers, pointers);
+    } else {
+      if (base::Status status = kernel.render(16, false); !status.ok()) return status;
+      if (alone) others.push_back({std::move(form), std::move(pointers), &kernel});
+    }
     sources.push_back(&kernel.source_);
     devices.push_back(job.device);
   }

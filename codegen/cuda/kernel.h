@@ -78,6 +78,7 @@ class CudaKernel {
   CudaKernel() = default;
   void* workspace(void* stream) const;
   base::Status render(int vector_bytes, bool wide);
+  void render_as(const CudaKernel& other, const std::vector<int32_t>& theirs, const std::vector<int32_t>& own);
   const CudaKernel& variant(std::unique_ptr<CudaKernel>* made, int vector_bytes, bool wide) const;
   bool reaches_far(const int64_t* symbols) const;
   size_t parameters(void* const* pointers, const int64_t* scalars, const int64_t* symbols, int64_t* out) const;

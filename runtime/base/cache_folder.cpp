@@ -23,7 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMagic = "dynvm cache 1\n";
+constexpr std::string_view kMagic = "dynvm cache 2\n";
+constexpr size_t kHead = kMagic.size() + 33;  // with the hash of what follows
 
 Status failed(const std::string& what, const std::string& path) { return Status::failure(what + " " + path + ": " + std::strerror(errno)); }
 
@@ -34,6 +35,27 @@ Status trusted(const struct stat& status, const std::string& path) {
   return {};
 }
 
+// As many bytes as there are in *bytes.
+bool read_all(int file, std::string* bytes) {
+  for (size_t done = 0; done < bytes->size();) {
+    const ssize_t got = ::read(file, bytes->data() + done, bytes->size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    done += static_cast<size_t>(got);
+  }
+  return true;
+}
+
+bool write_all(int file, std::string_view bytes) {
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t put = ::write(file, bytes.data() + done, bytes.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return false;
+    done += static_cast<size_t>(put);
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string file_stamp(const std::string& path) {
@@ -42,10 +64,12 @@ std::string file_stamp(const std::string& path) {
   return std::to_string(status.st_size) + "." + std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec);
 }
 
-std::string stable_hash(const std::string& bytes) {
+std::string stable_hash(std::string_view bytes) {
   char text[33];
   const std::hash<std::string_view> hash;
-  std::snprintf(text, sizeof text, "%016zx%016zx", hash(bytes), hash(bytes + "\x01" + std::to_string(bytes.size())));
+  const std::string_view front = bytes.substr(0, bytes.size() / 2);  // bytes that differ, and of which both halves have equal hashes, have them elsewhere
+  const size_t parts[] = {bytes.size(), hash(front), hash(bytes.substr(front.size()))};
+  std::snprintf(text, sizeof text, "%016zx%016zx", hash(bytes), hash({reinterpret_cast<const char*>(parts), sizeof parts}));
   return text;
 }
 
@@ -80,21 +104,13 @@ Status CacheFolder::read(const std::string& name, std::string* bytes) const {
   bytes->clear();
   if (file < 0) return errno == ENOENT ? Status() : failed("cannot open", path);
   struct stat status{};
-  std::string content;
   Status result = fstat(file, &status) == 0 ? trusted(status, path) : failed("cannot look at", path);
   if (result.ok()) {
-    content.resize(static_cast<size_t>(status.st_size));
-    size_t done = 0;
-    while (done < content.size()) {
-      const ssize_t got = ::read(file, content.data() + done, content.size() - done);
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) break;
-      done += static_cast<size_t>(got);
-    }
-    const size_t head = kMagic.size() + 33;
-    const bool whole = done == content.size() && content.size() >= head && content.compare(0, kMagic.size(), kMagic) == 0;
-    if (whole) bytes->assign(content, head);
-    if (!whole || content.compare(kMagic.size(), 32, stable_hash(*bytes)) != 0) result = Status::failure(path + " is damaged");
+    std::string head(kHead, '\0');
+    bool whole = status.st_size >= static_cast<off_t>(kHead) && read_all(file, &head) && head.compare(0, kMagic.size(), kMagic) == 0;
+    if (whole) bytes->resize(static_cast<size_t>(status.st_size) - kHead);
+    whole = whole && read_all(file, bytes);
+    if (!whole || head.compare(kMagic.size(), 32, stable_hash(*bytes)) != 0) result = Status::failure(path + " is damaged");
   }
   ::close(file);
   return result;
@@ -105,15 +121,8 @@ Status CacheFolder::write(const std::string& name, const std::string& bytes) {
   std::string temporary = path + ".XXXXXX";
   const int file = mkostemp(temporary.data(), O_CLOEXEC);  // readable and writable by its owner alone
   if (file < 0) return failed("cannot write", path);
-  const std::string content = std::string(kMagic) + stable_hash(bytes) + "\n" + bytes;
-  size_t done = 0;
-  while (done < content.size()) {
-    const ssize_t put = ::write(file, content.data() + done, content.size() - done);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) break;
-    done += static_cast<size_t>(put);
-  }
-  if (::close(file) != 0 || done != content.size() || rename(temporary.c_str(), path.c_str()) != 0) {
+  const bool whole = write_all(file, std::string(kMagic) + stable_hash(bytes) + "\n") && write_all(file, bytes);
+  if (::close(file) != 0 || !whole || rename(temporary.c_str(), path.c_str()) != 0) {
     Status status = failed("cannot write", path);
     unlink(temporary.c_str());
     return status;

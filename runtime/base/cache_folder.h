@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "runtime/base/status.h"
 
@@ -18,7 +19,7 @@ namespace dynvm::base {
 std::string file_stamp(const std::string& path);
 
 // The same in each process of one build of dynvm.
-std::string stable_hash(const std::string& bytes);
+std::string stable_hash(std::string_view bytes);
 
 // Where the options and the environment say that this user's files are kept; "" where they name no place. Not for --cache=off.
 std::string cache_root();
