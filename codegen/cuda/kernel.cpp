@@ -33,18 +33,6 @@ void name_by_text(Source* source) {
   for (size_t at = 0; (at = source->text.find(before, at)) != std::string::npos; at += source->name.size()) source->text.replace(at, before.size(), source->name);
 }
 
-// A kernel with its memory numbered as it comes: layers of a network have the same ones. pointers: what these numbers were.
-ir::Kernel numbered(const ir::Kernel& kernel, std::vector<int32_t>* pointers) {
-  ir::Kernel form = kernel;
-  for (ir::KernelOperand& operand : form.operands) {
-    const auto known = std::find(pointers->begin(), pointers->end(), operand.pointer);
-    operand.pointer = static_cast<int32_t>(known - pointers->begin());
-    if (known == pointers->end()) pointers->push_back(kernel.operands[static_cast<size_t>(&operand - form.operands.data())].pointer);
-  }
-  form.num_pointers = static_cast<int32_t>(pointers->size());
-  return form;
-}
-
 std::string& gave_up() {
   static auto* const why = new std::string;
   return *why;
@@ -226,7 +214,7 @@ base::Status compile_kernels(const std::vector<KernelJob>& jobs, bool background
     for (const ir::Kernel* each : job.kernels) kernel.kernels_.push_back(*each);
     const bool alone = job.kernels.size() == 1 && job.mirrors.empty();
     std::vector<int32_t> pointers;
-    ir::Kernel form = alone ? numbered(*job.kernels[0], &pointers) : ir::Kernel();
+    ir::Kernel form = alone ? ir::numbered(*job.kernels[0], &pointers) : ir::Kernel();
     std::vector<Rendered>& others = rendered[job.kernels[0]->name];
     const auto same = std::find_if(others.begin(), others.end(), [&](const Rendered& each) { return alone && each.kernel->device_ == job.device && each.form == form; });
     if (same != others.end()) {

@@ -43,6 +43,7 @@ struct KernelEntry {
   const void* entry = nullptr;
   const void* context = nullptr;
   std::vector<ir::Ref> more;  // numbers that it is given behind its instruction's own
+  bool on_device = false;     // profilers see it where it runs
 };
 
 // What a residual operation did in all runs. ticks: of the processor's time stamp counter, from before its operands are gathered to after it.

@@ -76,7 +76,7 @@ bool TraceEmitter::emit_tensor() {
     case Op::k_kernel: {
       const KernelEntry& kernel = input_.kernels[inst.imm];
       if (kernel.entry == nullptr) return true;  // an earlier one does its work too
-      const bool shown = kernel.context == nullptr && helpers_.show_begin != nullptr;  // a GPU's kernels are seen where they run
+      const bool shown = !kernel.on_device && helpers_.show_begin != nullptr;
       if (shown) show(code_->names_.emplace_back("dynvm::" + input_.trace->kernels[inst.imm].name).c_str());
       int32_t scalars = gather_numbers(kernel.more);
       int next = 0;

@@ -60,6 +60,18 @@ bool kop_from_name(std::string_view name, KOp* op) {
   return false;
 }
 
+Kernel numbered(Kernel kernel, std::vector<int32_t>* pointers) {
+  pointers->clear();
+  for (KernelOperand& operand : kernel.operands) {
+    const auto known = std::find(pointers->begin(), pointers->end(), operand.pointer);
+    const auto number = static_cast<int32_t>(known - pointers->begin());
+    if (known == pointers->end()) pointers->push_back(operand.pointer);
+    operand.pointer = number;
+  }
+  kernel.num_pointers = static_cast<int32_t>(pointers->size());
+  return kernel;
+}
+
 int64_t Kernel::num_points() const {
   int64_t points = 1;
   for (int64_t size : sizes) points *= size;

@@ -157,6 +157,9 @@ struct Kernel {
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 
+// The kernel with its pointers numbered as they come: those of a network's layers, which differ in their memory alone, are equal. pointers: what each number was.
+Kernel numbered(Kernel kernel, std::vector<int32_t>* pointers);
+
 // Has it a node of that kind?
 bool has_op(const Kernel& kernel, KOp op);
 

@@ -49,12 +49,6 @@ void launch_kernel(const codegen::cuda::CudaKernel* kernel, void* const* pointer
     kernel->launch(pointers, scalars, activation->symbols);
   }
 }
-void run_kernel(const codegen::CompiledKernel* kernel, void* const* pointers, const int64_t* scalars, Activation*) { kernel->run(pointers, scalars); }
-void run_symbolic(const SymbolicKernel* kernel, void* const* pointers, const int64_t* scalars, Activation* activation) {
-  auto* numbers = static_cast<int64_t*>(alloca(kernel->numbers.size() * sizeof(int64_t)));
-  for (size_t k = 0; k < kernel->numbers.size(); ++k) numbers[k] = kernel->numbers[k](activation->symbols);
-  kernel->code->run(pointers, scalars, numbers);
-}
 int allocate(bridge::Session* session, int32_t storage, int64_t, Activation* activation) {
   if (activation->stretches != nullptr) return stretches_of(activation)->allocate(storage);
   return static_cast<CompiledTrace*>(activation->owner)->functions().allocate(session, storage);
@@ -252,36 +246,15 @@ base::Status CompiledTrace::failure() const {
 
 base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* entries, bool background) {
   entries->resize(trace_.kernels.size());
-  code_of_kernel_.resize(trace_.kernels.size());
   bool for_cuda = false;
+  std::vector<size_t> on_host;
   for (const ir::Inst& inst : trace_.insts) {
     if (inst.op != Op::k_kernel) continue;
-    const ir::Kernel& kernel = trace_.kernels[inst.imm];
-    codegen::KernelEntry& entry = (*entries)[inst.imm];
     const ir::TensorMeta& meta = trace_.metas[trace_.insts[trace_.arg(inst, 0)].meta];  // all of them are on one device
-    if (meta.device_type == 1) {
-      for_cuda = true;
-      continue;
-    }
-    std::unique_ptr<codegen::CompiledKernel> compiled;
-    base::Status status = codegen::compile_kernel(kernel, codegen::cpu_features(), {}, &compiled);
-    if (!status.ok()) return status.in("kernel " + kernel.name);
-    if (!kernel.symbols.empty()) {
-      auto symbolic = std::make_unique<SymbolicKernel>();
-      symbolic->code = compiled.get();
-      for (int64_t number : compiled->numbers())
-        if (!ir::Product::of(number, kernel.symbols, &symbolic->numbers.emplace_back())) return base::Status::failure("kernel " + kernel.name + ": a product of too many symbols");
-      entry = {address(&run_symbolic), symbolic.get(), {}};
-      symbolic_kernels_.push_back(std::move(symbolic));
-    } else if (compiled->parallel()) {
-      entry.entry = address(&run_kernel);
-      entry.context = compiled.get();
-    } else {
-      entry.entry = address(compiled->entry());
-    }
-    code_of_kernel_[inst.imm] = compiled.get();
-    kernels_.push_back(std::move(compiled));
+    if (meta.device_type == 1) for_cuda = (*entries)[inst.imm].on_device = true;
+    else on_host.push_back(static_cast<size_t>(inst.imm));
   }
+  if (base::Status status = host_kernels_.compile(trace_.kernels, on_host, entries); !status.ok()) return status;
   if (!for_cuda) return {};
   const std::vector<std::vector<Ref>> batches = kernel_batches(trace_, &programs_);
   std::vector<codegen::cuda::KernelJob> jobs;
@@ -294,7 +267,8 @@ base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* e
   if (base::Status status = codegen::cuda::compile_kernels(jobs, background, &cuda_kernels_); !status.ok()) return status;
   for (size_t k = 0; k < batches.size(); ++k) {
     codegen::KernelEntry& entry = (*entries)[trace_.insts[batches[k][0]].imm];
-    entry = {address(&launch_kernel), cuda_kernels_[k].get(), {}};
+    entry.entry = address(&launch_kernel);
+    entry.context = cuda_kernels_[k].get();
     for (size_t other = 1; other < batches[k].size(); ++other) {
       const ir::Inst& inst = trace_.insts[batches[k][other]];
       for (uint32_t operand = 0; operand < inst.count; ++operand)
@@ -458,9 +432,7 @@ CompiledTrace::~CompiledTrace() {
 void CompiledTrace::own(std::vector<PyObject*> objects) { owned_.insert(owned_.end(), objects.begin(), objects.end()); }
 
 size_t CompiledTrace::code_size() const {
-  size_t size = code_->size();
-  for (const auto& kernel : kernels_) size += kernel->code_size();
-  return size;
+  return code_->size() + host_kernels_.code_size();
 }
 
 std::map<std::string, base::ResidualReport> CompiledTrace::residuals() const {

@@ -21,12 +21,11 @@
 
 #include "codegen/cuda/kernel.h"
 #include "codegen/trace/compile.h"
-#include "codegen/x86/kernel/compile.h"
-#include "ir/kernel/symbols.h"
 #include "ir/trace.h"
 #include "runtime/base/report.h"
 #include "runtime/base/status.h"
 #include "runtime/bridge/bridge.h"
+#include "runtime/exec/host_kernels.h"
 #include "runtime/exec/mirrors.h"
 #include "runtime/exec/program.h"
 #include "runtime/exec/stretches.h"
@@ -83,12 +82,6 @@ struct FrameState {
   std::vector<PyObject*> slots;
 };
 
-// A kernel with symbols, and what its code wants to know of their values.
-struct SymbolicKernel {
-  const codegen::CompiledKernel* code = nullptr;
-  std::vector<ir::Product> numbers;
-};
-
 class CompiledTrace {
  public:
   // On error the message says what cannot be compiled. bridge: null when the trace has no tensors.
@@ -133,13 +126,13 @@ class CompiledTrace {
   uint64_t total_exits() const { return total_exits_; }
   uint64_t stressed_guards() const { return code_->stressed(); }
   int tensor_ops() const { return tensor_ops_; }      // eager operations that one pass stands for
-  int num_kernels() const { return static_cast<int>(kernels_.size() + cuda_kernels_.size()); }
+  int num_kernels() const { return static_cast<int>(host_kernels_.size() + cuda_kernels_.size()); }
   const codegen::TraceCode& code() const { return *code_; }
   size_t code_size() const;                           // machine code of trace and kernels
   const std::string& listing() const { return code_->listing(); }
   const std::vector<std::pair<size_t, ir::Ref>>& marks() const { return code_->marks(); }
   // Of the trace's kernel with that number: its machine code (null on a GPU), the device, the source for it (empty on the CPU).
-  const codegen::CompiledKernel* kernel(size_t number) const { return number < code_of_kernel_.size() ? code_of_kernel_[number] : nullptr; }
+  const codegen::CompiledKernel* kernel(size_t number) const { return host_kernels_.of(number); }
   const codegen::cuda::CudaKernel* cuda_kernel(size_t number) const;  // null: it is one of the CPU's
   // Runs and time of each residual operation by its name (with count_residuals). The report has those of all traces, dropped ones too.
   std::map<std::string, base::ResidualReport> residuals() const;
@@ -170,9 +163,7 @@ class CompiledTrace {
   codegen::ValuePlan values_;
   codegen::HelperTable helpers_;
   TracePrograms programs_;
-  std::vector<std::unique_ptr<codegen::CompiledKernel>> kernels_;
-  std::vector<std::unique_ptr<SymbolicKernel>> symbolic_kernels_;
-  std::vector<const codegen::CompiledKernel*> code_of_kernel_;       // by the kernel's number in the trace
+  HostKernels host_kernels_;
   std::map<size_t, const codegen::cuda::CudaKernel*> cuda_of_kernel_;
   std::vector<std::unique_ptr<codegen::cuda::CudaKernel>> cuda_kernels_;
   bridge::Bridge* bridge_ = nullptr;
