@@ -486,7 +486,7 @@ class Parser {
         }
         SnapshotFrame parsed;
         if (!frame(&parsed)) return false;
-        const uint32_t number = trace_.add_frame(std::move(parsed), snapshot.frames.size());
+        const uint32_t number = trace_.add_frame(parsed, snapshot.frames.size());
         snapshot.frames.push_back(number);
       } while (accept_punct("|"));
     }

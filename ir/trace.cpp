@@ -71,12 +71,12 @@ Ref Trace::add(Op op, Type type, const std::vector<Ref>& args, int64_t imm, int3
   return static_cast<Ref>(insts.size() - 1);
 }
 
-uint32_t Trace::add_frame(SnapshotFrame frame, size_t depth) {
+uint32_t Trace::add_frame(const SnapshotFrame& frame, size_t depth) {
   if (!snapshots.empty() && depth < snapshots.back().frames.size()) {
     const uint32_t last = snapshots.back().frames[depth];
     if (frames[last] == frame) return last;
   }
-  frames.push_back(std::move(frame));
+  frames.push_back(frame);
   return static_cast<uint32_t>(frames.size() - 1);
 }
 

@@ -268,7 +268,7 @@ struct Trace {
   Ref add(Op op, Type type, std::initializer_list<Ref> args, int64_t imm = 0, int32_t snapshot = kNoSnapshot);
   Ref add(Op op, Type type, const std::vector<Ref>& args, int64_t imm = 0, int32_t snapshot = kNoSnapshot);
   // The number of a frame, at that depth, of the snapshot that comes next: an equal one that the last snapshot has there, else a new one.
-  uint32_t add_frame(SnapshotFrame frame, size_t depth);
+  uint32_t add_frame(const SnapshotFrame& frame, size_t depth);
   const SnapshotFrame& frame(const Snapshot& snapshot, size_t depth) const { return frames[snapshot.frames[depth]]; }
   Ref arg(const Inst& inst, uint32_t i) const { return operands[inst.first + i]; }
   Ref arg(Ref inst, uint32_t i) const { return operands[insts[inst].first + i]; }

@@ -63,15 +63,13 @@ static bool any_loop_around(vm::ThreadView& view, const LoopState& loop, _PyInte
   return false;
 }
 
-static bool goes_round(const LoopState& loop, _PyInterpreterFrame* frame) { return loop.frame == frame && loop.consecutive > 0; }
-
 bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
   if (loop.function) return false;
   const auto& loops = all_loops();
   _PyInterpreterFrame* outermost = nullptr;
   const bool waits = any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) {
     auto outer = loops.find({code, header});
-    bool going_round = outer != loops.end() && goes_round(*outer->second, frame);
+    bool going_round = outer != loops.end() && outer->second->goes_round(frame);
     if (outer != loops.end() && outer->second->waits > 0) return false;  // it has been tried
     const bool untried = outer == loops.end() || !outer->second->kept.asked;
     if (untried && TraceCache::has(code, header)) going_round = true;
@@ -95,7 +93,7 @@ static bool outer_loop_may_come(vm::ThreadView& view, const LoopState& loop) {
   _PyInterpreterFrame* outermost = nullptr;
   return !loop.function && any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) {
     auto outer = all_loops().find({code, header});
-    if (outer == all_loops().end() || !goes_round(*outer->second, frame) || outer->second->waits > 0) return false;
+    if (outer == all_loops().end() || !outer->second->goes_round(frame) || outer->second->waits > 0) return false;
     const auto& traces = outer->second->roots.traces();
     return std::none_of(traces.begin(), traces.end(), [](const auto& trace) { return trace->compiled->ready(); });
   });

@@ -4,6 +4,7 @@
 
 #include <Python.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -19,7 +20,17 @@
 
 namespace dynvm::tracer {
 
-struct LoopState {
+constexpr size_t kMostThreads = 64;
+
+// What the arrivals of one thread have shown, one after the other.
+struct Arrivals {
+  _PyInterpreterFrame* frame = nullptr;  // of the last one, to count iterations of one run of the loop
+  int consecutive = 0;
+  bool probing = false;                  // the operations of the iteration that has begun with the last one are being counted
+  uint64_t probe_start = 0, probe_start_in_traces = 0;
+};
+
+struct LoopState : Arrivals {
   PyCodeObject* code = nullptr;
   int unit = 0;
   bool dead = false;                     // its code is no more: neither it nor `code` is ever met again
@@ -45,15 +56,14 @@ struct LoopState {
   bool before_inner = false;             // it has had a trace that ends before an inner loop
   double first_recorded_ms = 0, recorded_ms = 0, recording_ms = 0;  // when the first one, the last one began; what all have taken, with compilation
   TraceCache::Kept kept;                 // traces on disk that have not been entered yet
-  _PyInterpreterFrame* frame = nullptr;  // of the last arrival, to count iterations of one run of the loop
-  int consecutive = 0;
   int waits = 0;                         // arrivals still to let pass after an abort
   int penalty = 0;
   Around around;
   int lessons_in_row = 0;                // recordings that taught a lesson since the last one that came to its end
-  const PyThreadState* probing = nullptr;  // the thread whose operations are being counted
   bool tensors = false;
-  uint64_t probe_start = 0, probe_start_in_traces = 0;
+  // Threads that run the loop side by side arrive in turn, and none would ever be seen to go round.
+  const PyThreadState* thread = nullptr; // whose arrivals these are
+  std::map<const PyThreadState*, Arrivals> others;  // by thread: to compare only
   int64_t ops = 0;                       // tensor operations of one iteration
   // How long the interpreter takes for an iteration: where the report wants it, and where sizes wait for a trace.
   Clock::time_point arrival;             // the last one, where the interpreter went on by itself from there
@@ -103,16 +113,32 @@ struct LoopState {
     lessons = {};
     turns.clear();
     again = false;
-    num_sides = turned = overs = changes = recordings = consecutive = waits = penalty = lessons_in_row = 0;
+    num_sides = turned = overs = changes = recordings = waits = penalty = lessons_in_row = 0;
     crowd = {};
     kept = {};
     kept.asked = true;  // they are not to come back from the disk
-    probing = nullptr;
+    static_cast<Arrivals&>(*this) = {};
+    others.clear();
     tensors = false;
     ops = 0;
     recording_ms = fastest_ms = 0;
     before_inner = false;
     forget_arrival();
+  }
+
+  // An arrival of that thread follows.
+  void of_thread(const PyThreadState* now) {
+    if (now == thread) return;
+    if (others.size() >= kMostThreads) others.clear();  // threads that are over
+    if (thread != nullptr) others[thread] = *this;
+    thread = now;
+    const auto known = others.find(now);
+    static_cast<Arrivals&>(*this) = known == others.end() ? Arrivals{} : known->second;
+    forget_arrival();
+  }
+  bool goes_round(const _PyInterpreterFrame* in) const {
+    const auto here = [&](const Arrivals& each) { return each.frame == in && each.consecutive > 0; };
+    return here(*this) || std::any_of(others.begin(), others.end(), [&](const auto& each) { return here(each.second); });
   }
 
   void forget_arrival() {

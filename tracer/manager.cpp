@@ -655,13 +655,13 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
       probe = Probe{&loop, view.frame, 0};
       return HookResult::kReload;
     }
-    if (loop.probing != view.tstate) {
+    if (!loop.probing) {
       if (!is_hot(view, loop, false)) return HookResult::kContinue;
       begin_counting(loop, *torch_bridge, ops_in_traces);
-      loop.probing = view.tstate;
+      loop.probing = true;
       return HookResult::kContinue;
     }
-    loop.probing = nullptr;
+    loop.probing = false;
     end_counting(loop, *torch_bridge, ops_in_traces);
     if (!loop.tensors) {
       loop.penalty = loop.penalty == 0 ? base::heuristics().probe_wait : std::min(loop.penalty * 2, base::heuristics().probe_wait_max);
@@ -687,6 +687,7 @@ HookResult at_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
     stop_skip(view);
   }
   LoopState& loop = state_of(counter);
+  loop.of_thread(view.tstate);
   if (loop.frame != view.frame) {
     loop.frame = view.frame;
     loop.consecutive = 0;

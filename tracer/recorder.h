@@ -246,6 +246,7 @@ class Recorder {
   int32_t snapshot();
   int32_t new_snapshot();
   ir::Ref make(V v, bool for_snapshot);
+  template <class Each> void for_each_part(V v, bool for_snapshot, const Each& each);
   std::vector<ir::Ref> parts_of(V v, bool for_snapshot);
   bool is_still(V v);
   // What snapshots show of a virtual value, and of what it is in, is another thing from now on.

@@ -51,6 +51,7 @@ struct Value {
   ir::Ref ref = ir::kNoRef;
   ir::Ref object = ir::kNoRef;
   ir::Ref snap = ir::kNoRef;
+  ir::Ref constant = ir::kNoRef;  // kConst: the instruction that is the object, where a snapshot has asked for it
   uint64_t snap_epoch = 0;    // when it was right (Recorder::changed)
   int32_t tensor_id = -1;     // kTensor: the recorder's id
   ir::Wrap wrap;

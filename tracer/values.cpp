@@ -159,49 +159,58 @@ Ref Recorder::const_index(size_t index) {
   return ref;
 }
 
-// Operands of the instruction that makes a virtual container.
-std::vector<Ref> Recorder::parts_of(V v, bool for_snapshot) {
-  const Value value = at(v);  // a copy: making the items may grow values_
-  std::vector<Ref> refs;
+// Operands of the instruction that makes a virtual container, one after the other. Making them may grow values_.
+template <class Each>
+void Recorder::for_each_part(V v, bool for_snapshot, const Each& each) {
   const auto add = [&](V x) {  // snapshots may name scalars directly, operands of sunk instructions too
     if (!for_snapshot) escape(x);
     const Ref ref = for_snapshot ? as_snapshot(x) : as_object(x);
-    refs.push_back(ref == ir::kSlotNull ? const_ref(nullptr) : ref);
+    each(ref == ir::kSlotNull ? const_ref(nullptr) : ref);
   };
-  switch (value.kind) {
+  const auto add_items = [&](size_t from) {
+    const size_t size = at(v).items.size();
+    for (size_t i = from; i < size; i++) add(at(v).items[i]);
+  };
+  switch (at(v).kind) {
     case Value::kFunction:
       for (V x : function_parts_.at(v)) add(x);
       break;
     case Value::kGenerator:
-      add(value.items[0]);
-      refs.push_back(const_index(value.position));
-      for (size_t i = 1; i < value.items.size() && !value.running; i++) add(value.items[i]);
+      add(at(v).items[0]);
+      each(const_index(at(v).position));
+      if (!at(v).running) add_items(1);
       break;
     case Value::kView:
-    case Value::kCell: add(value.items[0]); break;
+    case Value::kCell: add(at(v).items[0]); break;
     case Value::kMethod:
-      if (value.keys.empty()) {
-        for (V x : value.items) add(x);
+      if (at(v).keys.empty()) {
+        add_items(0);
       } else {
-        add(value.source);
-        refs.push_back(const_ref(value.keys[0]));
+        add(at(v).source);
+        each(const_ref(at(v).keys[0]));
       }
       break;
     case Value::kIterator:
-      if (value.source != kNoValue) {
-        add(value.source);
-        refs.push_back(const_index(value.position));
+      if (at(v).source != kNoValue) {
+        add(at(v).source);
+        each(const_index(at(v).position));
       } else {
-        for (size_t i = value.position; i < value.items.size(); i++) add(value.items[i]);
+        add_items(at(v).position);
       }
       break;
     default:
-      for (size_t i = 0; i < value.items.size(); i++) {
-        if (!value.keys.empty()) refs.push_back(const_ref(value.keys[i]));
-        add(value.items[i]);
+      if (at(v).keys.empty()) return add_items(0);
+      for (size_t i = 0, size = at(v).items.size(); i < size; i++) {
+        each(const_ref(at(v).keys[i]));
+        add(at(v).items[i]);
       }
       break;
   }
+}
+
+std::vector<Ref> Recorder::parts_of(V v, bool for_snapshot) {
+  std::vector<Ref> refs;
+  for_each_part(v, for_snapshot, [&](Ref ref) { refs.push_back(ref); });
   return refs;
 }
 
@@ -210,12 +219,14 @@ bool Recorder::is_still(V v) {
   const Value::Kind kind = at(v).kind;
   if ((kind < Value::kTuple && at(v).keys.empty()) || kind == Value::kContext || at(v).snap_epoch == epoch_) return true;
   if (kind == Value::kTuple && !PyTuple_CheckExact(at(v).concrete)) return true;  // torch.Size
-  const std::vector<Ref> now = parts_of(v, true);
   Ref made = at(v).snap;
   if (kind == Value::kIterator && at(v).source == kNoValue) made = trace_.arg(made, 0);
-  const ir::Inst& inst = trace_.insts[made];
-  const uint32_t before = inst.op == IrOp::k_tensor_instance ? 2 : 0;  // operands that are no parts
-  return std::equal(now.begin(), now.end(), trace_.operands.begin() + inst.first + before, trace_.operands.begin() + inst.first + inst.count);
+  const uint32_t before = trace_.insts[made].op == IrOp::k_tensor_instance ? 2 : 0;  // operands that are no parts
+  const uint32_t end = trace_.insts[made].first + trace_.insts[made].count;
+  uint32_t next = trace_.insts[made].first + before;
+  bool same = true;
+  for_each_part(v, true, [&](Ref ref) { same = same && next < end && trace_.operands[next++] == ref; });
+  return same && next == end;
 }
 
 // The instruction that makes a virtual value's object.
@@ -323,7 +334,9 @@ Ref Recorder::as_snapshot(V v) {
   if (at(v).caught) return as_object(v);
   switch (at(v).kind) {
     case Value::kNull: return ir::kSlotNull;
-    case Value::kConst: return const_ref(at(v).concrete);
+    case Value::kConst:
+      if (at(v).constant == kNoRef) at(v).constant = const_ref(at(v).concrete);
+      return at(v).constant;
     case Value::kObject: return at(v).concrete == nullptr ? ir::kSlotNull : at(v).ref;
     case Value::kScalar: return at(v).object != kNoRef ? at(v).object : at(v).ref;
     default: break;
@@ -370,9 +383,10 @@ int32_t Recorder::snapshot() {
 // Of the frames as they are.
 int32_t Recorder::new_snapshot() {
   ir::Snapshot snapshot;
+  snapshot.frames.reserve(frames_.size());
+  ir::SnapshotFrame out;  // its memory is used again: most frames are as they were
   for (size_t i = 0; i < frames_.size(); i++) {
     ShadowFrame& frame = frames_[i];
-    ir::SnapshotFrame out;
     out.code = frame.code;
     if (i > 0) {
       const bool is_virtual = at(frame.function_value).kind == Value::kFunction;
@@ -381,13 +395,13 @@ int32_t Recorder::new_snapshot() {
       out.continuation = static_cast<uint8_t>(frame.continuation);
     }
     out.unit = i + 1 < frames_.size() ? frames_[i + 1].call_unit : current_unit_;
-    out.slots.reserve(frame.slots.size());
+    out.slots.clear();
     for (size_t k = 0; k < frame.slots.size(); k++) {
       V v = frame.slots[k];
       bool unchanged = i == 0 && k < root_initial_.size() && v == root_initial_[k];
       out.slots.push_back(unchanged ? ir::kSlotUnchanged : as_snapshot(v));
     }
-    snapshot.frames.push_back(trace_.add_frame(std::move(out), i));
+    snapshot.frames.push_back(trace_.add_frame(out, i));
   }
   for (auto& [place, v] : pending_) snapshot.stores.push_back({const_ref(place.first), const_ref(place.second), as_snapshot(v)});
   for (const auto& [v, twin] : twins_) snapshot.stores.push_back({at(v).object, const_ref(interned("grad_fn")), twin});

@@ -479,7 +479,7 @@ class RandomTrace {
   int32_t snapshot(std::vector<Ref> objects) {
     SnapshotFrame frame;
     frame.slots = std::move(objects);
-    const uint32_t number = trace_.add_frame(std::move(frame), 0);
+    const uint32_t number = trace_.add_frame(frame, 0);
     trace_.snapshots.emplace_back().frames.push_back(number);
     return static_cast<int32_t>(trace_.snapshots.size()) - 1;
   }

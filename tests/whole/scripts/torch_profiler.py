@@ -20,9 +20,13 @@ def names(profiler):
     return {event.key: event.count for event in profiler.key_averages()}
 
 
-def seen(found, operation):
+def times_seen(found, operation):
     """By itself, or in a fused kernel, which is named after what it is made of."""
-    return sum(count for name, count in found.items() if name == "aten::" + operation or name.startswith("dynvm::") and operation in name.split("::")[1].split("_")) > 0
+    return sum(count for name, count in found.items() if name == "aten::" + operation or name.startswith("dynvm::") and operation in name.split("::")[1].split("_"))
+
+
+def seen(found, operation):
+    return times_seen(found, operation) > 0
 
 
 def whole_loop(w):
@@ -31,6 +35,17 @@ def whole_loop(w):
         x = chain(x, w, 200)
     found = names(profiler)
     print(f"{x.sum().item():.4f}", found["aten::mm"], seen(found, "tanh"), seen(found, "sin"))
+
+
+def large():
+    """Kernels that may run on several threads have names too."""
+    x = torch.ones(512, 768)
+    for _ in range(60):
+        x = torch.tanh(x * 0.5 + 1.0)
+    with profile(activities=CPU) as profiler:
+        for _ in range(40):
+            x = torch.tanh(x * 0.5 + 1.0)
+    print(f"{x.mean().item():.4f}", times_seen(names(profiler), "tanh"))
 
 
 def inside(w):
@@ -67,6 +82,7 @@ def main():
     torch.manual_seed(0)
     w = torch.randn(16, 16)
     whole_loop(w)
+    large()
     inside(w)
     training()
 
