@@ -1,7 +1,6 @@
 // Compiling, running and leaving traces (compiled_trace.h).
 #include "runtime/exec/compiled_trace.h"
 
-#include <alloca.h>
 #include <x86intrin.h>
 
 #include <algorithm>

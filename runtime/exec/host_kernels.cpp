@@ -3,6 +3,8 @@
 
 #include <alloca.h>
 
+#include <map>
+#include <string>
 #include <utility>
 
 namespace dynvm::runtime {

@@ -283,6 +283,7 @@ bool Stretches::waits_for(int32_t storage) const {
 void Stretches::drop(int32_t storage) {
   if (in_arena(storage) && !apart_[static_cast<size_t>(storage)]) return;
   if (*pending_ != 0 && queueing_) {
+    // Large memory that no queued work needs goes at once, as it does in eager.
     const int64_t held = plan_.input[storage] ? plan_.captures->held(session_, storage) : 0;
     if (held < int64_t{base::heuristics().graph_replaced} << 10 || waits_for(storage)) {
       dropped_.push_back({queued_.size(), storage});
