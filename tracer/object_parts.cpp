@@ -11,23 +11,21 @@
 
 namespace dynvm::tracer::parts {
 
-std::string utf8(PyObject* text) {
-  Py_ssize_t size = 0;
-  if (const char* bytes = PyUnicode_AsUTF8AndSize(text, &size)) return std::string(bytes, static_cast<size_t>(size));
-  PyErr_Clear();
-  PyObject* encoded = PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass");
-  std::string bytes = encoded == nullptr ? std::string() : std::string(PyBytes_AS_STRING(encoded), static_cast<size_t>(PyBytes_GET_SIZE(encoded)));
-  Py_XDECREF(encoded);
-  PyErr_Clear();
-  return bytes;
-}
-
-// Of its own bytes; empty where it has none in UTF-8.
+// Of its own bytes; null where it has none in UTF-8.
 static std::string_view text_in(PyObject* text) {
   Py_ssize_t size = 0;
   const char* bytes = PyUnicode_AsUTF8AndSize(text, &size);
   PyErr_Clear();
   return bytes == nullptr ? std::string_view() : std::string_view(bytes, static_cast<size_t>(size));
+}
+
+std::string utf8(PyObject* text) {
+  if (const std::string_view own = text_in(text); own.data() != nullptr) return std::string(own);
+  PyObject* encoded = PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass");
+  std::string bytes = encoded == nullptr ? std::string() : std::string(PyBytes_AS_STRING(encoded), static_cast<size_t>(PyBytes_GET_SIZE(encoded)));
+  Py_XDECREF(encoded);
+  PyErr_Clear();
+  return bytes;
 }
 
 PyObject* text_of(const std::string& bytes) {
@@ -196,7 +194,7 @@ const std::map<std::string, PyTypeObject*>& static_types() {
 
 // The members (of C, and slots) that hold objects.
 struct Member {
-  std::string name;
+  std::string_view name;  // of the key in a class's dict: what is known of a class without a version is made anew each time
   Py_ssize_t offset;
 };
 static const std::vector<Member>& members_of(PyTypeObject* type) {
@@ -211,7 +209,7 @@ static const std::vector<Member>& members_of(PyTypeObject* type) {
     PyObject *name = nullptr, *value = nullptr;
     for (Py_ssize_t position = 0; dict != nullptr && PyDict_Next(dict, &position, &name, &value);)
       if (Py_TYPE(value) == &PyMemberDescr_Type && PyUnicode_Check(name))
-        if (const Py_ssize_t offset = member_offset(type, name); offset >= 0) place->second.second.push_back({utf8(name), offset});
+        if (const Py_ssize_t offset = member_offset(type, name); offset >= 0) place->second.second.push_back({text_in(name), offset});
     Py_XDECREF(dict);
   }
   return place->second.second;

@@ -67,7 +67,7 @@ std::string file_stamp(const std::string& path) {
 std::string stable_hash(std::string_view bytes) {
   char text[33];
   const std::hash<std::string_view> hash;
-  const std::string_view front = bytes.substr(0, bytes.size() / 2);  // bytes that differ, and of which both halves have equal hashes, have them elsewhere
+  const std::string_view front = bytes.substr(0, bytes.size() / 2);  // the second half of the text is of both halves: no copy, and another chance to differ
   const size_t parts[] = {bytes.size(), hash(front), hash(bytes.substr(front.size()))};
   std::snprintf(text, sizeof text, "%016zx%016zx", hash(bytes), hash({reinterpret_cast<const char*>(parts), sizeof parts}));
   return text;

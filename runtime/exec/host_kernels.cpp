@@ -33,7 +33,6 @@ base::Status HostKernels::add(const ir::Kernel& kernel, const codegen::CompiledK
 
 base::Status HostKernels::compile(const std::vector<ir::Kernel>& kernels, const std::vector<size_t>& numbers, std::vector<codegen::KernelEntry>* entries) {
   of_number_.resize(kernels.size());
-  placed_ = numbers.size();
   std::map<std::string, std::vector<Form>> forms;  // by the kernel's name
   std::vector<std::pair<size_t, std::vector<int32_t>>> placed;  // by place in numbers: its form under that name, and the form's pointers
   for (size_t number : numbers) {

@@ -8,6 +8,7 @@
 // Tests: tests/exec/host_kernels_test.cpp.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -26,7 +27,7 @@ class HostKernels {
   base::Status compile(const std::vector<ir::Kernel>& kernels, const std::vector<size_t>& numbers, std::vector<codegen::KernelEntry>* entries);
   // Null where it has none.
   const codegen::CompiledKernel* of(size_t number) const { return number < of_number_.size() ? of_number_[number] : nullptr; }
-  size_t size() const { return placed_; }  // kernels
+  size_t size() const { return of_number_.size() - static_cast<size_t>(std::count(of_number_.begin(), of_number_.end(), nullptr)); }  // kernels
   size_t code_size() const;
 
  private:
@@ -47,7 +48,6 @@ class HostKernels {
   std::vector<std::unique_ptr<codegen::CompiledKernel>> codes_;
   std::vector<std::unique_ptr<Call>> calls_;
   std::vector<const codegen::CompiledKernel*> of_number_;
-  size_t placed_ = 0;
 };
 
 }  // namespace dynvm::runtime
