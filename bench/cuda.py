@@ -1,7 +1,7 @@
 """Workloads on a GPU: `python bench/cuda.py [--only A,B] [--modes eager,dynvm,...] [--compile]` runs each under each mode and prints a table.
 
 Modes: eager, dynvm, and of torch.compile: compile (its default), compile:reduce-overhead, compile:max-autotune. --compile adds these three. dynvm:again is a second
-process that finds what dynvm's left in its cache; only its start is measured.
+process that finds what dynvm's left in its cache; only its start is measured. dynvm:autotune is dynvm with --autotune; behind dynvm it finds that one's traces.
 Workloads: bench/cuda_workloads.py, by name or number. Each measurement is a process of its own, and each workload has caches of its own, empty at first; with
 --together the processes of one mode start together, import what they need, and then measure in turn. --json FILE: the rows too, a mode's last ones.
 
@@ -25,7 +25,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PYTHON = os.environ.get("DYNVM_TEST_PYTHON", os.path.join(ROOT, ".venv", "bin", "python"))
 DYNVM = os.environ.get("DYNVM", os.path.join(ROOT, ".venv", "bin", "dynvm"))
 COMPILE = ("compile", "compile:reduce-overhead", "compile:max-autotune")
-AGAIN = "dynvm:again"
+AGAIN, TUNED = "dynvm:again", "dynvm:autotune"
 TIME_LIMIT_S = 400
 
 
@@ -141,7 +141,7 @@ def measure(name, mode):
         torch.manual_seed(0)
         torch.cuda.manual_seed(0)
         row["samples"] = samples(workload(name)().step)
-    if mode == "dynvm":
+    if mode in ("dynvm", TUNED):
         import dynvm
 
         facts = dynvm.stats()
@@ -186,6 +186,8 @@ def line(name, mode, row, eager):
         facts = row["facts"]
         share = facts["tensor_ops_compiled"] / max(1, facts["tensor_ops_total"])
         text += f"  {100 * share:.1f} % compiled, kernels {max((t['kernels'] for t in facts['traces']), default=0)}, aborts {facts['aborts']} notes {facts['notes']}"
+        if mode == TUNED:
+            text += f" autotune {facts['autotune']}"
     return text
 
 
@@ -239,7 +241,7 @@ class Worker:
     def __init__(self, name, mode, folder):
         self.name = name
         self.words = tempfile.TemporaryFile("w+")
-        program = [DYNVM, "--report", os.path.join(folder, f"{name}.json")] if mode in ("dynvm", AGAIN) else [PYTHON]
+        program = [DYNVM, *(["--autotune"] if mode == TUNED else []), "--report", os.path.join(folder, f"{name}.json")] if mode.startswith("dynvm") else [PYTHON]
         self.process = subprocess.Popen([*program, os.path.abspath(__file__), "--worker", name, mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.words,
                                         text=True, env=with_caches(os.path.join(folder, name)))
 

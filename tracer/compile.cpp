@@ -45,6 +45,7 @@ base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std:
   options.listing = base::dump_on(base::DumpStage::kAsm);
   options.stress_waits = base::options().stress == "wait";
   options.background = base::options().cuda_background;
+  options.autotune = base::options().autotune;
   options.cuda_graphs = base::options().cuda_graphs;
   options.count_residuals = base::report_wanted();
   if (base::profile::on()) {

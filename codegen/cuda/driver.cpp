@@ -65,32 +65,27 @@ const Driver& driver() {
   return the_driver;
 }
 
-// The device's primary context, made the thread's where it has another or none; the one it had.
-class InContext {
- public:
-  explicit InContext(int device) {
-    driver().context_current(&before_);
-    now_ = primary(device);
-    if (before_ != now_) driver().context_set(now_);
-  }
-  ~InContext() {
-    if (before_ != nullptr && before_ != now_) driver().context_set(before_);
-  }
-
- private:
-  static void* primary(int device) {
-    static std::mutex mutex;
-    static std::map<int, void*> contexts;
-    std::lock_guard lock(mutex);
-    void*& context = contexts[device];
-    int handle = 0;
-    if (context == nullptr && driver().device_get(&handle, device) == 0) driver().retain_primary(&context, handle);
-    return context;
-  }
-  void *before_ = nullptr, *now_ = nullptr;
-};
+void* primary(int device) {
+  static std::mutex mutex;
+  static std::map<int, void*> contexts;
+  std::lock_guard lock(mutex);
+  void*& context = contexts[device];
+  int handle = 0;
+  if (context == nullptr && driver().device_get(&handle, device) == 0) driver().retain_primary(&context, handle);
+  return context;
+}
 
 }  // namespace
+
+InContext::InContext(int device) {
+  driver().context_current(&before_);
+  now_ = primary(device);
+  if (before_ != now_) driver().context_set(now_);
+}
+
+InContext::~InContext() {
+  if (before_ != nullptr && before_ != now_) driver().context_set(before_);
+}
 
 std::string driver_missing() { return driver().missing; }
 

@@ -28,6 +28,18 @@ base::Status load_module(int device, const std::string& cubin, void** out);
 base::Status find_function(int device, void* module, const std::string& name, uint32_t shared_bytes, void** out);
 void unload_module(void* module);
 
+// The device's primary context, made the thread's where it has another or none; the one it had.
+class InContext {
+ public:
+  explicit InContext(int device);
+  ~InContext();
+  InContext(const InContext&) = delete;
+  InContext& operator=(const InContext&) = delete;
+
+ private:
+  void *before_ = nullptr, *now_ = nullptr;
+};
+
 // Zeroed; of the device.
 base::Status allocate(int device, int64_t bytes, void* stream, void** out);
 void release(void* memory);

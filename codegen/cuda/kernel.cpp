@@ -6,10 +6,12 @@
 #include <cmath>
 #include <map>
 
+#include "codegen/cuda/autotune.h"
 #include "codegen/cuda/batch.h"
 #include "codegen/cuda/driver.h"
 #include "codegen/cuda/functions.h"
 #include "codegen/cuda/nvrtc.h"
+#include "ir/kernel/forms.h"
 #include "runtime/base/cache_folder.h"
 #include "runtime/base/check.h"
 
@@ -69,23 +71,31 @@ void* CudaKernel::workspace(void* stream) const {
   return memory;
 }
 
-base::Status CudaKernel::render(int vector_bytes, bool wide) {
+base::Status CudaKernel::render_source(const RenderOptions& how, Source* out) const {
   const ir::Kernel& kernel = kernels_[0];
-  RenderOptions options;
+  RenderOptions options = how;
   options.multiprocessors = device_facts(device_).multiprocessors;
-  options.vector_bytes = vector_bytes;
-  options.wide = wide;
   options.mirrors = mirrors_;
-  if (kernels_.size() > 1) {
+  base::Status status;
+  if (kernels_.size() == 1) {
+    status = render_kernel(kernel, identifier(kernel.name), options, out);
+  } else {
     DYNVM_CHECK(mirrors_.empty(), "{} has mirrors, and is a batch", kernel.name);
     std::vector<BatchForm> forms(kernels_.size());
     for (size_t k = 0; k < forms.size(); ++k) DYNVM_CHECK(batch_form(kernels_[k], &forms[k]), "{} is for no batch", kernels_[k].name);
-    base::Status status = render_batch(forms, identifier(kernel.name), options, &source_);
-    name_by_text(&source_);
-    return status;
+    status = render_batch(forms, identifier(kernel.name), options, out);
   }
-  if (base::Status status = render_kernel(kernel, identifier(kernel.name), options, &source_); !status.ok()) return status;
-  name_by_text(&source_);
+  if (status.ok()) name_by_text(out);
+  return status;
+}
+
+base::Status CudaKernel::render(int vector_bytes, bool wide) {
+  RenderOptions options;
+  options.vector_bytes = vector_bytes;
+  options.wide = wide;
+  options.shape = shape_;
+  if (base::Status status = render_source(options, &source_); !status.ok() || kernels_.size() > 1) return status;
+  const ir::Kernel& kernel = kernels_[0];
   bool few = true;
   const auto product = [&](int64_t number) {
     ir::Product made;
@@ -106,6 +116,7 @@ base::Status CudaKernel::render(int vector_bytes, bool wide) {
 // As another one of the same form has been rendered, whose memory was `theirs`.
 void CudaKernel::render_as(const CudaKernel& other, const std::vector<int32_t>& theirs, const std::vector<int32_t>& own) {
   source_ = other.source_;
+  shape_ = other.shape_;
   for (int32_t& pointer : source_.pointers) pointer = own[static_cast<size_t>(std::find(theirs.begin(), theirs.end(), pointer) - theirs.begin())];
   points_ = other.points_;
   numbers_ = other.numbers_;
@@ -120,6 +131,7 @@ const CudaKernel& CudaKernel::variant(std::unique_ptr<CudaKernel>* made, int vec
   other->device_ = device_;
   other->kernels_ = kernels_;
   other->mirrors_ = mirrors_;
+  other->shape_ = shape_;
   base::Status status = other->render(vector_bytes, wide);
   if (status.ok()) status = wait_for(functions = begin_functions({&other->source_}, {device_}));
   DYNVM_CHECK(status.ok(), "{}", status.message());
@@ -197,37 +209,53 @@ size_t CudaKernel::mirrored_bytes(const MirroredStore& each) const {
 
 void* current_stream_of(int device) { return current_stream(device); }
 
-base::Status compile_kernels(const std::vector<KernelJob>& jobs, bool background, std::vector<std::unique_ptr<CudaKernel>>* out) {
+base::Status compile_kernels(const std::vector<KernelJob>& jobs, const CompileMode& mode, std::vector<std::unique_ptr<CudaKernel>>* out) {
   std::vector<std::unique_ptr<CudaKernel>> made;
-  std::vector<const Source*> sources;
-  std::vector<int> devices;
-  struct Rendered {
-    ir::Kernel form;
-    std::vector<int32_t> pointers;
-    const CudaKernel* kernel;
-  };
-  std::map<std::string, std::vector<Rendered>> rendered;  // by name
-  for (const KernelJob& job : jobs) {
+  std::map<int, ir::KernelForms> forms;  // by device
+  std::map<std::pair<int, size_t>, size_t> first_of;
+  std::vector<ir::KernelForms::Place> places(jobs.size());
+  std::vector<size_t> same_as(jobs.size());  // the first of its form, which is rendered
+  for (size_t k = 0; k < jobs.size(); ++k) {
+    const KernelJob& job = jobs[k];
     CudaKernel& kernel = *made.emplace_back(new CudaKernel);
     kernel.device_ = job.device;
     kernel.mirrors_ = job.mirrors;
     for (const ir::Kernel* each : job.kernels) kernel.kernels_.push_back(*each);
-    const bool alone = job.kernels.size() == 1 && job.mirrors.empty();
-    std::vector<int32_t> pointers;
-    ir::Kernel form = alone ? ir::numbered(*job.kernels[0], &pointers) : ir::Kernel();
-    std::vector<Rendered>& others = rendered[job.kernels[0]->name];
-    const auto same = std::find_if(others.begin(), others.end(), [&](const Rendered& each) { return alone && each.kernel->device_ == job.device && each.form == form; });
-    if (same != others.end()) {
-      kernel.render_as(*same->kernel, same->pointers, pointers);
-    } else {
-      if (base::Status status = kernel.render(16, false); !status.ok()) return status;
-      if (alone) others.push_back({std::move(form), std::move(pointers), &kernel});
+    same_as[k] = k;
+    if (job.kernels.size() == 1 && job.mirrors.empty()) {
+      places[k] = forms[job.device].add(*job.kernels[0]);
+      same_as[k] = first_of.emplace(std::pair(job.device, places[k].form), k).first->second;
     }
-    sources.push_back(&kernel.source_);
-    devices.push_back(job.device);
+    if (same_as[k] == k)
+      if (base::Status status = kernel.render(16, false); !status.ok()) return status;
+  }
+  std::vector<Tuned> tuned;  // functions stay until their kernels have them
+  if (mode.autotune) {
+    std::vector<Tunable> tunables;
+    std::vector<CudaKernel*> kernels;
+    for (size_t k = 0; k < jobs.size(); ++k) {
+      CudaKernel& kernel = *made[k];
+      Extents extents;
+      if (same_as[k] != k || kernel.idle() || kernel.symbolic() || !kernel.mirrors_.empty() || !extents_of(kernel.kernels_, mode.storage_bytes, &extents)) continue;
+      kernels.push_back(&kernel);
+      tunables.push_back({kernel.device_, kernel.source_, std::move(extents), [&kernel](const Shape& shape, Source* other) { return kernel.render_source({.shape = shape}, other); }});
+    }
+    tuned = tune(tunables);
+    for (size_t k = 0; k < tuned.size(); ++k) {
+      if (tuned[k].shape == Shape{}) continue;
+      kernels[k]->shape_ = tuned[k].shape;
+      if (base::Status status = kernels[k]->render(16, false); !status.ok()) return status;
+    }
+  }
+  std::vector<const Source*> sources;
+  std::vector<int> devices;
+  for (size_t k = 0; k < jobs.size(); ++k) {
+    if (same_as[k] != k) made[k]->render_as(*made[same_as[k]], places[same_as[k]].pointers, places[k].pointers);
+    sources.push_back(&made[k]->source_);
+    devices.push_back(jobs[k].device);
   }
   const std::vector<std::shared_ptr<FunctionCode>> functions = begin_functions(sources, devices);
-  if (!background)
+  if (!mode.background)
     if (base::Status status = wait_for(functions); !status.ok()) return status;
   for (size_t k = 0; k < made.size(); ++k) made[k]->code_ = functions[k];
   *out = std::move(made);

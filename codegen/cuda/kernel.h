@@ -47,6 +47,12 @@ struct KernelJob {
   int device = 0;
 };
 
+struct CompileMode {
+  bool background = false;             // return at once: kernels are ready later
+  bool autotune = false;               // autotune.h
+  std::vector<int64_t> storage_bytes;  // for that: of the memory behind each pointer, 0 where it is not known
+};
+
 class CudaKernel {
  public:
   ~CudaKernel();
@@ -74,9 +80,10 @@ class CudaKernel {
   size_t mirrored_bytes(const MirroredStore& each) const;
 
  private:
-  friend base::Status compile_kernels(const std::vector<KernelJob>&, bool, std::vector<std::unique_ptr<CudaKernel>>*);
+  friend base::Status compile_kernels(const std::vector<KernelJob>&, const CompileMode&, std::vector<std::unique_ptr<CudaKernel>>*);
   CudaKernel() = default;
   void* workspace(void* stream) const;
+  base::Status render_source(const RenderOptions& how, Source* out) const;
   base::Status render(int vector_bytes, bool wide);
   void render_as(const CudaKernel& other, const std::vector<int32_t>& theirs, const std::vector<int32_t>& own);
   const CudaKernel& variant(std::unique_ptr<CudaKernel>* made, int vector_bytes, bool wide) const;
@@ -90,6 +97,7 @@ class CudaKernel {
   std::shared_ptr<FunctionCode> code_;
   std::vector<ir::Kernel> kernels_;                     // several: a batch
   std::vector<MirroredStore> mirrors_;
+  Shape shape_;                                         // that was found to be better than the model's
   mutable std::mutex mutex_;
   mutable std::vector<std::pair<void*, void*>> workspaces_;  // by stream
   mutable std::unique_ptr<CudaKernel> unaligned_;       // without vectors, made when memory asks for it
@@ -99,8 +107,7 @@ class CudaKernel {
   std::vector<std::vector<std::pair<ir::Product, ir::Product>>> reach_;  // of narrow sources: size and stride of each operand's dims
 };
 
-// background: returns at once, and kernels are ready later. On error nothing is kept; the message, or the status of a kernel that was compiled in the
-// background, has the source and the compiler's log.
-base::Status compile_kernels(const std::vector<KernelJob>& jobs, bool background, std::vector<std::unique_ptr<CudaKernel>>* out);
+// On error nothing is kept; the message, or the status of a kernel that was compiled in the background, has the source and the compiler's log.
+base::Status compile_kernels(const std::vector<KernelJob>& jobs, const CompileMode& mode, std::vector<std::unique_ptr<CudaKernel>>* out);
 
 }  // namespace dynvm::codegen::cuda

@@ -73,19 +73,6 @@ std::vector<std::string> options_for(int architecture) {
   return options;
 }
 
-std::string key_of(const std::string& source, int architecture) {
-  static std::mutex mutex;
-  static auto* const before = new std::map<int, std::string>;  // by architecture: the hash of all else that a cubin depends on
-  const std::lock_guard lock(mutex);
-  std::string& common = (*before)[architecture];
-  if (common.empty()) {
-    std::string text = std::to_string(nvrtc().major) + "." + std::to_string(nvrtc().minor);
-    for (const std::string& option : options_for(architecture)) text += " " + option;
-    common = base::stable_hash(text.append("\n").append(prelude()));
-  }
-  return base::stable_hash(common + source);
-}
-
 std::shared_ptr<const std::string> read_kept(const std::string& key) {
   base::CacheFolder* from = folder();
   std::string unit, bytes;
@@ -138,10 +125,23 @@ base::Status compile_program(const std::string& text, int architecture, std::str
 
 std::string nvrtc_missing() { return nvrtc().missing; }
 
+std::string cubin_key(const std::string& source, int architecture) {
+  static std::mutex mutex;
+  static auto* const before = new std::map<int, std::string>;  // by architecture: the hash of all else that a cubin depends on
+  const std::lock_guard lock(mutex);
+  std::string& common = (*before)[architecture];
+  if (common.empty()) {
+    std::string text = std::to_string(nvrtc().major) + "." + std::to_string(nvrtc().minor);
+    for (const std::string& option : options_for(architecture)) text += " " + option;
+    common = base::stable_hash(text.append("\n").append(prelude()));
+  }
+  return base::stable_hash(common + source);
+}
+
 bool was_compiled(const std::string& source, int architecture) {
   const std::lock_guard lock(folder_mutex);
   const base::CacheFolder* from = nvrtc_missing().empty() ? folder() : nullptr;
-  return from != nullptr && from->has(key_of(source, architecture) + ".in");
+  return from != nullptr && from->has(cubin_key(source, architecture) + ".in");
 }
 
 std::vector<Compiled> compile_sources(const std::vector<std::string>& sources, int architecture) {
@@ -154,7 +154,7 @@ std::vector<Compiled> compile_sources(const std::vector<std::string>& sources, i
     return compiled;
   }
   for (size_t k = 0; k < sources.size(); ++k) {
-    const std::string key = key_of(sources[k], architecture);
+    const std::string key = cubin_key(sources[k], architecture);
     const std::lock_guard lock(folder_mutex);
     if ((compiled[k].cubin = read_kept(key)) != nullptr) continue;
     missing.push_back(k);

@@ -25,6 +25,8 @@ struct Compiled {
 };
 // What was compiled before is read, also by other processes; the rest is one unit. A source that does not compile fails alone.
 std::vector<Compiled> compile_sources(const std::vector<std::string>& sources, int architecture);
+// The same for the same cubin.
+std::string cubin_key(const std::string& source, int architecture);
 bool was_compiled(const std::string& source, int architecture);
 
 }  // namespace dynvm::codegen::cuda

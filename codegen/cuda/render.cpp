@@ -21,6 +21,8 @@ namespace {
 
 constexpr int kWorkspaceSlot = 16;           // bytes of one reduction's part
 constexpr int kColumnBytes = 128;            // that a thread loads of several rows at a time
+constexpr int kMostThreads = 1024, kMostColumnThreads = 256;  // of a block; a column's have 16 bytes of shared memory for each neighbour
+constexpr int kMostUnrolled = 8;
 
 }  // namespace
 
@@ -46,11 +48,16 @@ void Renderer::points() {
   const Dim* inner = space_.kept.empty() ? nullptr : &space_.kept.back();
   int v = inner == nullptr ? 1 : vector_for(*inner);
   const int64_t fill = static_cast<int64_t>(options_.multiprocessors) * limits_.cuda_point_threads;
-  while (v > 1 && total / v < fill) v /= 2;
-  const int unroll = total / v >= fill * 8 ? 2 : 1;
+  if (asked_.vector == 0)
+    while (v > 1 && total / v < fill) v /= 2;
+  else
+    v = std::min(v, asked_.vector);
+  const int unroll = asked_.unroll != 0 ? std::min(asked_.unroll, kMostUnrolled) : total / v >= fill * 8 ? 2 : 1;
+  const int threads = asked_.threads != 0 ? std::clamp(asked_.threads, 32, kMostThreads) : limits_.cuda_point_threads;
   note_alignment(inner, v);
   const int64_t vectors = total / v;
-  launch(vectors, static_cast<int64_t>(limits_.cuda_point_threads) * unroll, 1, limits_.cuda_point_threads);
+  out_.shape = {.vector = v, .threads = threads, .unroll = unroll};
+  launch(vectors, static_cast<int64_t>(threads) * unroll, 1, threads);
   const std::vector<bool>& wanted = space_.needed;
   const std::vector<size_t> operands = loads(wanted);
   std::vector<string> loaded(kernel_.operands.size());
@@ -58,10 +65,10 @@ void Renderer::points() {
     line("{} c{}[{}];", raw(o, v), o, unroll);
     loaded[o] = fmt::format("c{}[u]", o);
   }
-  line("const {} first = ({}){} * {} + threadIdx.x;", index_type_, index_type_, options_.instances > 0 ? "block" : "blockIdx.x", limits_.cuda_point_threads * unroll);
+  line("const {} first = ({}){} * {} + threadIdx.x;", index_type_, index_type_, options_.instances > 0 ? "block" : "blockIdx.x", threads * unroll);
   const auto each = [&](auto&& body) {
     open("_Pragma(\"unroll\") for (int u = 0; u < {}; ++u) {{", unroll);
-    line("const {} i = first + u * {};", index_type_, limits_.cuda_point_threads);
+    line("const {} i = first + u * {};", index_type_, threads);
     open("if (i < {}) {{", number(vectors));
     decompose(space_.kept, "i", "k", v);
     body();
@@ -175,13 +182,15 @@ void Renderer::finish_parts(int64_t groups, const string& group, const string& w
 void Renderer::rows() {
   form_ = kRows;
   const Dim* inner = space_.reduced.empty() ? nullptr : &space_.reduced.back();
-  const int v = inner == nullptr || space_.reduced_points == 0 ? 1 : vector_for(*inner);
+  int v = inner == nullptr || space_.reduced_points == 0 ? 1 : vector_for(*inner);
+  if (asked_.vector != 0) v = std::min(v, asked_.vector);
   note_alignment(inner, v);
   const int64_t vectors = space_.reduced_points / v;
   int64_t group = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, (vectors + 3) / 4))));
   group = std::min<int64_t>(group, vectors > 16 * limits_.cuda_usual_group ? limits_.cuda_largest_group : limits_.cuda_usual_group);
   const int64_t fill = static_cast<int64_t>(options_.multiprocessors) * limits_.cuda_row_fill;
   while (group < limits_.cuda_largest_group && group < vectors && space_.kept_points * group < fill) group *= 2;
+  if (asked_.threads != 0) group = std::min(asked_.threads, kMostThreads);
   if (group > 32 && group < 128) group = 128;
   const int threads = group > 32 ? static_cast<int>(group) : 128;
   const int64_t per_block = threads / group;
@@ -192,7 +201,9 @@ void Renderer::rows() {
   if (can_split() && group == threads && !symbolic(space_.kept_points)) {
     parts = std::min<int64_t>({open_rows ? limits_.cuda_row_parts : vectors / (group * 2), 2 * options_.multiprocessors / std::max<int64_t>(1, space_.kept_points), limits_.cuda_row_parts});
     parts = std::max<int64_t>(parts, 1);
+    if (asked_.parts != 0) parts = std::clamp<int64_t>(asked_.parts, 1, open_rows ? limits_.cuda_row_parts : std::max<int64_t>(1, vectors / group));
   }
+  out_.shape = {.vector = v, .threads = static_cast<int>(group), .parts = static_cast<int>(parts)};
   const int64_t of_part = open_rows ? 0 : blocks_for(vectors, parts);
   const int64_t rounds = open_rows ? 0 : blocks_for(of_part, group);
   const string of_part_text = open_rows && parts > 1 ? "of_part" : open_rows ? number(vectors) : std::to_string(of_part);
@@ -331,18 +342,25 @@ void Renderer::columns() {
   form_ = kColumns;
   const Dim* inner = &space_.kept.back();
   int v = vector_for(*inner);
-  while (v > 1 && space_.kept_points / (32 * v) < options_.multiprocessors / 4) v /= 2;
+  if (asked_.vector == 0)
+    while (v > 1 && space_.kept_points / (32 * v) < options_.multiprocessors / 4) v /= 2;
+  else
+    v = std::min(v, asked_.vector);
   vector_ = v;
   note_alignment(inner, v);
   const int64_t groups = space_.kept_points / v;  // of columns, one of a thread
   // A scan goes down a column by itself; there are as many blocks as there may be then.
   const bool scanning = ir::has_scan(kernel_);
-  const int threads = scanning && !symbolic(groups) && groups < int64_t{options_.multiprocessors} * limits_.cuda_column_threads ? 32 : limits_.cuda_column_threads;
+  int threads = scanning && !symbolic(groups) && groups < int64_t{options_.multiprocessors} * limits_.cuda_column_threads ? 32 : limits_.cuda_column_threads;
+  if (asked_.threads != 0) threads = std::clamp(asked_.threads, 32, kMostColumnThreads);
   const int across = scanning ? threads : 32, down = threads / across;
   const bool open_columns = symbolic(space_.reduced_points);
   int64_t parts = 1;
   if (can_split() && !symbolic(groups))
     parts = std::max<int64_t>(1, std::min<int64_t>({open_columns ? limits_.cuda_column_parts : space_.reduced_points / (down * limits_.cuda_column_rows), 4 * options_.multiprocessors / blocks_for(groups, across), limits_.cuda_column_parts}));
+  if (asked_.parts != 0 && can_split() && !symbolic(groups))
+    parts = std::clamp<int64_t>(asked_.parts, 1, open_columns ? limits_.cuda_column_parts : std::max<int64_t>(1, space_.reduced_points / down));
+  out_.shape = {.vector = v, .threads = threads, .parts = static_cast<int>(parts)};
   const string of_part = open_columns && parts > 1 ? "of_part" : open_columns ? number(space_.reduced_points) : std::to_string(blocks_for(space_.reduced_points, parts));
   const string rounds = open_columns ? fmt::format("({} + {}) / {}", of_part, down - 1, down) : std::to_string(blocks_for(blocks_for(space_.reduced_points, parts), down));
   launch(groups, across, parts, threads);

@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/cuda/shape.h"
 #include "ir/kernel/kernel.h"
 #include "runtime/base/status.h"
 
@@ -40,6 +41,7 @@ struct RenderOptions {
   int vector_bytes = 16;  // of one load or store: a power of 2
   int instances = 0;      // 0: the kernel by itself; else one of these many in a launch (batch.h)
   std::vector<MirroredStore> mirrors;  // of the kernel by itself
+  Shape shape;            // numbers that the cost model would say otherwise; what does not fit is as near as fits
 };
 
 struct Source {
@@ -56,6 +58,7 @@ struct Source {
   std::vector<int64_t> tail;       // what stands behind the scalars in each launch
   int64_t workspace_bytes = 0;     // zeroed before the first launch; launches on one stream only
   int alignment = 1;
+  Shape shape;                     // as it is
 };
 
 // Parameter layout: pointers, then scalars, numbers and the tail (8 bytes each), then the workspace's address where there is one.

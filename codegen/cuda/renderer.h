@@ -557,6 +557,7 @@ class Renderer {
   const ir::Kernel& kernel_;
   const RenderOptions& options_;
   const base::Heuristics& limits_ = base::heuristics();
+  const Shape& asked_ = options_.shape;
   Source& out_;
   Parameter parameter_{kernel_, options_, &out_};
   Space space_;

@@ -167,6 +167,7 @@ std::string Report::json() const {
     all["residual_ms"][name] = residual.ms;
   }
   all["handovers"] = handovers;
+  all["autotune"] = {{"timed", autotune.timed}, {"changed", autotune.changed}, {"read", autotune.read}, {"ms", autotune.ms}};
   all["cuda_graphs"] = {{"captured", graphs.captured}, {"launches", graphs.launches}};
   all["cuda_reads"] = {{"mirrored", reads.mirrored}, {"copied", reads.copied}};
   all["native"] = {{"codes", native.codes}, {"runs", native.runs}, {"bytes", native.bytes}, {"given_up", native.given_up}};

@@ -75,6 +75,10 @@ struct Report {
     uint64_t captured = 0, launches = 0;
   } graphs;                                        // CUDA graphs
   struct {
+    uint64_t timed = 0, changed = 0, read = 0;     // kernels; of those timed: that have another shape now; shapes that were found before
+    double ms = 0;
+  } autotune;
+  struct {
     uint64_t mirrored = 0, copied = 0;             // by the kernel that computed it; by a copy of its own
   } reads;                                         // of numbers of tensors on a GPU
   uint64_t handovers = 0;                          // frames given to CPython's evaluator

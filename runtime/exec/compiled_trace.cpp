@@ -189,7 +189,7 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
     helpers_.drop_storage = address(&drop_storage);
   }
   codegen::TraceCodeInput input{&trace_, &values_, &programs_.plan, &python_layout(), &helpers_, {}};
-  if (base::Status status = compile_kernels(&input.kernels, options.background); !status.ok()) return status;
+  if (base::Status status = compile_kernels(&input.kernels, options); !status.ok()) return status;
   if (options.cuda_graphs && bridge != nullptr && program_ != nullptr) plan_stretches(input.kernels);
   if (stretches_.captures != nullptr) {
     helpers_.call = address(&queue_call);
@@ -243,7 +243,7 @@ base::Status CompiledTrace::failure() const {
   return {};
 }
 
-base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* entries, bool background) {
+base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* entries, const CompileOptions& options) {
   entries->resize(trace_.kernels.size());
   bool for_cuda = false;
   std::vector<size_t> on_host;
@@ -263,7 +263,10 @@ base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* e
     if (const auto mirrors = mirrors_.of_kernel.find(batch[0]); mirrors != mirrors_.of_kernel.end()) job.mirrors = mirrors->second;  // of one point, so it is no batch
     job.device = std::max<int>(trace_.metas[trace_.insts[trace_.arg(trace_.insts[batch[0]], 0)].meta].device_index, 0);
   }
-  if (base::Status status = codegen::cuda::compile_kernels(jobs, background, &cuda_kernels_); !status.ok()) return status;
+  codegen::cuda::CompileMode mode{.background = options.background};
+  mode.autotune = options.autotune && std::none_of(trace_.torch_states.begin(), trace_.torch_states.end(), [](const ir::TorchState& state) { return state.deterministic; });
+  for (const bridge::StorageSpec& storage : programs_.spec.storages) mode.storage_bytes.push_back(storage.symbolic ? 0 : storage.bytes);
+  if (base::Status status = codegen::cuda::compile_kernels(jobs, mode, &cuda_kernels_); !status.ok()) return status;
   for (size_t k = 0; k < batches.size(); ++k) {
     codegen::KernelEntry& entry = (*entries)[trace_.insts[batches[k][0]].imm];
     entry.entry = address(&launch_kernel);

@@ -37,6 +37,7 @@ struct CompileOptions {
   bool listing = false;         // keep the machine code's text (--dump=asm)
   bool stress_waits = false;    // ready() only when it has been asked a few times
   bool background = false;      // CUDA kernels are compiled while the script goes on: see ready()
+  bool autotune = false;        // CUDA kernels get launch shapes by timing, but for those of traces under deterministic algorithms
   bool cuda_graphs = true;      // launch what needs nothing of the host as CUDA graphs
   base::profile::TraceData* profile = nullptr;  // what is measured goes there; null: nothing is
   bool count_residuals = false; // count each residual operation's runs and time by name, for the report
@@ -143,7 +144,7 @@ class CompiledTrace {
   friend class Materialiser;
   CompiledTrace() = default;
   base::Status build(const ir::Plan& plan, bridge::Bridge* bridge, const CompileOptions& options);
-  base::Status compile_kernels(std::vector<codegen::KernelEntry>* entries, bool background);
+  base::Status compile_kernels(std::vector<codegen::KernelEntry>* entries, const CompileOptions& options);
   void plan_arena(StretchPlan* plan) const;
   void plan_stretches(const std::vector<codegen::KernelEntry>& entries);
   bool on_gpu() const;

@@ -4,8 +4,9 @@
 #include <alloca.h>
 
 #include <map>
-#include <string>
 #include <utility>
+
+#include "ir/kernel/forms.h"
 
 namespace dynvm::runtime {
 
@@ -33,24 +34,19 @@ base::Status HostKernels::add(const ir::Kernel& kernel, const codegen::CompiledK
 
 base::Status HostKernels::compile(const std::vector<ir::Kernel>& kernels, const std::vector<size_t>& numbers, std::vector<codegen::KernelEntry>* entries) {
   of_number_.resize(kernels.size());
-  std::map<std::string, std::vector<Form>> forms;  // by the kernel's name
-  std::vector<std::pair<size_t, std::vector<int32_t>>> placed;  // by place in numbers: its form under that name, and the form's pointers
-  for (size_t number : numbers) {
-    auto& [place, storages] = placed.emplace_back();
-    ir::Kernel form = ir::numbered(kernels[number], &storages);
-    std::vector<Form>& known = forms[form.name];
-    while (place < known.size() && !(known[place].kernel == form)) ++place;
-    if (place == known.size()) known.push_back({std::move(form)});
-    ++known[place].places;
-  }
+  ir::KernelForms forms;
+  std::vector<ir::KernelForms::Place> places;
+  for (size_t number : numbers) places.push_back(forms.add(kernels[number]));
+  std::map<size_t, const codegen::CompiledKernel*> code_of;  // by form
   for (size_t k = 0; k < numbers.size(); ++k) {
     const ir::Kernel& kernel = kernels[numbers[k]];
-    Form& form = forms[kernel.name][placed[k].first];
-    const bool shared = form.places > 1;
-    if (form.code == nullptr)
-      if (base::Status status = add(shared ? form.kernel : kernel, &form.code); !status.ok()) return status;
-    Call call{.code = form.code};
-    if (shared) call.storages = std::move(placed[k].second);
+    const size_t form = places[k].form;
+    const bool shared = forms.count(form) > 1;
+    const codegen::CompiledKernel*& code = code_of[form];
+    if (code == nullptr)
+      if (base::Status status = add(shared ? forms.kernel(form) : kernel, &code); !status.ok()) return status;
+    Call call{.code = code};
+    if (shared) call.storages = std::move(places[k].pointers);
     for (int64_t number : call.code->numbers())
       if (!ir::Product::of(number, kernel.symbols, &call.numbers.emplace_back())) return base::Status::failure("kernel " + kernel.name + ": a product of too many symbols");
     of_number_[numbers[k]] = call.code;

@@ -37,11 +37,6 @@ class HostKernels {
     std::vector<ir::Product> numbers;  // that the code wants to know of the symbols' values
     std::vector<int32_t> storages;     // by the code's pointer; none: these are its pointers
   };
-  struct Form {
-    ir::Kernel kernel;
-    size_t places = 0;                 // kernels of this form
-    const codegen::CompiledKernel* code = nullptr;
-  };
   static void run(const Call* call, void* const* storages, const int64_t* scalars, codegen::Activation* activation);
   base::Status add(const ir::Kernel& kernel, const codegen::CompiledKernel** code);
 

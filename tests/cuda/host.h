@@ -35,6 +35,7 @@ struct Rendered {
   std::string what;
   Source source;
   std::vector<int64_t> values;  // of the kernel's symbols
+  codegen::cuda::Shape shape{};  // that is asked for
   int64_t value(int64_t number) const { return ir::evaluate(number, kernel.symbols, values); }
   uint32_t grid_x() const { return source.points == 0 ? source.grid_x : static_cast<uint32_t>((value(source.points) + source.per_block - 1) / source.per_block); }
 };
@@ -111,6 +112,7 @@ inline void check(std::vector<Rendered> kernels, int multiprocessors, int vector
     options.multiprocessors = multiprocessors;
     options.vector_bytes = vector_bytes;
     options.wide = wide;
+    options.shape = each.shape;
     const base::Status status = render_kernel(each.kernel, "k" + std::to_string(number++), options, &each.source);
     ASSERT_TRUE(status.ok()) << status.message();
   }

@@ -6,11 +6,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "../kernel/random_kernel.h"
+#include "codegen/cuda/autotune.h"
 #include "codegen/cuda/background.h"
 #include "codegen/cuda/batch.h"
 #include "codegen/cuda/mirror.h"
@@ -57,6 +59,71 @@ TEST(CudaSource, RandomKernelsAgreeWithTheEvaluator) {
   EXPECT_GT(placed[0][0], 10);
   EXPECT_GT(placed[1][0], 10);
   EXPECT_GT(placed[1][1], 10);
+}
+
+// Whatever numbers are asked for, a kernel computes the same; the shape that it has is one that can be asked for, and gives the same text.
+TEST(CudaSource, RandomKernelsAgreeInOtherShapes) {
+  std::mt19937_64 random(3);
+  const auto power = [&](int most) { return random() % 3 == 0 ? 0 : 1 << random() % (std::countr_zero(static_cast<unsigned>(most)) + 1); };
+  std::vector<Rendered> made;
+  int other = 0;
+  for (uint64_t seed = 1000; seed < 1200; ++seed) {
+    Rendered each = random_kernel(seed);
+    if (each.kernel.num_points() == 0) continue;
+    each.shape = {power(16), power(2048), power(16), static_cast<int>(random() % 20)};
+    Source usual, asked, again;
+    ASSERT_TRUE(render_kernel(each.kernel, "k", {}, &usual).ok());
+    ASSERT_TRUE(render_kernel(each.kernel, "k", {.shape = each.shape}, &asked).ok());
+    ASSERT_TRUE(render_kernel(each.kernel, "k", {.shape = asked.shape}, &again).ok());
+    EXPECT_EQ(asked.text, again.text);
+    EXPECT_EQ(asked.shape, again.shape);
+    ASSERT_TRUE(render_kernel(each.kernel, "k", {.shape = usual.shape}, &again).ok());
+    EXPECT_EQ(usual.text, again.text);
+    other += asked.text != usual.text;
+    made.push_back(std::move(each));
+  }
+  EXPECT_GT(other, 100);
+  check(std::move(made), 1, 16);
+}
+
+TEST(CudaSource, NeighboursOfAShape) {
+  using codegen::cuda::Shape;
+  const Shape shape{.vector = 4, .threads = 1024, .unroll = 1};
+  const std::vector<Shape> expected{{8, 1024, 1, 0}, {2, 1024, 1, 0}, {4, 512, 1, 0}, {4, 1024, 2, 0}};
+  EXPECT_EQ(neighbours(shape), expected);
+  EXPECT_EQ(codegen::cuda::neighbours({}), std::vector<Shape>{});
+  EXPECT_EQ(codegen::cuda::parse_shape(shape_text(shape)), shape);
+  for (const char* text : {"", "vector 4", "vector 3 threads 1 unroll 1 parts 1", "vector 4 threads -1 unroll 1 parts 1", "vector 4 threads 2048 unroll 1 parts 1"})
+    EXPECT_EQ(codegen::cuda::parse_shape(text), std::nullopt) << text;
+  EXPECT_EQ(codegen::cuda::parse_shape("vector 0 threads 128 unroll 0 parts 3"), (Shape{0, 128, 0, 3}));
+}
+
+// What a kernel that is timed may touch: its operands' elements, and all of what it loads from at computed places; nothing is known where an index of the script's says where.
+TEST(CudaSource, ExtentsOfKernels) {
+  Kernel plain;
+  plain.sizes = {3, 5};
+  const int32_t x = plain.add_load(plain.add_operand({DType::kF32, {-10, 2}, 20, 0}));
+  plain.add_store(plain.add_operand({DType::kBool, {5, 1}, 1, 2}), plain.add_cast(DType::kBool, x));
+  codegen::cuda::Extents found;
+  ASSERT_TRUE(extents_of({plain}, {}, &found));
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].before, 0);
+  EXPECT_EQ(found[0].behind, 4 * (20 + 8 + 1));
+  EXPECT_EQ(found[2].behind, 1 + 2 * 5 + 4 + 1);
+  const auto at_places = [](bool checked) {
+    Kernel kernel;
+    kernel.sizes = {6};
+    int32_t at = kernel.add_index(0);
+    if (checked) at = kernel.add(KOp::k_within, kernel.add_load(kernel.add_operand({DType::kI64, {1}, 0, 0})), kernel.add_const(DType::kI64, 9));
+    const int32_t picked = kernel.add_load_at(kernel.add_operand({DType::kF32, {0}, 0, 1}), at, kernel.add_const(DType::kBool, 1));
+    kernel.add_store(kernel.add_operand({DType::kF32, {1}, 0, 2}), picked);
+    return kernel;
+  };
+  found.clear();
+  ASSERT_TRUE(extents_of({at_places(false)}, {0, 400, 24}, &found));
+  EXPECT_EQ(found[1].behind, 400);
+  EXPECT_FALSE(extents_of({at_places(false)}, {0, 0, 24}, &found));
+  EXPECT_FALSE(extents_of({at_places(true)}, {48, 36, 24}, &found));
 }
 
 // Softmax over the last dim: three passes over a row, the input held meanwhile.
