@@ -49,8 +49,13 @@ class Planner {
     std::iota(same_memory_.begin(), same_memory_.end(), 0);
     late_.assign(trace_.num_storages, false);
     if (!trace_.symbols.empty()) find_symbolic();
+    const auto counts = [&](Ref ref) { return without.empty() || !without[ref]; };
+    frame_shown_.assign(trace_.frames.size(), kNoRef);
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref)
-      if (without.empty() || !without[ref]) visit(ref);
+      if (const Inst& inst = trace_.insts[ref]; inst.snapshot != kNoSnapshot && !inst.sunk && counts(ref))
+        for (uint32_t frame : trace_.snapshots[inst.snapshot].frames) frame_shown_[frame] = ref;
+    for (Ref ref = 0; ref < trace_.insts.size(); ++ref)
+      if (counts(ref)) visit(ref);
     join_lifetimes();
     for (size_t storage = 0; storage < late_.size(); ++storage)
       if (late_[storage] && plan_.storages[storage].kind == StoragePlan::kArena) plan_.storages[storage].kind = StoragePlan::kFresh;
@@ -126,16 +131,10 @@ class Planner {
 
   // An exit here makes the snapshot's sunk objects from memory.
   void show(int32_t snapshot, Ref ref) {
-    for (uint32_t frame : trace_.snapshots[snapshot].frames) {
-      auto [entry, added] = frame_storages_.try_emplace(frame);
-      if (added) {
-        made_.clear();
-        for_each_value(trace_.frames[frame], [&, &shown = entry->second](Ref value) { add_made_of(value, &shown); });
-      }
-      for (int32_t storage : entry->second) keep(storage, ref);
-    }
     std::vector<int32_t> shown;
     made_.clear();
+    for (uint32_t frame : trace_.snapshots[snapshot].frames)
+      if (frame_shown_[frame] == ref) for_each_value(trace_.frames[frame], [&](Ref value) { add_made_of(value, &shown); });
     for_each_store_value(trace_.snapshots[snapshot], [&](Ref value) { add_made_of(value, &shown); });
     for (int32_t storage : shown) keep(storage, ref);
   }
@@ -235,7 +234,7 @@ class Planner {
   std::vector<int32_t> same_memory_;  // by storage: one of the same memory, itself at the end of the chain
   std::unordered_map<Ref, std::vector<int32_t>> made_of_;  // by sunk object
   Marks made_;
-  std::unordered_map<uint32_t, std::vector<int32_t>> frame_storages_;  // what the sunk objects of a snapshot's frame are made of
+  std::vector<Ref> frame_shown_;  // by a snapshot's frame: the last instruction that shows it, for which alone its storages are kept
 };
 
 }  // namespace
