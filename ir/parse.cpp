@@ -233,10 +233,8 @@ class Parser {
         return expected("a torch mode");
       }
     }
-    if (!punct(":") || !dtype(&state.default_dtype) || !small(&state.autocast_cpu_dtype) || !small(&state.autocast_cuda_dtype) ||
-        !punct("}")) {
-      return false;
-    }
+    if (!punct(":") || !dtype(&state.default_dtype) || !small(&state.autocast_cpu_dtype) || !small(&state.autocast_cuda_dtype)) return false;
+    if (!accept_punct("}") && (!small(&state.cuda_device) || !punct("}"))) return false;
     *index = static_cast<int64_t>(trace_.torch_states.size());
     trace_.torch_states.push_back(state);
     return true;

@@ -132,7 +132,8 @@ class Printer {
     flag(!state.clean, "unclean");
     out_ += " : ";
     out_ += dtype_name(state.default_dtype);
-    out_ += " " + std::to_string(state.autocast_cpu_dtype) + " " + std::to_string(state.autocast_cuda_dtype) + "}";
+    out_ += " " + std::to_string(state.autocast_cpu_dtype) + " " + std::to_string(state.autocast_cuda_dtype);
+    out_ += (state.cuda_device >= 0 ? " " + std::to_string(state.cuda_device) : "") + "}";
   }
 
   void wrap(const Wrap& wrap) {

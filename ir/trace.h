@@ -204,6 +204,7 @@ struct TorchState {
   bool overrides = true;              // subclasses of torch.Tensor have their __torch_function__ called
   DType default_dtype = DType::kF32;
   int8_t autocast_cpu_dtype = 0, autocast_cuda_dtype = 0;
+  int8_t cuda_device = -1;            // the current one; -1: any
   bool clean = true;                  // no torch function / dispatch mode, no functorch level, no profiler, no saved-tensor hooks
   friend bool operator==(const TorchState&, const TorchState&) = default;
 };

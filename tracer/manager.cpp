@@ -750,7 +750,7 @@ const std::map<std::pair<PyCodeObject*, int>, std::unique_ptr<LoopState>>& all_l
 static bool is_capturing() {
   if (!codegen::cuda::missing().empty()) return false;
   const int device = torch_bridge->cuda_device();
-  return device >= 0 && codegen::cuda::is_capturing(codegen::cuda::current_stream_of(device));
+  return device >= 0 && codegen::cuda::is_capturing(device, codegen::cuda::current_stream_of(device));
 }
 
 void settle() {

@@ -464,6 +464,7 @@ void Recorder::finish() {
   if (!fill_wraps()) give_up(Abort::k_graph_escaped, "a parameter that it was made of has been written");
   if (tensor_ops_ < base::heuristics().min_tensor_ops) give_up(Abort::k_no_tensor_work);
   if (doomed_ != Abort::kNone) give_up(doomed_);
+  settle_torch_states();
   done_ = true;
 }
 
@@ -527,15 +528,6 @@ HookResult Recorder::record_next(vm::ThreadView& view) {
   if (bridge_ != nullptr && (std::exchange(mode_entered_, false) || !(bridge_->torch_state() == torch_state_))) guard_torch_state();
   if (done_) return HookResult::kContinue;
   return record(view);
-}
-
-// Guards torch's thread-local modes as they are.
-void Recorder::guard_torch_state() {
-  torch_state_ = bridge_->torch_state();
-  size_t i = 0;
-  while (i < trace_.torch_states.size() && !(trace_.torch_states[i] == torch_state_)) i++;
-  if (i == trace_.torch_states.size()) trace_.torch_states.push_back(torch_state_);
-  guard(IrOp::k_guard_torch_state, {}, static_cast<int64_t>(i));
 }
 
 HookResult Recorder::residual(vm::ThreadView& view, IrOp op, std::vector<V> args, int64_t imm, int pops, bool pushes) {

@@ -227,7 +227,7 @@ std::vector<Tuned> tune(const std::vector<Tunable>& kernels) {
       ++counts.read;
       continue;
     }
-    if (is_capturing(current_stream_of(device))) continue;
+    if (is_capturing(device, current_stream_of(device))) continue;
     if (timers.count(device) == 0)
       if (base::Status status = LaunchTimer::make(device, &timers[device]); !status.ok()) DYNVM_LOG(kCompile, "autotune: {}", status.message());
     if (timers[device] != nullptr) active.push_back((searches[k] = std::make_unique<Search>(kernels[k])).get());

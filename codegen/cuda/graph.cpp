@@ -115,7 +115,8 @@ int Graph::set_copy(void* node, void* to, const void* from, size_t bytes) {
 
 int Graph::launch(void* stream) { return driver().launch(exec_, stream); }
 
-bool is_capturing(void* stream) {
+bool is_capturing(int device, void* stream) {
+  const InContext context(device);
   int status = 0;
   return driver().is_capturing(stream, &status) != 0 || status != 0;
 }

@@ -36,7 +36,7 @@ std::string graphs_missing();
 // Work on this stream is captured from now on; other threads may do on others what they like.
 int begin_capture(void* stream);
 // Is work on this stream captured now, by whomever?
-bool is_capturing(void* stream);
+bool is_capturing(int device, void* stream);
 // The node that was captured last on this stream; null when it is not one.
 void* last_node(void* stream);
 

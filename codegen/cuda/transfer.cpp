@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "codegen/cuda/driver.h"
 #include "codegen/cuda/library.h"
 
 namespace dynvm::codegen::cuda {
@@ -49,17 +50,20 @@ thread_local Place place;
 
 std::string transfers_missing() { return driver().missing; }
 
-int copy(void* to, const void* from, size_t bytes, void* stream) {
+int copy(int device, void* to, const void* from, size_t bytes, void* stream) {
+  const InContext context(device);
   return driver().copy(reinterpret_cast<uint64_t>(to), reinterpret_cast<uint64_t>(from), bytes, stream);
 }
 
-int fetch(const void* from, size_t bytes, void* stream) {
+int fetch(int device, const void* from, size_t bytes, void* stream) {
+  const InContext context(device);
   if (place.memory == nullptr)
     if (const int error = driver().host_allocate(&place.memory, kLargestNumber, kPortable)) return error;
   return driver().to_host(place.memory, reinterpret_cast<uint64_t>(from), bytes, stream);
 }
 
-bool arrived(void* stream, double seconds) {
+bool arrived(int device, void* stream, double seconds) {
+  const InContext context(device);
   using Clock = std::chrono::steady_clock;
   const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   do {
@@ -68,7 +72,10 @@ bool arrived(void* stream, double seconds) {
   return false;
 }
 
-int wait(void* stream) { return driver().synchronize(stream); }
+int wait(int device, void* stream) {
+  const InContext context(device);
+  return driver().synchronize(stream);
+}
 
 const void* fetched() { return place.memory; }
 

@@ -13,15 +13,15 @@ namespace dynvm::codegen::cuda {
 // Empty, or why nothing here works.
 std::string transfers_missing();
 // Between places in the device's memory, on this stream.
-int copy(void* to, const void* from, size_t bytes, void* stream);
+int copy(int device, void* to, const void* from, size_t bytes, void* stream);
 
 constexpr size_t kLargestNumber = 16;  // bytes
 // Queues fetching so many bytes, at most kLargestNumber.
-int fetch(const void* from, size_t bytes, void* stream);
+int fetch(int device, const void* from, size_t bytes, void* stream);
 // Has the stream done all that was queued? It is asked for so long at most.
-bool arrived(void* stream, double seconds);
+bool arrived(int device, void* stream, double seconds);
 // Until it has; other threads may go on meanwhile, it needs no lock.
-int wait(void* stream);
+int wait(int device, void* stream);
 // What this thread fetched last, once it has arrived.
 const void* fetched();
 

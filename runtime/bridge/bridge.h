@@ -213,7 +213,7 @@ class Program {
 };
 
 // What capturing a session's calls as a CUDA graph needs of torch: a stream of its own, and memory that belongs to the graph. A function that fails says why and leaves no
-// Python exception.
+// Python exception. The device in question is the thread's current one.
 class Captures {
  public:
   virtual ~Captures() = default;

@@ -23,11 +23,11 @@ constexpr double kSpin = 1e-4;  // seconds that a number is looked for with the 
 
 // Waits until the stream has done what was queued; arrived: how that is seen while it is spun for.
 template <class Arrived>
-bool wait_for(void* stream, Arrived arrived) {
+bool wait_for(int device, void* stream, Arrived arrived) {
   if (arrived(kSpin)) return true;
   int error;
   Py_BEGIN_ALLOW_THREADS
-  error = cuda::wait(stream);
+  error = cuda::wait(device, stream);
   Py_END_ALLOW_THREADS
   return error == 0;
 }
@@ -35,7 +35,7 @@ bool wait_for(void* stream, Arrived arrived) {
 }  // namespace
 
 void expect_numbers(const cuda::CudaKernel& kernel, bridge::Session* session) {
-  const bool capturing = cuda::is_capturing(cuda::current_stream_of(kernel.device()));
+  const bool capturing = cuda::is_capturing(kernel.device(), cuda::current_stream_of(kernel.device()));
   for (const MirroredStore& each : kernel.mirrors()) {
     void*& pointer = session->storage_data[each.pointer];
     auto* const before = static_cast<Mirror*>(pointer);
@@ -50,9 +50,10 @@ void expect_numbers(const cuda::CudaKernel& kernel, bridge::Session* session) {
 
 const void* read_element(bridge::Session* session, const ir::TensorMeta& meta, int32_t mirror, bool copies_follow) {
   if (meta.device_type != 1 || ir::elements(meta) != 1 || meta.open != 0 || !cuda::transfers_missing().empty()) return nullptr;
-  void* const stream = cuda::current_stream_of(std::max<int>(meta.device_index, 0));
+  const int device = std::max<int>(meta.device_index, 0);
+  void* const stream = cuda::current_stream_of(device);
   if (auto* const there = mirror < 0 ? nullptr : static_cast<Mirror*>(session->storage_data[mirror])) {
-    if (!wait_for(stream, [&](double seconds) { return copies_follow ? cuda::arrived(stream, seconds) : cuda::arrived(there, seconds); })) return nullptr;
+    if (!wait_for(device, stream, [&](double seconds) { return copies_follow ? cuda::arrived(device, stream, seconds) : cuda::arrived(there, seconds); })) return nullptr;
     if (cuda::arrived(there, 0)) {
       ++base::report().reads.mirrored;
       return cuda::number_of(there);
@@ -60,9 +61,9 @@ const void* read_element(bridge::Session* session, const ir::TensorMeta& meta, i
   }
   const auto size = static_cast<size_t>(ir::dtype_size(meta.dtype));
   const char* const data = static_cast<const char*>(session->storage_data[meta.storage]);
-  if (data == nullptr || size > cuda::kLargestNumber || cuda::is_capturing(stream)) return nullptr;
-  if (cuda::fetch(data + meta.offset * static_cast<int64_t>(size), size, stream) != 0) return nullptr;
-  if (!wait_for(stream, [&](double seconds) { return cuda::arrived(stream, seconds); })) return nullptr;
+  if (data == nullptr || size > cuda::kLargestNumber || cuda::is_capturing(device, stream)) return nullptr;
+  if (cuda::fetch(device, data + meta.offset * static_cast<int64_t>(size), size, stream) != 0) return nullptr;
+  if (!wait_for(device, stream, [&](double seconds) { return cuda::arrived(device, stream, seconds); })) return nullptr;
   ++base::report().reads.copied;
   return cuda::fetched();
 }

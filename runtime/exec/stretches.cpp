@@ -431,7 +431,7 @@ int Stretches::complete(size_t number) {
   Stretch& stretch = stretches_[number];
   const bool in_order = std::exchange(settled_, false);
   void* stream = codegen::cuda::current_stream_of(device(stretch.begin));
-  if (codegen::cuda::is_capturing(stream)) return run_queued();
+  if (codegen::cuda::is_capturing(device(stretch.begin), stream)) return run_queued();
   if (completed >= next_look) forget_idle();
   ++stretch.runs;
   const std::vector<void*> now = pointers(stretch);
@@ -506,6 +506,7 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
   if (std::string why = codegen::cuda::graphs_missing(); !why.empty()) return refuse(why);
   const OwnWork work;
   const int device = this->device(stretch.begin);
+  const codegen::cuda::InContext context(device);  // whichever is the script's current device
   for (size_t k = 0; k < stretch.storages.size(); ++k) {
     if (!stretch.staged[k] || stretch.stages[k] != nullptr) continue;
     if ((stretch.stages[k] = plan_.captures->make(session_, stretch.storages[k])) == nullptr) return refuse("no memory");
@@ -567,7 +568,7 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
       break;
     }
     for (size_t k = 0; k < stretch.left.size() && error.empty(); ++k)
-      if (stretch.left[k].first == operation && !copy_out(stretch.left[k].second, outside[k], &variant)) error = "a copy was not captured";
+      if (stretch.left[k].first == operation && !copy_out(device, stretch.left[k].second, outside[k], &variant)) error = "a copy was not captured";
     if (!error.empty()) break;
     drop_given(operation, stretch.given, operation + 1 == stretch.end);
   }
@@ -590,11 +591,11 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
 }
 
 // What the graph has brought is copied to where it lives on; the graph's own memory is free again. False: it cannot be.
-bool Stretches::copy_out(int32_t storage, void* outside, Variant* variant) {
+bool Stretches::copy_out(int device, int32_t storage, void* outside, Variant* variant) {
   int64_t first, last;
   plan_.captures->extent(session_, storage, &first, &last);
   Copy copy{storage, nullptr, static_cast<char*>(plan_.captures->data(outside)) + first, static_cast<char*>(session_->storage_data[storage]) + first, static_cast<size_t>(last - first)};
-  if (codegen::cuda::copy(copy.to, copy.from, copy.bytes, variant->side) != 0 || (copy.node = codegen::cuda::last_node(variant->side)) == nullptr) return false;
+  if (codegen::cuda::copy(device, copy.to, copy.from, copy.bytes, variant->side) != 0 || (copy.node = codegen::cuda::last_node(variant->side)) == nullptr) return false;
   plan_.captures->put(session_, storage, outside);
   variant->copies.push_back(copy);
   return true;
@@ -627,6 +628,8 @@ bool Stretches::differs(const CudaKernel& kernel, const Node& known, const int64
 // False: the graph may not be launched now, and nothing was.
 bool Stretches::replay(Stretch& stretch, Variant& variant) {
   bridge::Captures& captures = *plan_.captures;
+  const int device = this->device(stretch.begin);
+  const codegen::cuda::InContext context(device);
   const auto refuse = [&](const char* why) {
     give_up(stretch, why);
     return false;
@@ -656,7 +659,7 @@ bool Stretches::replay(Stretch& stretch, Variant& variant) {
     captures.extent(session_, stretch.storages[k], &first, &last);
     char* const to = static_cast<char*>(captures.data(stretch.stages[k]));
     const char* const from = static_cast<const char*>(session_->storage_data[stretch.storages[k]]);
-    if (codegen::cuda::copy(to + first, from + first, static_cast<size_t>(last - first), variant.stream) != 0) return false;
+    if (codegen::cuda::copy(device, to + first, from + first, static_cast<size_t>(last - first), variant.stream) != 0) return false;
   }
   if (const int error = variant.graph->launch(variant.stream); error != 0) {
     base::report().notes.emplace("CUDA graphs", "not launched: error " + std::to_string(error));

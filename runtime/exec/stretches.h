@@ -190,7 +190,7 @@ class Stretches {
   std::vector<void*> pointers(const Stretch& stretch) const;
   Variant* find(Stretch& stretch, const std::vector<void*>& now, void* stream);
   bool capture(Stretch& stretch, const std::vector<void*>& now, void* stream);
-  bool copy_out(int32_t storage, void* outside, Variant* variant);
+  bool copy_out(int device, int32_t storage, void* outside, Variant* variant);
   bool replay(Stretch& stretch, Variant& variant);
   bool differs(const codegen::cuda::CudaKernel& kernel, const Node& known, const int64_t* numbers, void* side, codegen::cuda::Launch* changed) const;
   void drop(Variant& variant);

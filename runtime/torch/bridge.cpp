@@ -49,7 +49,11 @@ class BridgeImpl final : public bridge::Bridge {
   PyObject* shortcut_named(const std::string& name) override { return torch_bridge::shortcut_named(name); }
   bool opaque_text(int64_t handle, std::string* bytes) override { return torch_bridge::opaque_text(handle, bytes); }
   bool opaque_of(const std::string& bytes, int64_t* handle) override { return torch_bridge::opaque_of(bytes, handle); }
-  ir::TorchState torch_state() override { return read_torch_state(); }
+  ir::TorchState torch_state() override {
+    ir::TorchState state = read_torch_state();
+    state.cuda_device = current_gpu();
+    return state;
+  }
 
   std::unique_ptr<bridge::Recorder> recorder() override { return make_recorder(); }
   void set_counting(bool on) override { torch_bridge::set_counting(on); }

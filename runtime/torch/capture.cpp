@@ -149,7 +149,6 @@ class CapturesImpl final : public bridge::Captures {
     try {
       const c10::impl::VirtualGuardImpl cuda(c10::kCUDA);
       const c10::Device where(c10::kCUDA, static_cast<c10::DeviceIndex>(device));
-      if (cuda.getDevice() != where) throw std::runtime_error("another device is current");
       const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset | c10::DispatchKeySet(kRecordKey));
       const c10::Stream before = cuda.exchangeStream(stream_for(where, stream));
       void* const side = cuda_stream_function()(device);
@@ -166,7 +165,6 @@ class CapturesImpl final : public bridge::Captures {
     capture->device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device));
     try {
       const c10::impl::VirtualGuardImpl cuda(c10::kCUDA);
-      if (cuda.getDevice() != capture->device) throw std::runtime_error("another device is current");
       const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset | c10::DispatchKeySet(kRecordKey));
       const c10::Stream side = stream_for(capture->device, stream);
       capture->before = cuda.exchangeStream(side);

@@ -23,6 +23,7 @@
 #include "runtime/torch/operator_facts.h"
 #include "runtime/torch/philox.h"
 #include "runtime/torch/python_tensor.h"
+#include "runtime/torch/torch_state.h"
 
 namespace dynvm::torch_bridge {
 namespace {
@@ -348,7 +349,9 @@ class RecorderImpl final : public bridge::Recorder {
       describe_scalar_list(value, arg, record);
     } else if (value.isDevice()) {
       arg.kind = Arg::kOpaque;
-      arg.i = intern_opaque(value);
+      const c10::Device device = value.toDevice();
+      const bool current = device.is_cuda() && !device.has_index();  // the trace says which, wherever passes move the operation
+      arg.i = intern_opaque(current ? c10::Device(c10::kCUDA, current_gpu()) : device);
     } else if (value.isGenerator()) {
       const at::Generator& generator = value.toGenerator();
       // The default generator is what no generator means; another one may be another object in each iteration.

@@ -325,7 +325,10 @@ int SessionImpl::check_state(int32_t state) {
   face.watched = at::hasCallbacks() ? 1 : 0;
   for (c10::Device device : program_.draws_on)
     if (!can_draw(device)) return 1;
-  return read_torch_state() == program_.states[static_cast<size_t>(state)] ? 0 : 1;
+  const ir::TorchState& expected = program_.states[static_cast<size_t>(state)];
+  ir::TorchState now = read_torch_state();
+  if (expected.cuda_device >= 0) now.cuda_device = current_gpu();
+  return now == expected ? 0 : 1;
 }
 
 // What runs while *shown lives has that name to who listens.

@@ -13,6 +13,7 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "runtime/torch/convert.h"
 #include "runtime/torch/python_tensor.h"
@@ -43,6 +44,19 @@ ir::TorchState read_torch_state() {
                 at::impl::PythonTorchFunctionTLS::get_disabled_state() != at::impl::TorchFunctionDisabledState::ALL_DISABLED &&
                 !saved_tensor_hooks_active();
   return state;
+}
+
+int8_t current_gpu() {
+  static bool begun = false;
+  if (!begun) {
+    if (!c10::impl::hasDeviceGuardImpl(c10::kCUDA)) return -1;
+    static PyObject *const package = PyUnicode_InternFromString("torch.cuda"), *const initialized = PyUnicode_InternFromString("_initialized");
+    PyObject* modules = PyImport_GetModuleDict();
+    PyObject* module = PyDict_GetItem(modules, package);
+    begun = module != nullptr && PyModule_Check(module) && PyDict_GetItem(PyModule_GetDict(module), initialized) == Py_True;
+    if (!begun) return -1;
+  }
+  return c10::impl::VirtualGuardImpl(c10::kCUDA).getDevice().index();
 }
 
 }  // namespace dynvm::torch_bridge

@@ -7,37 +7,11 @@ import sys
 import tempfile
 import unittest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.join(HERE, "..", "..")
-DYNVM = os.environ.get("DYNVM", os.path.join(ROOT, ".venv", "bin", "dynvm"))
-PYTHON = os.environ.get("DYNVM_TEST_PYTHON", os.path.join(ROOT, ".venv", "bin", "python"))
-RELATIVE, ABSOLUTE = 5e-3, 1e-4          # training amplifies rounding
-BF16 = 5e-2
+from comparing import DYNVM, HERE, PYTHON, Compared
 
 
-class Whole(unittest.TestCase):
-    def numbers(self, program, names=()):
-        done = subprocess.run([*program, os.path.join(HERE, "whole.py"), *names], capture_output=True, text=True)
-        if done.returncode == 77:
-            self.skipTest("no CUDA device")
-        self.assertEqual(done.returncode, 0, done.stdout[-1000:] + done.stderr[-3000:])
-        return dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith("["))
-
-    def check(self, *options, names=(), background=False):
-        expected = self.numbers([PYTHON], names)
-        with tempfile.TemporaryDirectory() as folder:
-            report = os.path.join(folder, "report.json")
-            got = self.numbers([DYNVM, "--hot", "3", "--cache", "off", "--cuda-background", "on" if background else "off", "--report", report, *options], names)
-            with open(report, encoding="utf-8") as file:
-                facts = json.load(file)
-        for name, numbers in expected.items():
-            with self.subTest(name):
-                relative = BF16 if name.endswith("bf16") else RELATIVE
-                self.assertEqual(len(got[name]), len(numbers))
-                for k, (mine, theirs) in enumerate(zip(got[name], numbers)):
-                    self.assertLessEqual(abs(mine - theirs), ABSOLUTE + relative * abs(theirs), f"{name}, number {k}: {mine} instead of {theirs}")
-        print(f"{len(expected)} passed, 0 failed, 0 skipped", file=sys.stderr)
-        return facts
+class Whole(Compared):
+    script = "whole.py"
 
     def test_same(self):
         facts = self.check()

@@ -519,17 +519,18 @@ CASES = {f.__name__: f for f in (adam, batches_of_a_pool, losses_as_lists, convo
                                  sizes, sizes_training, sizes_large, sizes_scans, sizes_grow)}
 
 
-def main(names):
-    if not torch.cuda.is_available():
+def main(cases, names, devices=1):
+    """devices: how many there must be."""
+    if torch.cuda.device_count() < devices:
         return 77
     torch.backends.cudnn.deterministic = True
-    for name in names or CASES:
+    for name in names or cases:
         torch.manual_seed(0)
         numbers = []
-        CASES[name](numbers)
+        cases[name](numbers)
         print(json.dumps([name, [float(n) for n in numbers]]), flush=True)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(CASES, sys.argv[1:]))

@@ -42,7 +42,7 @@ bool read(const std::string& bytes, Trace* trace, Plan* plan) {
 
 constexpr char kTrace[] = R"ir(
 trace 7 "name" storages 3
-guard_torch_state {grad : f32 15 5} !snap0
+guard_torch_state {grad : f32 15 5 1} !snap0
 %0:o = slot #0
 %d:o = const_obj @0 "dict"
 guard_dict_version %d #12345678901 !snap0
