@@ -266,6 +266,7 @@ class Recorder {
   void guard_type_unchanged(PyTypeObject* type);
   void guard_torch_state();
   void settle_torch_states();
+  static bool chooses_gpu(std::string_view name);
   // For a read of the item with a str key, or of all items. False: the dict is known to change.
   bool guard_dict_unchanged(PyObject* dict, PyObject* key = nullptr);
   void dict_written(PyObject* dict, PyTypeObject* of = nullptr);  // of: an instance of that type's

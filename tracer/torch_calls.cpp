@@ -294,6 +294,7 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
     // No tensor operation: an ordinary residual call, already carried out. A mode that it switches on or off decides what comes after.
     for (V v : args)
       if (at(v).kind == Value::kScalar && PyBool_Check(concrete(v))) promote(v);
+    mode_entered_ |= chooses_gpu(name);
     PyObject* shortcut = nkw == 0 && is_const(callee) ? bridge_->shortcut(o) : nullptr;
     std::vector<V> all{shortcut ? constant(shortcut) : callee};
     all.insert(all.end(), args.begin(), args.end());

@@ -1,5 +1,7 @@
-// What a trace assumes of torch's thread-local modes: a method of the recorder (recorder.h).
+// What a trace assumes of torch's thread-local modes: methods of the recorder (recorder.h).
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "tracer/recorder.h"
 
@@ -12,6 +14,12 @@ void Recorder::guard_torch_state() {
   while (i < trace_.torch_states.size() && !(trace_.torch_states[i] == torch_state_)) i++;
   if (i == trace_.torch_states.size()) trace_.torch_states.push_back(torch_state_);
   guard(ir::Op::k_guard_torch_state, {}, static_cast<int64_t>(i));
+}
+
+// May another GPU be the current one behind this call of torch's, even if none was when it was recorded?
+bool Recorder::chooses_gpu(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kEnds{"_setDevice", "_exchangeDevice", "_maybeExchangeDevice", "_setDeviceIndex"};
+  return name.starts_with("torch._C.") && std::any_of(kEnds.begin(), kEnds.end(), [&](std::string_view end) { return name.ends_with(end); });
 }
 
 // Which GPU is current matters where the trace has tensors on one; if it was the trace's first work on a GPU, the one that was current then is so from the beginning.

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "codegen/cuda/driver.h"
 #include "codegen/x86/kernel/cpu_features.h"
 #include "ir/archive.h"
 #include "ir/text.h"
@@ -168,6 +169,11 @@ std::unique_ptr<LoopTrace> load(const std::string& bytes, _PyInterpreterFrame* f
     *why = "damaged";
     return nullptr;
   }
+  for (const ir::TensorMeta& meta : ir.metas)
+    if (meta.device_type == 1 && meta.device_index >= codegen::cuda::device_count()) {
+      *why = "a GPU that is not there";
+      return nullptr;
+    }
   for (ir::Inst& inst : ir.insts) {
     if (!is_version_guard(inst)) continue;
     const std::optional<int64_t> version = version_now(ir, inst);

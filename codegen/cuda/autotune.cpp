@@ -60,7 +60,7 @@ class Memory {
  public:
   Memory(int device, void* stream) : device_(device), stream_(stream) {}
   ~Memory() {
-    for (void* each : all_) release(each);
+    for (void* each : all_) release(device_, each);
   }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;

@@ -32,6 +32,7 @@ struct Driver {
   int (*free)(void*) = nullptr;
   int (*set_bytes)(void*, unsigned char, size_t, void*) = nullptr;
   int (*error_string)(int, const char**) = nullptr;
+  int devices = 0;
   std::string missing;
 
   Driver() {
@@ -54,9 +55,8 @@ struct Driver {
     library.find(&set_bytes, "cuMemsetD8Async");
     library.find(&error_string, "cuGetErrorString");
     missing = library.missing();
-    int count = 0;
     if (!missing.empty()) return;
-    if (init(0) != 0 || device_count(&count) != 0 || count == 0) missing = "no device";
+    if (init(0) != 0 || device_count(&devices) != 0 || devices == 0) missing = "no device";
   }
 };
 
@@ -84,10 +84,11 @@ InContext::InContext(int device) {
 }
 
 InContext::~InContext() {
-  if (before_ != nullptr && before_ != now_) driver().context_set(before_);
+  if (before_ != now_) driver().context_set(before_);
 }
 
 std::string driver_missing() { return driver().missing; }
+int device_count() { return driver().devices; }
 
 const DeviceFacts& device_facts(int device) {
   static std::mutex mutex;
@@ -134,7 +135,10 @@ base::Status find_function(int device, void* module, const std::string& name, ui
   return error == 0 ? base::Status() : base::Status::failure(name + ": " + error_text(error));
 }
 
-void unload_module(void* module) { driver().module_unload(module); }
+void unload_module(int device, void* module) {
+  const InContext context(device);
+  driver().module_unload(module);
+}
 
 base::Status allocate(int device, int64_t bytes, void* stream, void** out) {
   const InContext context(device);
@@ -143,7 +147,10 @@ base::Status allocate(int device, int64_t bytes, void* stream, void** out) {
   return error == 0 ? base::Status() : base::Status::failure(error_text(error));
 }
 
-void release(void* memory) { driver().free(memory); }
+void release(int device, void* memory) {
+  const InContext context(device);
+  driver().free(memory);
+}
 
 int launch(int device, void* function, uint32_t grid_x, uint32_t grid_y, uint32_t block, uint32_t shared_bytes, void* stream, void* parameter) {
   const InContext context(device);

@@ -1,7 +1,7 @@
 // The CUDA driver, loaded when it is first needed: devices, modules, launches, and a little memory.
 //
 // Inputs: cubins, parameters. Outputs: CUfunctions, launches on a stream of the device's primary context, the one that torch uses.
-// Invariants: a thread without a context gets the primary one of the device at hand; one that has a context keeps it.
+// Invariants: each thread keeps the context that it has, or none: by it torch tells which device is current.
 // Tests: tests/cuda (on a machine with a GPU).
 #pragma once
 
@@ -21,14 +21,15 @@ struct DeviceFacts {
 
 // Empty, or why no kernel can be run: no driver, no device.
 std::string driver_missing();
+int device_count();
 const DeviceFacts& device_facts(int device);
 
 // shared_bytes: dynamic shared memory that the function's launches have.
 base::Status load_module(int device, const std::string& cubin, void** out);
 base::Status find_function(int device, void* module, const std::string& name, uint32_t shared_bytes, void** out);
-void unload_module(void* module);
+void unload_module(int device, void* module);
 
-// The device's primary context, made the thread's where it has another or none; the one it had.
+// The device's primary context is the thread's while this lives.
 class InContext {
  public:
   explicit InContext(int device);
@@ -42,7 +43,7 @@ class InContext {
 
 // Zeroed; of the device.
 base::Status allocate(int device, int64_t bytes, void* stream, void** out);
-void release(void* memory);
+void release(int device, void* memory);
 
 // parameter: what the function takes, which is copied. 0, or the driver's error number.
 int launch(int device, void* function, uint32_t grid_x, uint32_t grid_y, uint32_t block, uint32_t shared_bytes, void* stream, void* parameter);

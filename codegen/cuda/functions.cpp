@@ -21,8 +21,9 @@ auto& codes = *new std::map<std::pair<int, std::string>, std::weak_ptr<FunctionC
 
 struct Module {
   ~Module() {
-    if (handle != nullptr) unload_module(handle);
+    if (handle != nullptr) unload_module(device, handle);
   }
+  int device = 0;
   std::shared_ptr<const std::string> cubin;
   void* handle = nullptr;
 };
@@ -35,6 +36,7 @@ base::Status module_of(int device, const std::shared_ptr<const std::string>& cub
   std::weak_ptr<Module>& known = (*modules)[{device, cubin.get()}];  // a module keeps its cubin, so the address is its own
   if ((*out = known.lock()) != nullptr) return {};
   const auto made = std::make_shared<Module>();
+  made->device = device;
   made->cubin = cubin;
   if (base::Status status = load_module(device, *cubin, &made->handle); !status.ok()) return status;
   known = *out = made;

@@ -81,8 +81,9 @@ std::string graphs_missing() { return driver().missing; }
 
 int begin_capture(void* stream) { return driver().begin_capture(stream, kThreadLocal); }
 
-base::Status Graph::end_capture(void* stream, std::unique_ptr<Graph>* out) {
-  std::unique_ptr<Graph> graph(new Graph);
+base::Status Graph::end_capture(int device, void* stream, std::unique_ptr<Graph>* out) {
+  const InContext context(device);
+  std::unique_ptr<Graph> graph(new Graph(device));
   int error = driver().end_capture(stream, &graph->captured_);
   if (error == 0) error = driver().instantiate(&graph->exec_, graph->captured_, 0);
   if (error != 0) return base::Status::failure(error_text(error));
@@ -96,12 +97,14 @@ Graph::~Graph() {
 }
 
 int Graph::set_kernel(void* node, Launch& launch) {
+  const InContext in(device_);
   void* parameters[] = {launch.parameter.data()};
   const KernelNodeParams params{launch.function, launch.grid_x, launch.grid_y, 1, launch.block, 1, 1, launch.shared_bytes, parameters, nullptr, nullptr, nullptr};
   return driver().set_kernel(exec_, node, &params);
 }
 
 int Graph::set_copy(void* node, void* to, const void* from, size_t bytes) {
+  const InContext in(device_);
   CopyParams params{};
   params.from_type = params.to_type = kDeviceMemory;
   params.from = from;
@@ -113,7 +116,10 @@ int Graph::set_copy(void* node, void* to, const void* from, size_t bytes) {
   return driver().set_copy(exec_, node, &params, context);
 }
 
-int Graph::launch(void* stream) { return driver().launch(exec_, stream); }
+int Graph::launch(void* stream) {
+  const InContext in(device_);
+  return driver().launch(exec_, stream);
+}
 
 bool is_capturing(int device, void* stream) {
   const InContext context(device);

@@ -16,7 +16,7 @@ namespace dynvm::codegen::cuda {
 class Graph {
  public:
   // What was queued on the stream since begin_capture(); nothing of it has run.
-  static base::Status end_capture(void* stream, std::unique_ptr<Graph>* out);
+  static base::Status end_capture(int device, void* stream, std::unique_ptr<Graph>* out);
   ~Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
@@ -26,7 +26,8 @@ class Graph {
   int launch(void* stream);
 
  private:
-  Graph() = default;
+  explicit Graph(int device) : device_(device) {}
+  int device_;
   void* captured_ = nullptr;  // the CUgraph: its nodes name those of
   void* exec_ = nullptr;      // the CUgraphExec
 };

@@ -54,7 +54,7 @@ std::string missing() {
 void set_current_stream(StreamFunction function) { current_stream = function; }
 
 CudaKernel::~CudaKernel() {
-  for (const auto& [stream, memory] : workspaces_) release(memory);
+  for (const auto& [stream, memory] : workspaces_) release(device_, memory);
 }
 
 bool CudaKernel::ready() const { return code_ == nullptr || code_->done(); }

@@ -62,7 +62,7 @@ base::Status LaunchTimer::make(int device, std::unique_ptr<LaunchTimer>* out) {
 
 LaunchTimer::~LaunchTimer() {
   const InContext context(device_);
-  if (busy_ != nullptr) release(busy_);
+  if (busy_ != nullptr) release(device_, busy_);
   if (end_ != nullptr) driver().event_destroy(end_);
   if (begin_ != nullptr) driver().event_destroy(begin_);
   if (stream_ != nullptr) driver().stream_destroy(stream_);

@@ -213,13 +213,13 @@ class Program {
 };
 
 // What capturing a session's calls as a CUDA graph needs of torch: a stream of its own, and memory that belongs to the graph. A function that fails says why and leaves no
-// Python exception. The device in question is the thread's current one.
+// Python exception.
 class Captures {
  public:
   virtual ~Captures() = default;
   // The CUstream that work which will run on `stream` is captured on; null: there is none.
   virtual void* stream(int device, void* stream, std::string* error) = 0;
-  // Until `end`, work of this thread on the device goes to the stream that work for `stream` is captured on, and what it allocates there is the graphs'. bytes: what this graph and others will have
+  // Until `end`, the device is the current one, and work of this thread on it goes to the stream that work for `stream` is captured on, and what it allocates there is the graphs'. bytes: what this graph and others will have
   // at a time, as far as is known: a pool that has had much less gets them in one piece. Null: nothing has changed.
   virtual void* begin(int device, void* stream, int64_t bytes, std::string* error) = 0;
   virtual bool end(void* capture, std::string* error) = 0;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "codegen/cuda/driver.h"
 #include "codegen/cuda/graph.h"
 #include "codegen/cuda/mirror.h"
 #include "codegen/cuda/transfer.h"
@@ -36,6 +37,7 @@ bool wait_for(int device, void* stream, Arrived arrived) {
 
 void expect_numbers(const cuda::CudaKernel& kernel, bridge::Session* session) {
   const bool capturing = cuda::is_capturing(kernel.device(), cuda::current_stream_of(kernel.device()));
+  const cuda::InContext context(kernel.device());  // where new ones are allocated
   for (const MirroredStore& each : kernel.mirrors()) {
     void*& pointer = session->storage_data[each.pointer];
     auto* const before = static_cast<Mirror*>(pointer);

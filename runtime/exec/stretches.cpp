@@ -506,7 +506,6 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
   if (std::string why = codegen::cuda::graphs_missing(); !why.empty()) return refuse(why);
   const OwnWork work;
   const int device = this->device(stretch.begin);
-  const codegen::cuda::InContext context(device);  // whichever is the script's current device
   for (size_t k = 0; k < stretch.storages.size(); ++k) {
     if (!stretch.staged[k] || stretch.stages[k] != nullptr) continue;
     if ((stretch.stages[k] = plan_.captures->make(session_, stretch.storages[k])) == nullptr) return refuse("no memory");
@@ -573,7 +572,7 @@ bool Stretches::capture(Stretch& stretch, const std::vector<void*>& now, void* s
     drop_given(operation, stretch.given, operation + 1 == stretch.end);
   }
   for (void* kept : outside) plan_.captures->forget(kept);
-  const base::Status captures = codegen::cuda::Graph::end_capture(side, &variant.graph);
+  const base::Status captures = codegen::cuda::Graph::end_capture(device, side, &variant.graph);
   std::string at_end;
   if (!plan_.captures->end(captured, &at_end) && error.empty()) error = at_end;
   if (error.empty()) error = captures.message();
@@ -629,7 +628,6 @@ bool Stretches::differs(const CudaKernel& kernel, const Node& known, const int64
 bool Stretches::replay(Stretch& stretch, Variant& variant) {
   bridge::Captures& captures = *plan_.captures;
   const int device = this->device(stretch.begin);
-  const codegen::cuda::InContext context(device);
   const auto refuse = [&](const char* why) {
     give_up(stretch, why);
     return false;

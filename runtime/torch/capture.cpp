@@ -3,6 +3,7 @@
 
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -31,6 +32,7 @@ constexpr std::string_view kOnTheHost[] = {"aten::_cudnn_rnn", "aten::_cudnn_rnn
 
 struct Capture {
   c10::Device device{c10::kCUDA, 0};
+  std::optional<c10::DeviceGuard> current;  // until it ends
   std::optional<c10::Stream> before;
   bool collecting = false;  // Python's collector was on
 };
@@ -149,6 +151,7 @@ class CapturesImpl final : public bridge::Captures {
     try {
       const c10::impl::VirtualGuardImpl cuda(c10::kCUDA);
       const c10::Device where(c10::kCUDA, static_cast<c10::DeviceIndex>(device));
+      const c10::DeviceGuard current(where);
       const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset | c10::DispatchKeySet(kRecordKey));
       const c10::Stream before = cuda.exchangeStream(stream_for(where, stream));
       void* const side = cuda_stream_function()(device);
@@ -164,6 +167,7 @@ class CapturesImpl final : public bridge::Captures {
     auto capture = std::make_unique<Capture>();
     capture->device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device));
     try {
+      capture->current.emplace(capture->device);
       const c10::impl::VirtualGuardImpl cuda(c10::kCUDA);
       const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset | c10::DispatchKeySet(kRecordKey));
       const c10::Stream side = stream_for(capture->device, stream);
@@ -209,6 +213,7 @@ class CapturesImpl final : public bridge::Captures {
   void* make(bridge::Session* session, int32_t storage) override {
     const StoragePlan& plan = of(session).program_.storages[static_cast<size_t>(storage)];
     try {
+      const c10::DeviceGuard current(plan.device);
       c10::Allocator* allocator = c10::GetAllocator(plan.device.type());
       const size_t bytes = static_cast<size_t>(plan.last_byte - plan.first_byte);
       return new Kept{c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, allocator->allocate(bytes), allocator, /*resizable=*/true)), -plan.first_byte};
@@ -276,6 +281,7 @@ class CapturesImpl final : public bridge::Captures {
 
   static void restore(Capture& capture) {
     c10::impl::VirtualGuardImpl(c10::kCUDA).exchangeStream(*capture.before);
+    capture.current.reset();
     if (capture.collecting) PyGC_Enable();
   }
 };

@@ -174,8 +174,7 @@ SessionImpl::SessionImpl(ProgramImpl& program) : program_(program) {
         if (result >= 0) {
           state.results.push_back(shadows_[static_cast<size_t>(result)]);
         } else {
-          const c10::Device device = program.tensors.empty() ? c10::Device(c10::kCPU) : shadows_[0].device();
-          state.results.push_back(at::empty({0}, at::TensorOptions().device(device).dtype(plan.result_types[i])));
+          state.results.push_back(at::empty({0}, at::TensorOptions().device(device_of(plan)).dtype(plan.result_types[i])));
         }
       }
     }
@@ -193,9 +192,21 @@ SessionImpl::SessionImpl(ProgramImpl& program) : program_(program) {
   face.has_arenas = !arenas_.empty();
 }
 
+// With the context of what backs it, by which torch finds pinned memory that a copy has been queued from.
 void SessionImpl::point(size_t storage, void* data) {
   storage_data_[storage] = data;
-  storages_[storage].shadow->set_data_ptr_noswap(c10::DataPtr(data, program_.storages[storage].device));
+  const c10::Storage& real = storages_[storage].real;
+  void* const context = real && data != nullptr ? real.data_ptr().get_context() : nullptr;
+  storages_[storage].shadow->set_data_ptr_noswap(c10::DataPtr(data, context, [](void*) {}, program_.storages[storage].device));
+}
+
+// Where the call works: numbers in the host's memory do not say so.
+c10::Device SessionImpl::device_of(const CallPlan& plan) const {
+  for (int32_t result : plan.results)
+    if (result >= 0) return shadows_[static_cast<size_t>(result)].device();
+  for (const TensorPlace& place : plan.tensors)
+    if (const c10::Device device = shadows_[static_cast<size_t>(place.tensor)].device(); !device.is_cpu()) return device;
+  return c10::Device(c10::kCPU);
 }
 
 void SessionImpl::use(size_t storage) {
@@ -424,8 +435,7 @@ int SessionImpl::call(int32_t number, const int64_t* scalars) {
       for (int32_t storage : plan.snapshots) snapshot(static_cast<size_t>(storage));
       put_scalars(plan, state, scalars);
       if (plan.keeps_generator) {
-        const c10::Device device = plan.tensors.empty() ? c10::Device(c10::kCPU) : shadows_[static_cast<size_t>(plan.tensors[0].tensor)].device();
-        at::Generator generator = at::globalContext().defaultGenerator(device);
+        at::Generator generator = at::globalContext().defaultGenerator(device_of(plan));
         const std::lock_guard lock(generator.mutex());
         state.generator = generator.clone();
       }
@@ -519,6 +529,7 @@ bool SessionImpl::adopt(int32_t number, const at::Tensor& result, const CallPlan
   const TensorPlan& tensor = program_.tensors[static_cast<size_t>(number)];
   const size_t s = static_cast<size_t>(tensor.meta.storage);
   TORCH_CHECK(result.defined() && result.scalar_type() == tensor.type, plan.call.name, " returned a tensor of another type than recorded");
+  TORCH_CHECK(result.device() == program_.storages[s].device, plan.call.name, " returned a tensor on another device than recorded");
   if (result.sizes() != tensor.meta.sizes) return false;
   if (program_.storages[s].spec.kind == Kind::kResult && lies_as_planned(tensor, result.strides())) {
     const c10::Storage& storage = result.storage();

@@ -98,6 +98,7 @@ class SessionImpl {
   // --- session.cpp
   const char* refusal_of_input(int32_t number, PyObject* object);
   void point(size_t storage, void* data);
+  c10::Device device_of(const CallPlan& plan) const;
   bridge::StorageSpec::Kind kind(size_t storage) const { return apart_[storage] ? bridge::StorageSpec::kLent : program_.storages[storage].spec.kind; }
   void take(size_t arena);
   void place(std::vector<ir::Piece> pieces);  // arena storages in their arenas

@@ -14,6 +14,7 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <pthread.h>
 
 #include "runtime/torch/convert.h"
 #include "runtime/torch/python_tensor.h"
@@ -46,17 +47,29 @@ ir::TorchState read_torch_state() {
   return state;
 }
 
+namespace {
+
+enum class Gpus { kNotYet, kUsed, kNone };
+Gpus gpus = Gpus::kNotYet;
+
+// A child process cannot use what its parent has begun to use.
+Gpus look_for_gpus() {
+  if (!c10::impl::hasDeviceGuardImpl(c10::kCUDA)) return Gpus::kNone;
+  static PyObject *const package = PyUnicode_InternFromString("torch.cuda"), *const initialized = PyUnicode_InternFromString("_initialized");
+  [[maybe_unused]] static const int watched = pthread_atfork(nullptr, nullptr, [] { gpus = Gpus::kNotYet; });
+  PyObject* module = PyDict_GetItem(PyImport_GetModuleDict(), package);
+  if (module == nullptr || !PyModule_Check(module) || PyDict_GetItem(PyModule_GetDict(module), initialized) != Py_True) return Gpus::kNotYet;
+  PyObject* forked = PyObject_CallMethod(module, "_is_in_bad_fork", nullptr);
+  if (forked == nullptr) PyErr_Clear();
+  Py_XDECREF(forked);
+  return forked == Py_False ? Gpus::kUsed : Gpus::kNone;
+}
+
+}  // namespace
+
 int8_t current_gpu() {
-  static bool begun = false;
-  if (!begun) {
-    if (!c10::impl::hasDeviceGuardImpl(c10::kCUDA)) return -1;
-    static PyObject *const package = PyUnicode_InternFromString("torch.cuda"), *const initialized = PyUnicode_InternFromString("_initialized");
-    PyObject* modules = PyImport_GetModuleDict();
-    PyObject* module = PyDict_GetItem(modules, package);
-    begun = module != nullptr && PyModule_Check(module) && PyDict_GetItem(PyModule_GetDict(module), initialized) == Py_True;
-    if (!begun) return -1;
-  }
-  return c10::impl::VirtualGuardImpl(c10::kCUDA).getDevice().index();
+  if (gpus == Gpus::kNotYet) gpus = look_for_gpus();
+  return gpus == Gpus::kUsed ? c10::impl::VirtualGuardImpl(c10::kCUDA).getDevice().index() : int8_t{-1};
 }
 
 }  // namespace dynvm::torch_bridge

@@ -31,7 +31,7 @@ def main(words):
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-    print(json.dumps([float(each.double().sum()) for each in (y, p * y, columns * columns, everything, h, pooled, picked, loss, *parameters)]))
+    print(json.dumps([float(each.double().sum()) for each in (y.abs(), p * y, columns * columns, everything, h, pooled, picked, loss, *parameters)]))
     return 0
 
 

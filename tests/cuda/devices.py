@@ -124,6 +124,14 @@ def current_device_of_iterations(out):
         out.append(10 * b.device.index + torch.cuda.current_device())
 
 
+def current_device_by_number(out):
+    """The number is recorded where it leaves the current device as it is."""
+    for k in range(2 * STEPS):
+        with torch.cuda.device(k // 16 % 2):
+            x = torch.tanh(torch.full((16, 64), k / STEPS, device="cuda"))
+            out.extend((x.sum(), x.device.index, torch.cuda.current_device()))
+
+
 def current_again(out):
     """Work of the second GPU, long enough to be seen unfinished, while that is the current one and while it is not."""
     x, weights = torch.eye(2048, device=B), [torch.eye(2048, device=B) for _ in range(6)]
@@ -163,7 +171,7 @@ def threads(out):
 
 def threads_with_devices(out):
     """Batches go where each thread's current device says; its model is there."""
-    models, batches, kept = [mlp().eval().to(place) for place in (A, B)], torch.randn(STEPS, 16, 64), [[], []]
+    models, batches, kept = [mlp().eval().to(place) for place in (A, B)], torch.randn(4 * STEPS, 16, 64), [[], []]
 
     def work(index):
         torch.cuda.set_device(index)
@@ -247,7 +255,7 @@ def numbers(out):
 def errors(out):
     """Tensors of two GPUs in one operation: it raises what it does in eager, and the loop goes on."""
     a, b = torch.linspace(0, 1, 100, device=A), torch.linspace(0, 1, 100, device=B)
-    for k in range(STEPS):
+    for k in range(4 * STEPS):  # few operations, so that the loop around the cases is waited for
         x = torch.tanh(a * k)
         try:
             x = x + b
@@ -266,7 +274,7 @@ def host_scalars(out):
 
 
 CASES = {f.__name__: f for f in (pipeline, in_turn, in_turn_by_loops, second_only, second_only_training, dropout_in_turn, unused_results, current_device, current_device_of_iterations,
-                                 current_again, threads, threads_with_devices, data_parallel, streams, pinned, numbers, errors, host_scalars)}
+                                 current_device_by_number, current_again, threads, threads_with_devices, data_parallel, streams, pinned, numbers, errors, host_scalars)}
 
 
 if __name__ == "__main__":

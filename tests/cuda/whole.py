@@ -444,6 +444,33 @@ def numbers_of_the_library(out):
         out.append((x + k).sort().values[-1].item())
 
 
+def unused_results(out):
+    """Of the library's operations, in a loop whose first tensors are the host's."""
+    for batch in torch.randn(STEPS, 100):
+        x = batch.to(D)
+        out.append(x.topk(3).values.sum())
+        out.append(x.sort().values[5])
+
+
+def forked(out):
+    """A child process, which cannot use the device that its parent uses, has loops on the host."""
+    class OnHost(torch.utils.data.Dataset):
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, index):
+            x = torch.linspace(0, 1, 1000)
+            for k in range(STEPS):
+                x = torch.tanh(x * (1 + index)) + k / STEPS
+            return x.sum()
+
+    x = torch.linspace(0, 1, 1000, device=D)
+    for _ in range(STEPS):
+        x = torch.tanh(x) + 0.1
+        out.append(x.sum())
+    out.extend(torch.utils.data.DataLoader(OnHost(), num_workers=1, multiprocessing_context="fork"))
+
+
 def numbers_in_threads(out):
     """Both run the traces of one loop, in turns."""
     def work(kept, x):
@@ -515,7 +542,7 @@ def sizes_grow(out):
 CASES = {f.__name__: f for f in (adam, batches_of_a_pool, losses_as_lists, convolutions, convolutions_eval, layouts_eval, layouts_eval_bf16, layouts_training, layouts_training_without_cudnn_norm,
                                  layouts_training_bf16, layouts_joined, group_norm_and_pooling, attention, attention_bf16, attention_dropout_bf16,
                                  attention_eval, embeddings, messages, written_cache, recurrent, branches, dropout, dropout_exits, streams, written_inputs, freed_between, exits,
-                                 numbers, numbers_of_one_kernel, numbers_behind_long_work, numbers_of_the_library, numbers_in_threads, own_captures,
+                                 numbers, numbers_of_one_kernel, numbers_behind_long_work, numbers_of_the_library, unused_results, numbers_in_threads, own_captures, forked,
                                  sizes, sizes_training, sizes_large, sizes_scans, sizes_grow)}
 
 
