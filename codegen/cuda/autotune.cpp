@@ -19,7 +19,6 @@
 #include "ir/kernel/symbols.h"
 #include "runtime/base/cache_folder.h"
 #include "runtime/base/log.h"
-#include "runtime/base/options.h"
 #include "runtime/base/report.h"
 
 namespace dynvm::codegen::cuda {
@@ -32,14 +31,7 @@ constexpr double kTurnSeconds = 1e-4;
 constexpr double kFaster = 0.97;      // of the time: less may be chance
 constexpr int64_t kAligned = 256;
 
-base::CacheFolder* folder() {
-  static base::CacheFolder the_folder;
-  static const bool open = [] {
-    const std::string root = base::options().cache == "off" ? std::string() : base::cache_root();
-    return !root.empty() && the_folder.open(root + "/shapes").ok();
-  }();
-  return open ? &the_folder : nullptr;
-}
+base::CacheFolder* folder() { return base::kept_folder("shapes"); }
 
 // How it is launched, and what: sources with the same one are the same work.
 std::string launch_key(const Source& source, int device) {
@@ -180,13 +172,21 @@ void compile(const std::vector<Search*>& searches) {
     if (functions[k] != nullptr && functions[k]->wait().ok()) missing[k]->code = functions[k];
 }
 
+// What this process has found.
+std::map<std::string, Shape>& found() {
+  static auto* const all = new std::map<std::string, Shape>;
+  return *all;
+}
+
 std::optional<Shape> read_shape(const std::string& key) {
   std::string text;
+  if (const auto known = found().find(key); known != found().end()) return known->second;
   if (folder() == nullptr || !folder()->has(key) || !folder()->read(key, &text).ok()) return std::nullopt;
   return parse_shape(text);
 }
 
 void keep_shape(const std::string& key, const Shape& shape) {
+  found()[key] = shape;
   if (folder() == nullptr) return;
   if (base::Status status = folder()->write(key, shape_text(shape)); !status.ok()) DYNVM_LOG(kCache, "{}", status.message());
 }

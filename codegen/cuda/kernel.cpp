@@ -123,6 +123,25 @@ void CudaKernel::render_as(const CudaKernel& other, const std::vector<int32_t>& 
   reach_ = other.reach_;
 }
 
+// Renders them in the shapes that timing prefers.
+base::Status CudaKernel::shape(const std::vector<CudaKernel*>& kernels, const std::vector<int64_t>& storage_bytes, std::vector<Tuned>* tuned) {
+  std::vector<Tunable> tunables;
+  std::vector<CudaKernel*> of;
+  for (CudaKernel* kernel : kernels) {
+    Extents extents;
+    if (kernel->idle() || kernel->symbolic() || !kernel->mirrors_.empty() || !extents_of(kernel->kernels_, storage_bytes, &extents)) continue;
+    of.push_back(kernel);
+    tunables.push_back({kernel->device_, kernel->source_, std::move(extents), [kernel](const Shape& shape, Source* other) { return kernel->render_source({.shape = shape}, other); }});
+  }
+  *tuned = tune(tunables);
+  for (size_t k = 0; k < of.size(); ++k) {
+    if ((*tuned)[k].shape == Shape{}) continue;
+    of[k]->shape_ = (*tuned)[k].shape;
+    if (base::Status status = of[k]->render(16, false); !status.ok()) return status;
+  }
+  return {};
+}
+
 const CudaKernel& CudaKernel::variant(std::unique_ptr<CudaKernel>* made, int vector_bytes, bool wide) const {
   std::lock_guard lock(mutex_);
   if (*made != nullptr) return **made;
@@ -231,21 +250,10 @@ base::Status compile_kernels(const std::vector<KernelJob>& jobs, const CompileMo
   }
   std::vector<Tuned> tuned;  // functions stay until their kernels have them
   if (mode.autotune) {
-    std::vector<Tunable> tunables;
-    std::vector<CudaKernel*> kernels;
-    for (size_t k = 0; k < jobs.size(); ++k) {
-      CudaKernel& kernel = *made[k];
-      Extents extents;
-      if (same_as[k] != k || kernel.idle() || kernel.symbolic() || !kernel.mirrors_.empty() || !extents_of(kernel.kernels_, mode.storage_bytes, &extents)) continue;
-      kernels.push_back(&kernel);
-      tunables.push_back({kernel.device_, kernel.source_, std::move(extents), [&kernel](const Shape& shape, Source* other) { return kernel.render_source({.shape = shape}, other); }});
-    }
-    tuned = tune(tunables);
-    for (size_t k = 0; k < tuned.size(); ++k) {
-      if (tuned[k].shape == Shape{}) continue;
-      kernels[k]->shape_ = tuned[k].shape;
-      if (base::Status status = kernels[k]->render(16, false); !status.ok()) return status;
-    }
+    std::vector<CudaKernel*> rendered;
+    for (size_t k = 0; k < jobs.size(); ++k)
+      if (same_as[k] == k) rendered.push_back(made[k].get());
+    if (base::Status status = CudaKernel::shape(rendered, mode.storage_bytes, &tuned); !status.ok()) return status;
   }
   std::vector<const Source*> sources;
   std::vector<int> devices;

@@ -30,6 +30,7 @@ std::string missing();
 void give_up(const std::string& why);
 
 class FunctionCode;
+struct Tuned;
 
 // What a launch gives the driver.
 struct Launch {
@@ -85,6 +86,7 @@ class CudaKernel {
   void* workspace(void* stream) const;
   base::Status render_source(const RenderOptions& how, Source* out) const;
   base::Status render(int vector_bytes, bool wide);
+  static base::Status shape(const std::vector<CudaKernel*>& kernels, const std::vector<int64_t>& storage_bytes, std::vector<Tuned>* tuned);
   void render_as(const CudaKernel& other, const std::vector<int32_t>& theirs, const std::vector<int32_t>& own);
   const CudaKernel& variant(std::unique_ptr<CudaKernel>* made, int vector_bytes, bool wide) const;
   bool reaches_far(const int64_t* symbols) const;

@@ -8,7 +8,6 @@
 #include "codegen/cuda/prelude.h"
 #include "runtime/base/cache_folder.h"
 #include "runtime/base/log.h"
-#include "runtime/base/options.h"
 
 namespace dynvm::codegen::cuda {
 namespace {
@@ -48,14 +47,7 @@ const Nvrtc& nvrtc() {
 }
 
 // Cubins that this user's processes have compiled; null where nothing is kept.
-base::CacheFolder* folder() {
-  static base::CacheFolder the_folder;
-  static const bool open = [] {
-    const std::string root = base::options().cache == "off" ? std::string() : base::cache_root();
-    return !root.empty() && the_folder.open(root + "/cuda").ok();
-  }();
-  return open ? &the_folder : nullptr;
-}
+base::CacheFolder* folder() { return base::kept_folder("cuda"); }
 
 std::mutex folder_mutex;  // held by whoever uses what follows
 

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -135,6 +137,16 @@ Status CacheFolder::remove(const std::string& name) {
   names_.erase(name);
   const std::string path = path_ + "/" + name;
   return unlink(path.c_str()) == 0 || errno == ENOENT ? Status() : failed("cannot remove", path);
+}
+
+CacheFolder* kept_folder(const std::string& name) {
+  static std::mutex mutex;
+  static auto* const folders = new std::map<std::string, CacheFolder>;
+  const std::lock_guard lock(mutex);
+  const auto [found, is_new] = folders->try_emplace(name);
+  if (is_new && options().cache != "off")
+    if (const std::string root = cache_root(); !root.empty()) (void)found->second.open(root + "/" + name);
+  return found->second.is_open() ? &found->second : nullptr;
 }
 
 void limit_folder(const std::string& path, uint64_t bytes) {

@@ -42,6 +42,9 @@ class CacheFolder {
   std::set<std::string> names_;
 };
 
+// The folder of that name in cache_root(), opened once; null where the options say that nothing is kept, or where it cannot be.
+CacheFolder* kept_folder(const std::string& name);
+
 // Removes the files below `path` that were not changed for longest until the rest has at most `bytes`.
 void limit_folder(const std::string& path, uint64_t bytes);
 

@@ -16,6 +16,8 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <pthread.h>
 
+#include <atomic>
+
 #include "runtime/torch/convert.h"
 #include "runtime/torch/python_tensor.h"
 #include "runtime/torch/recorder.h"
@@ -50,7 +52,7 @@ ir::TorchState read_torch_state() {
 namespace {
 
 enum class Gpus { kNotYet, kUsed, kNone };
-Gpus gpus = Gpus::kNotYet;
+std::atomic<Gpus> gpus = Gpus::kNotYet;  // operations are recorded on autograd's threads, too
 
 // A child process cannot use what its parent has begun to use.
 Gpus look_for_gpus() {
@@ -68,8 +70,9 @@ Gpus look_for_gpus() {
 }  // namespace
 
 int8_t current_gpu() {
-  if (gpus == Gpus::kNotYet) gpus = look_for_gpus();
-  return gpus == Gpus::kUsed ? c10::impl::VirtualGuardImpl(c10::kCUDA).getDevice().index() : int8_t{-1};
+  Gpus now = gpus;
+  if (now == Gpus::kNotYet) gpus = now = look_for_gpus();
+  return now == Gpus::kUsed ? c10::impl::VirtualGuardImpl(c10::kCUDA).getDevice().index() : int8_t{-1};
 }
 
 }  // namespace dynvm::torch_bridge

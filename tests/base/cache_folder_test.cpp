@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/base/options.h"
+
 namespace dynvm::base {
 namespace {
 
@@ -38,6 +40,18 @@ class CacheFolderTest : public testing::Test {
 
   std::string root_;
 };
+
+TEST_F(CacheFolderTest, KeptFoldersAreWhereOptionsSay) {
+  options().cache = "off";
+  EXPECT_EQ(kept_folder("never"), nullptr);
+  options().cache = root_ + "/kept";
+  CacheFolder* folder = kept_folder("some");
+  ASSERT_NE(folder, nullptr);
+  EXPECT_EQ(folder->path(), root_ + "/kept/some");
+  EXPECT_EQ(kept_folder("some"), folder);
+  EXPECT_NE(kept_folder("other"), folder);
+  options().cache.clear();
+}
 
 TEST_F(CacheFolderTest, ReadsWhatWasWritten) {
   CacheFolder folder;
