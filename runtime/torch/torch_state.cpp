@@ -59,12 +59,13 @@ Gpus look_for_gpus() {
   if (!c10::impl::hasDeviceGuardImpl(c10::kCUDA)) return Gpus::kNone;
   static PyObject *const package = PyUnicode_InternFromString("torch.cuda"), *const initialized = PyUnicode_InternFromString("_initialized");
   [[maybe_unused]] static const int watched = pthread_atfork(nullptr, nullptr, [] { gpus = Gpus::kNotYet; });
-  PyObject* module = PyDict_GetItem(PyImport_GetModuleDict(), package);
-  if (module == nullptr || !PyModule_Check(module) || PyDict_GetItem(PyModule_GetDict(module), initialized) != Py_True) return Gpus::kNotYet;
-  PyObject* forked = PyObject_CallMethod(module, "_is_in_bad_fork", nullptr);
-  if (forked == nullptr) PyErr_Clear();
+  PyObject* module = PyImport_GetModule(package);  // null, with an error, where Python ends and has no modules any more
+  const bool begun = module != nullptr && PyModule_Check(module) && PyDict_GetItem(PyModule_GetDict(module), initialized) == Py_True;
+  PyObject* forked = begun ? PyObject_CallMethod(module, "_is_in_bad_fork", nullptr) : nullptr;
+  PyErr_Clear();
+  Py_XDECREF(module);
   Py_XDECREF(forked);
-  return forked == Py_False ? Gpus::kUsed : Gpus::kNone;
+  return !begun ? Gpus::kNotYet : forked == Py_False ? Gpus::kUsed : Gpus::kNone;
 }
 
 }  // namespace
