@@ -145,7 +145,7 @@ Recorder::Attribute Recorder::look_up(V v, PyObject* name) {
         return result;
       }
   if (type == &PySuper_Type) return look_up_super(v, name);
-  if (is_module(type) && !at(v).fresh) likely_same(v);
+  if (PyModule_Check(o) || (is_module(type) && !at(v).fresh)) likely_same(v);  // Python's, torch's
   if (at(v).kind == Value::kObject && at(v).stable && !PyList_CheckExact(o)) promote(v);  // a list's methods are those of its class, and its function may be called again
   if (at(v).kind == Value::kObject || is_const(v)) know_type(v);
   if (done_) {
