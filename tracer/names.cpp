@@ -237,25 +237,35 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
     case Op::kSetFunctionAttribute: {
       // The evaluator stores into the function that it has just made.
       V function = peek(1), value = peek(2);
-      size_t field = offsetof(PyFunctionObject, func_defaults);
+      size_t field = offsetof(PyFunctionObject, func_defaults), part = 2;  // of the function; of what make_function takes
       auto& known = functions_[function];
+      std::vector<V> cells;
       if (arg == 8) {
         if (!at(value).items_known) {
           give_up(Abort::k_opcode, "SetFunctionAttribute with an unknown closure");
           return HookResult::kContinue;
         }
-        field = offsetof(PyFunctionObject, func_closure);
-        at(function).items = at(value).items;
+        field = offsetof(PyFunctionObject, func_closure), part = 5;
+        cells = at(value).items;
       } else if (arg == 4) {
-        field = offsetof(PyFunctionObject, func_annotations);
+        field = offsetof(PyFunctionObject, func_annotations), part = 4;
       } else if (arg == 2) {
-        field = offsetof(PyFunctionObject, func_kwdefaults);
+        field = offsetof(PyFunctionObject, func_kwdefaults), part = 3;
         known.keyword_defaults = value;
       } else {
         known.defaults = value;
       }
-      emit(IrOp::k_store_field, Type::kVoid, {as_object(function), as_object(value)}, static_cast<int64_t>(field));
-      effect();
+      std::vector<V>& items = at(function).items;  // cells come first
+      if (at(function).kind == Value::kFunction) {   // it will be made with it
+        function_parts_[function][part] = value;
+        items.insert(items.begin(), cells.begin(), cells.end());
+        if (arg != 8) items.push_back(value);
+        changed(function);
+      } else {
+        if (arg == 8) items = cells;
+        emit(IrOp::k_store_field, Type::kVoid, {as_object(function), as_object(value)}, static_cast<int64_t>(field));
+        effect();
+      }
       shadow_pop(2);
       shadow_push(function);
       return HookResult::kContinue;
