@@ -62,7 +62,7 @@ class CodeMap(CompareCase):
         self.words = ["torch"] if HAS_TORCH else []
 
     def start(self, *options, words=()):
-        outcome = run(DYNVM, [*options, "--cache=off", self.script, *self.words, *words], cwd=self.folder)
+        outcome = run(DYNVM, [*options, "--cache=off", "-W", "ignore:This process:DeprecationWarning", self.script, *self.words, *words], cwd=self.folder)
         self.assertEqual((outcome.status, outcome.stderr), (0, ""))
         return outcome.stdout.split()
 

@@ -1,5 +1,5 @@
 # Exceptions that C code raises and the trace catches: a missing key, attribute, or item of an iterator.
-# expect: compiled>=0.75, traces>=3
+# expect: compiled>=0.7, traces>=3
 import torch
 
 x = torch.arange(4.0)

@@ -7,11 +7,15 @@ import torch.nn.functional as F
 torch.manual_seed(0)
 
 
+def batches():
+    return [(torch.randn(6, 1, 12, 12), torch.randint(0, 3, (6,))) for _ in range(4)]
+
+
 def train(layout):
     net = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.GroupNorm(2, 8), nn.SiLU(), nn.MaxPool2d(2), nn.Conv2d(8, 8, 3, padding=1), nn.GroupNorm(4, 8), nn.ReLU(), nn.AvgPool2d(2),
                         nn.MaxPool2d(3, 1, 1), nn.AdaptiveAvgPool2d((1, 3)), nn.Flatten(), nn.Linear(24, 3)).to(memory_format=layout)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.02)
-    data = [(torch.randn(6, 1, 12, 12), torch.randint(0, 3, (6,))) for _ in range(4)]
+    data = batches()
     for step in range(40):
         x, y = data[step % len(data)]
         optimizer.zero_grad()
