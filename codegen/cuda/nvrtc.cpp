@@ -1,6 +1,8 @@
 // See nvrtc.h. The functions' types are those of nvrtc.h in CUDA 12 and 13.
 #include "codegen/cuda/nvrtc.h"
 
+#include <dlfcn.h>
+
 #include <map>
 #include <mutex>
 
@@ -37,7 +39,13 @@ struct Nvrtc {
     library.find(&destroy, "nvrtcDestroyProgram");
     library.find(&version, "nvrtcVersion");
     missing = library.missing();
-    if (missing.empty()) version(&major, &minor);
+    if (!missing.empty()) return;
+    version(&major, &minor);
+    // It opens another library by its name alone, which the loader knows once that is loaded: pip puts both into one folder, which no path of the loader's names.
+    Dl_info where{};
+    if (dladdr(reinterpret_cast<void*>(version), &where) == 0 || where.dli_fname == nullptr) return;
+    const std::string file = where.dli_fname;
+    (void)dlopen((file.substr(0, file.rfind('/') + 1) + "libnvrtc-builtins.so." + std::to_string(major) + "." + std::to_string(minor)).c_str(), RTLD_NOW);
   }
 };
 
