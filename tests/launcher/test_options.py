@@ -43,7 +43,7 @@ class Options(CompareCase):
         self.assertEqual(outcome.stdout, "['-c', '--stats'] ['-X', 'dev', '-c', 'import sys; print(sys.argv, sys.orig_argv[1:])', '--stats']\n")
 
     def test_counted_instructions(self):
-        text = "def f(a, b):\n  return a + b\nfor i in range(500): f(i, 2.5)\nfor i in range(300): [] @ b if i < 0 else {1} | {2}"
+        text = "def f(a, b):\n  return a + b\nfor i in range(500): f(i, 2.5)\nfor i in range(300): [] @ b if i < 0 else {1} | {2}\nfor i in range(40): exec('{1} | {2}')"
         outcome = run(DYNVM, ["--dump=pairs", "-c", text])
         self.assertEqual((outcome.status, outcome.stdout), (0, ""))
         forms, pairs, operands = (outcome.stderr.split(title)[1] for title in ("\nforms:\n", "\npairs:\n", "\noperands of generic forms:\n"))
