@@ -62,7 +62,7 @@ Gpus look_for_gpus() {
   PyObject* module = PyImport_GetModule(package);  // null, with an error, where Python ends and has no modules any more
   const bool begun = module != nullptr && PyModule_Check(module) && PyDict_GetItem(PyModule_GetDict(module), initialized) == Py_True;
   PyObject* forked = begun ? PyObject_CallMethod(module, "_is_in_bad_fork", nullptr) : nullptr;
-  PyErr_Clear();
+  if (module == nullptr || (begun && forked == nullptr)) PyErr_Clear();
   Py_XDECREF(module);
   Py_XDECREF(forked);
   return !begun ? Gpus::kNotYet : forked == Py_False ? Gpus::kUsed : Gpus::kNone;
