@@ -8,7 +8,7 @@
 #   depends on: they are in build/ and .venv/, so that deleting either repeats its steps.
 # Works as root, with sudo, or, where neither is possible, without system packages (libraries are then built from sources).
 
-supported_pythons="3.11 3.12"  # vm/cpython/ has one file for each
+supported_pythons="3.11 3.12 3.13"  # vm/cpython/ has one file for each
 
 say() { printf 'dynvm: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
