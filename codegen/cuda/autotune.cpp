@@ -87,8 +87,8 @@ class Search {
 
   // Times those that have functions; from the fastest on, if it is another one.
   base::Status step(LaunchTimer* timer) {
+    if (best().code == nullptr) return base::Status::failure("the model's shape does not compile");
     std::erase_if(candidates_, [](const Candidate& each) { return each.code == nullptr; });
-    if (candidates_.empty() || candidates_[0].source.shape != before_) return base::Status::failure("the model's shape does not compile");
     if (base::Status status = measure(timer); !status.ok()) return status;
     const auto fastest = std::min_element(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
     if (first_seconds_ == 0) first_seconds_ = candidates_[0].seconds;
@@ -104,11 +104,11 @@ class Search {
 
  private:
   void begin(Candidate from) {
-    before_ = from.source.shape;
+    const Shape here = from.source.shape;
     candidates_.clear();
     seen_.insert(launch_key(from.source, kernel_.device));
     candidates_.push_back(std::move(from));
-    for (const Shape& shape : neighbours(before_)) {
+    for (const Shape& shape : neighbours(here)) {
       Candidate other;
       if (kernel_.render(shape, &other.source).ok() && seen_.insert(launch_key(other.source, kernel_.device)).second) candidates_.push_back(std::move(other));
     }
@@ -149,7 +149,6 @@ class Search {
   }
 
   const Tunable& kernel_;
-  Shape before_;                       // the first candidate's
   std::vector<Candidate> candidates_;
   std::set<std::string> seen_;
   double first_seconds_ = 0;
@@ -217,12 +216,14 @@ std::vector<Tuned> tune(const std::vector<Tunable>& kernels) {
   std::vector<Tuned> tuned(kernels.size());
   auto& counts = base::report().autotune;
   const double begun = base::ms_since_start();
+  std::vector<std::string> keys;
   std::vector<std::unique_ptr<Search>> searches(kernels.size());
   std::vector<Search*> active;
   std::map<int, std::unique_ptr<LaunchTimer>> timers;
   for (size_t k = 0; k < kernels.size(); ++k) {
     const int device = kernels[k].device;
-    if (const std::optional<Shape> known = read_shape(launch_key(kernels[k].source, device))) {
+    keys.push_back(launch_key(kernels[k].source, device));
+    if (const std::optional<Shape> known = read_shape(keys[k])) {
       tuned[k].shape = *known;
       ++counts.read;
       continue;
@@ -247,7 +248,7 @@ std::vector<Tuned> tune(const std::vector<Tunable>& kernels) {
     ++counts.timed;
     counts.changed += search.changed() ? 1 : 0;
     tuned[k] = {search.changed() ? search.best().source.shape : Shape{}, search.best().code};
-    keep_shape(launch_key(kernels[k].source, kernels[k].device), tuned[k].shape);
+    keep_shape(keys[k], tuned[k].shape);
   }
   counts.ms += base::ms_since_start() - begun;
   return tuned;

@@ -298,7 +298,7 @@ class Bridge {
   // --- threads: torch's pool, for codegen::set_parallel_for and codegen::set_num_threads (the signatures are those of codegen/parallel.h).
   virtual ParallelForFunction parallel_for() = 0;
   virtual int num_threads() = 0;
-  // The GPU that is current in this thread; -1 where this torch has no CUDA.
+  // The GPU that is current in this thread; -1 where torch does not use GPUs in this process, or not yet.
   virtual int cuda_device() = 0;
   // For codegen::cuda::set_current_stream; null where this torch has no CUDA.
   virtual void* (*cuda_stream())(int device) { return nullptr; }

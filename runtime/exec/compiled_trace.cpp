@@ -265,7 +265,8 @@ base::Status CompiledTrace::compile_kernels(std::vector<codegen::KernelEntry>* e
   }
   codegen::cuda::CompileMode mode{.background = options.background};
   mode.autotune = options.autotune && std::none_of(trace_.torch_states.begin(), trace_.torch_states.end(), [](const ir::TorchState& state) { return state.deterministic; });
-  for (const bridge::StorageSpec& storage : programs_.spec.storages) mode.storage_bytes.push_back(storage.symbolic ? 0 : storage.bytes);
+  if (mode.autotune)
+    for (const bridge::StorageSpec& storage : programs_.spec.storages) mode.storage_bytes.push_back(storage.symbolic ? 0 : storage.bytes);
   if (base::Status status = codegen::cuda::compile_kernels(jobs, mode, &cuda_kernels_); !status.ok()) return status;
   for (size_t k = 0; k < batches.size(); ++k) {
     codegen::KernelEntry& entry = (*entries)[trace_.insts[batches[k][0]].imm];

@@ -109,7 +109,7 @@ class BridgeImpl final : public bridge::Bridge {
       at::parallel_for(0, size, grain, [&](int64_t begin, int64_t end) { body(context, begin, end); });
     };
   }
-  int cuda_device() override { return cuda_stream_function() == nullptr ? -1 : c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).getDevice().index(); }
+  int cuda_device() override { return current_gpu(); }
   void* (*cuda_stream())(int device) override { return cuda_stream_function(); }
   int num_threads() override { return at::get_num_threads(); }
   bridge::Captures* captures() override { return cuda_captures(); }

@@ -48,7 +48,8 @@ class Options(CompareCase):
         self.assertEqual((outcome.status, outcome.stdout), (0, ""))
         forms, pairs, operands = (outcome.stderr.split(title)[1] for title in ("\nforms:\n", "\npairs:\n", "\noperands of generic forms:\n"))
         calls = int(re.search(r"(\d+) +[\d.]+ %  CallPythonExact\*\n", forms)[1])
-        self.assertTrue(400 < calls < 550, calls)  # a few were looked at first, and Python calls functions of its own
+        own = 50 if sys.version_info >= (3, 13) else 0  # Python's, when it starts
+        self.assertTrue(400 < calls < 500 + own, calls)  # a few were looked at first
         self.assertIn("BinarySlot*\n", forms)
         self.assertRegex(pairs, r"\d+ +[\d.]+ %  CallPythonExact\* ")
         self.assertRegex(operands, r"\d+ +[\d.]+ %  BinaryOp 7 set set\n")

@@ -1,5 +1,5 @@
 # Exceptions that C code raises and the trace catches: a missing key, attribute, or item of an iterator.
-# expect: compiled>=0.7, traces>=3
+# expect: compiled>=0.75, traces>=3
 import torch
 
 x = torch.arange(4.0)
@@ -60,9 +60,9 @@ def iterators(n):
     return total, grown
 
 
-print(keys(60))
-print(attributes(60))
-print(iterators(60))
+print(keys(120))
+print(attributes(120))
+print(iterators(120))
 
 
 # In the loop's own frame, with the exception's name in use.
