@@ -1,0 +1,122 @@
+"""Runs training programs in a process that stays (worker.py), under python or under dynvm in one of its modes.
+
+Inputs: programs' texts. Outputs: what each showed. Invariants: a worker that dies or takes too long is ended, the program is named, and the next one
+  gets a new worker; each worker leads its own process group, which ends with it.
+Tests: test_training.py.
+"""
+
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "lib"))
+from compare import DYNVM, PATIENCE, PYTHON, environment  # noqa: E402
+from process import describe, end_group, live  # noqa: E402
+
+STRESS = "DYNVM_STRESS"
+# mode -> (options, variables)
+MODES = {"plain": ((), {}), "hot": (("--hot=2",), {}), "exit": (("--hot=2",), {STRESS: "exit"}), "check": (("--hot=2",), {STRESS: "check"})}
+SECONDS = 20 * PATIENCE      # for a program
+PROGRAMS = 150               # of a worker before it is made anew
+TAIL = 3000
+
+
+class Shown:
+    """What a program showed: its output, or how its worker ended. before: the programs that the worker had run."""
+
+    def __init__(self, output, end, before):
+        self.output, self.end, self.before = output, end, before
+
+
+class Side:
+    """mode: "python" or one of MODES."""
+
+    def __init__(self, mode, patched=None):
+        self.mode, self.process, self.before = mode, None, []
+        self.patched = patched  # a file that is run in the worker first: tests seed differences so
+        self.reports = []
+
+    def start(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="dynvm-training-")
+        options, variables = MODES.get(self.mode, ((), {}))
+        command = [PYTHON] if self.mode == "python" else [DYNVM, "--report", os.path.join(self.folder.name, "report.json"), *options]
+        read, write = os.pipe()
+        self.words = open(os.path.join(self.folder.name, "words"), "w+b")
+        self.process = subprocess.Popen([*command, *([self.patched] if self.patched else []), os.path.join(HERE, "worker.py"), str(write)], stdin=subprocess.PIPE,
+                                        stdout=self.words, stderr=self.words, pass_fds=[write], start_new_session=True, cwd=self.folder.name,
+                                        env=environment({"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0", **variables}))
+        os.close(write)
+        live.add(self.process)
+        self.results, self.rest, self.before = read, b"", []
+
+    def close(self, kill=False):
+        """Ends the worker; its report is kept."""
+        if self.process is None:
+            return None
+        if not kill:
+            try:
+                self.process.stdin.close()
+                self.process.wait(30)
+            except (OSError, subprocess.TimeoutExpired):
+                pass
+        status = self.process.poll()
+        end_group(self.process)
+        live.discard(self.process)
+        os.close(self.results)
+        try:
+            with open(os.path.join(self.folder.name, "report.json"), encoding="utf-8") as file:
+                self.reports.append(json.load(file))
+        except (OSError, ValueError):
+            pass
+        self.words.seek(0, os.SEEK_END)
+        self.words.seek(max(0, self.words.tell() - TAIL))
+        tail = self.words.read().decode(errors="backslashreplace")
+        self.words.close()
+        self.folder.cleanup()
+        self.process = None
+        return f"{describe(status) if status is not None else 'killed'}\n{tail}"
+
+    def line(self, seconds):
+        """The next result, "" when the worker ended, None when its time was over."""
+        deadline = time.monotonic() + seconds
+        while b"\n" not in self.rest:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.results], [], [], left)[0]:
+                return None
+            piece = os.read(self.results, 1 << 20)
+            if not piece:
+                return ""
+            self.rest += piece
+        line, self.rest = self.rest.split(b"\n", 1)
+        return line.decode()
+
+    def run(self, text, noise=None, alone=False):
+        """Shown. alone: in a process that has run nothing before."""
+        if self.process is None or (len(self.before) >= PROGRAMS and not alone):
+            self.close()
+            self.start()
+        first = not self.before
+        before = list(self.before)
+        if noise is None and not alone:
+            self.before.append(text)
+        try:
+            self.process.stdin.write(json.dumps({"text": text, "noise": noise, "alone": alone}).encode() + b"\n")
+            self.process.stdin.flush()
+            line = self.line(SECONDS + (60 if first else 0))
+        except BrokenPipeError:
+            line = ""
+        if line is None:
+            self.close(kill=True)
+            return Shown("", "time", before)
+        if not line:
+            self.process.wait()
+            return Shown("", "crash: " + self.close(kill=True), before)
+        result = json.loads(line)
+        if "status" in result:
+            return Shown("", f"crash: {describe(result['status'])}", before)
+        return Shown(result["output"], None, before)
