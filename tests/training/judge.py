@@ -23,7 +23,8 @@ RUNS = 3  # under noise
 
 
 class Difference:
-    """kind: "crash", "time", "raises", "random", "warning", "text" or "numbers"; line: the first one that differs."""
+    """kind: "crash", "time", "raises", "random", "warning", "text", "numbers" or, where nothing else differs, "version" (a version counter); line: the
+    first one that differs."""
 
     def __init__(self, kind, line, expected, got):
         self.kind, self.line, self.expected, self.got = kind, line, expected, got
@@ -114,6 +115,7 @@ class Judge:
         got = got.splitlines()
         if got == self.expected:
             return None
+        version = None
         for number in range(max(len(got), len(self.expected))):
             left = self.expected[number] if number < len(self.expected) else "(ended)"
             right = got[number] if number < len(got) else "(ended)"
@@ -121,13 +123,18 @@ class Judge:
                 continue
             (texts, floats), (other_texts, other_floats) = split(left), split(right)
             if texts != other_texts:
+                if VERSION.sub(" v ", left) == VERSION.sub(" v ", right) or noisy_split(left)[0] == noisy_split(right)[0] and self.close(left, floats, other_floats, number):
+                    version = version or Difference("version", number, left, right)
+                    continue
+                if noisy_split(left)[0] == noisy_split(right)[0]:
+                    return Difference("numbers", number, left, right)
                 if self.decided_by_rounding(number):
                     self.by_noise = True
                     return None
                 return Difference(kind_of(left, right), number, left, right)
             if not self.close(left, floats, other_floats, number):
                 return Difference("numbers", number, left, right)
-        return None
+        return version
 
     def close(self, line, floats, others, number):
         scale = max((abs(f) for f in floats if math.isfinite(f)), default=0.0)

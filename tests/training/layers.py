@@ -140,7 +140,8 @@ def parts_of(layer):
 
 
 def called(layer, parts, x):
-    text = layer.call.replace("$m", "m").replace("$x", "x").replace("$training", "True").replace("@", "")
+    text = layer.call.replace("$m", "m").replace("$x", "x").replace("$training", "True")
+    text = re.sub(r"@(?=[pb]\d)", "", text)
     y = eval(text, {**namespace(), **parts, "x": x})
     return x + y if layer.residual else y
 

@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from shrink import _removable as removable, without  # noqa: E402
 
 HEADER = ("show", "show_random")
+RUNS = 150  # for parts of expressions, each time
 
 
 def fewer_statements(text, fails):
@@ -106,12 +107,12 @@ def replacements(value):
         yield ast.Constant(9)
 
 
-def simpler_expressions(text, fails):
+def simpler_expressions(text, fails, runs=RUNS):
     """The text with parts of expressions gone, one after the other."""
     tried = set()
     while True:
         for new in changes(text, HEADER):
-            if new not in tried:
+            if new not in tried and len(tried) < runs:
                 tried.add(new)
                 if fails(new):
                     text = new

@@ -28,7 +28,7 @@ class Judged(unittest.TestCase):
         self.assertEqual(difference("loss 1.0", "loss 1.0000001", text=DOUBLE).kind, "numbers")
 
     def test_all_else_is_exact(self):
-        for expected, got, kind in (("w v3 0.5", "w v4 0.5", "text"), ("n 3", "n 4", "text"), ("a\nb", "a", "text"), ("random state torch 1", "random state torch 2", "random"),
+        for expected, got, kind in (("w v3 0.5", "w v4 0.5", "version"), ("w v3 0.5", "w v4 0.6", "numbers"), ("w v3 0.5\nn 3", "w v4 0.5\nn 4", "text"), ("n 3", "n 4", "text"), ("a\nb", "a", "text"), ("random state torch 1", "random state torch 2", "random"),
                                     ("ended by ValueError x", "w 1", "raises"), ("w 1", "ended by ValueError x", "raises"), ("a", "a\nwarning x", "warning")):
             self.assertEqual(difference(expected, got).kind, kind, (expected, got))
 
@@ -52,7 +52,7 @@ class Judged(unittest.TestCase):
     def test_version_counters_are_not_those_of_noisy_runs(self):
         judge = Judge("w v3 1.0", TEXT, lambda k: "w v1 1.0" if k != 1 else "w v1 1.001")
         self.assertIsNone(judge.difference("w v3 1.002"))
-        self.assertEqual(judge.difference("w v4 1.0").kind, "text")
+        self.assertEqual(judge.difference("w v4 1.0").kind, "version")
 
 
 if __name__ == "__main__":

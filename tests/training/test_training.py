@@ -27,7 +27,7 @@ SEEDED = {
     "other random numbers": ("rand = torch.rand\ntorch.rand = lambda *sizes: (rand(1), rand(*sizes))[1]", "y = x * torch.rand(3)", "SGD", "numbers"),
     "a number drawn too often": ("sinh = torch.Tensor.sinh\ntorch.Tensor.sinh = lambda x: (torch.randn(1), sinh(x))[1]", "y = x * 1\nif i == 7:\n    y.sinh()", "SGD", "random"),
     "a version counter": ("step = torch.optim.Rprop.step\ndef more(self):\n    step(self)\n    self.param_groups[0]['params'][0].detach().mul_(1.0)\ntorch.optim.Rprop.step = more",
-                          "y = x * w", "Rprop", "text"),
+                          "y = x * w", "Rprop", "version"),
     "a crash": ("import os\ntorch.Tensor.tanh = lambda x: os.abort()", "y = x.tanh()", "SGD", "crash"),
 }
 PROGRAM = """
