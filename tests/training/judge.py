@@ -13,7 +13,7 @@ import os
 import re
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "programs"))
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "programs"))
 from tolerant import _FLOAT as FLOAT  # noqa: E402
 
 RELATIVE = {"float32": 2e-5, "float64": 1e-11}

@@ -1,118 +1,30 @@
 #!/usr/bin/env python3
 """Runs random training programs under python and under dynvm: all that they show must be the same.
 
-Usage:   run.py [--seeds A-B | SEED ...] [--mode MODE,...] [--seconds N] [--shrink] [--out FOLDER] [--show]
+Usage:   run.py [--seeds A-B | SEED ...] [--mode MODE,...] [--seconds N] [--shrink] [--out FOLDER] [--all] [--show]
 Inputs:  program.py's programs; without seeds COUNT of them from FIRST on (more with DYNVM_TEST_FULL), or with --seconds as many as there is time for.
          Modes: plain, hot (--hot=2), exit (with DYNVM_STRESS=exit), check (with DYNVM_STRESS=check); "all": the first three. DYNVM, DYNVM_TEST_PYTHON: what is tested.
 Outputs: for each failure the seed, the mode, what differs and, with --shrink, a smaller program; --out: a file for each in FOLDER. The share of tensor
          operations that ran compiled; last line "N passed, N failed, N skipped"; exit status 1 when one failed. Skipped are programs that
-         python itself does not bring to an end.
-Method:  programs run one after the other in workers (side.py), one for each mode; judge.py compares. What differs runs again in a process of its own.
+         python itself does not bring to an end, and differences that open.def names (with --all, and where seeds are given, they fail).
+Method:  programs run one after the other in workers (side.py), one for each mode; see hunt.py.
 """
 
 import argparse
 import os
-import re
 import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from judge import Difference, Judge  # noqa: E402
-from side import DYNVM, MODES, PYTHON, Side  # noqa: E402
+from hunt import Session  # noqa: E402
+from side import DYNVM, MODES, PYTHON  # noqa: E402
 from compare import FULL  # noqa: E402
 from verdicts import end_with_children  # noqa: E402
 
 FIRST, COUNT = 0, 1500 if FULL else 90
 USUAL = ("plain", "hot", "exit")
 SHARE = 0.15   # of tensor operations that must run compiled over the usual programs
-
-
-class Finding:
-    """A program that differs. alone: whether it does so in a process of its own too; before: what ran before it otherwise."""
-
-    def __init__(self, seed, mode, text, difference, alone, before):
-        self.seed, self.mode, self.text, self.difference, self.alone, self.before = seed, mode, text, difference, alone, before
-
-
-def judged(judge, shown):
-    """The Difference between what python and what a side showed, or None."""
-    if shown.end is not None:
-        kind = shown.end.partition(":")[0]
-        return Difference(kind, 0, "(came to its end)", shown.end)
-    return judge.difference(shown.output)
-
-
-class Session:
-    def __init__(self, modes, python=None, sides=None):
-        self.python = python or Side("python")
-        self.sides = sides or {mode: Side(mode) for mode in modes}
-        self.programs = self.passed = self.failed = self.skipped = self.by_noise = self.raised = 0
-        self.findings = []
-
-    def judge(self, text, expected):
-        return Judge(expected, text, lambda k: self.python.run(text, noise=k).output)
-
-    def check(self, seed, text):
-        """Runs one program in all modes; gives the Findings."""
-        self.programs += 1
-        expected = self.python.run(text)
-        if expected.end is not None:
-            self.skipped += 1
-            return []
-        self.raised += "ended by" in expected.output
-        judge, found = self.judge(text, expected.output), []
-        for mode, side in self.sides.items():
-            judge.by_noise = False
-            shown = side.run(text)
-            difference = judged(judge, shown)
-            self.by_noise += judge.by_noise
-            if difference is None:
-                self.passed += 1
-                continue
-            again = judged(judge, side.run(text, alone=True))
-            self.failed += 1
-            found.append(Finding(seed, mode, text, again or difference, again is not None, shown.before))
-        self.findings += found
-        return found
-
-    def smaller(self, finding):
-        """The finding's program made smaller, as long as it differs in the same way."""
-        from simplify import simplify
-        kind = finding.difference.kind
-        allowed = ended_by(self.python.run(finding.text).output)
-
-        def fails(text):
-            expected = self.python.run(text)
-            if expected.end is not None or ended_by(expected.output) not in (None, allowed):
-                return False
-            difference = judged(self.judge(text, expected.output), self.sides[finding.mode].run(text, alone=True))
-            return difference is not None and difference.kind == kind
-
-        text = simplify(finding.text, fails)
-        expected = self.python.run(text)
-        finding.text = text
-        finding.difference = judged(self.judge(text, expected.output), self.sides[finding.mode].run(text, alone=True)) or finding.difference
-        return finding
-
-    def close(self):
-        self.python.close()
-        for side in self.sides.values():
-            side.close()
-
-    def counts(self):
-        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
-
-    def compiled(self):
-        """(tensor operations that ran compiled, all) over the workers' reports."""
-        reports = [report for side in self.sides.values() for report in side.reports]
-        return sum(r["tensor_ops_compiled"] for r in reports), sum(r["tensor_ops_total"] for r in reports)
-
-
-def ended_by(output):
-    """The type of the exception that ended a program, or None."""
-    match = re.search(r"^ended by (\w+)", output, re.M)
-    return match and match[1]
 
 
 def script_of(finding):
@@ -138,6 +50,7 @@ def main():
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--shrink", action="store_true")
     parser.add_argument("--out")
+    parser.add_argument("--all", action="store_true", help="reports what open.def names too")
     parser.add_argument("--show", action="store_true", help="prints the programs that fail")
     arguments = parser.parse_args()
     modes = USUAL if arguments.mode == "all" else tuple(arguments.mode.split(","))
@@ -150,7 +63,7 @@ def main():
     end_with_children()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     from program import generate
-    session, begun, last = Session(modes), time.monotonic(), time.monotonic()
+    session, begun, last = Session(modes, all=arguments.all or bool(arguments.given)), time.monotonic(), time.monotonic()
     for seed in seeds_of(arguments):
         if arguments.seconds and time.monotonic() - begun > arguments.seconds:
             break
@@ -172,6 +85,8 @@ def main():
     compiled, total = session.compiled()
     share = compiled / total if total else 0.0
     print(f"{session.programs} programs in {', '.join(modes)}; {session.raised} end with an exception under python; {session.by_noise} differences are rounding's")
+    for what, count in sorted(session.open.items(), key=lambda item: -item[1]):
+        print(f"open: {count} times {what}")
     print(f"{compiled} of {total} tensor operations ({100 * share:.1f} %) ran compiled")
     if not arguments.given and not arguments.seeds and share < SHARE:
         session.failed += 1

@@ -6,6 +6,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from judge import Judge  # noqa: E402
+from hunt import known  # noqa: E402
 
 TEXT = "float_type = torch.float32\n"
 DOUBLE = "torch.set_default_dtype(torch.float64)\n"
@@ -53,6 +54,12 @@ class Judged(unittest.TestCase):
         judge = Judge("w v3 1.0", TEXT, lambda k: "w v1 1.0" if k != 1 else "w v1 1.001")
         self.assertIsNone(judge.difference("w v3 1.002"))
         self.assertEqual(judge.difference("w v4 1.0").kind, "version")
+
+    def test_open_differences_are_told_apart(self):
+        resized = difference("loss 1.0", "ended by RuntimeError Trying to resize storage that is not resizable")
+        self.assertIsNotNone(known(TEXT, resized))
+        self.assertIsNone(known(TEXT, difference("loss 1.0", "ended by RuntimeError something else")))
+        self.assertIsNone(known(TEXT, difference("loss 1.0", "loss 2.0")))
 
 
 if __name__ == "__main__":

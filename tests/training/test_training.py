@@ -10,7 +10,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from compare import FULL  # noqa: E402
 from judge import Judge  # noqa: E402
-from run import Session, ended_by  # noqa: E402
+from hunt import Session, ended_by  # noqa: E402
 from side import Side  # noqa: E402
 
 try:
@@ -64,7 +64,7 @@ class Training(unittest.TestCase):
         with open(path, "w", encoding="utf-8") as file:
             file.write("import runpy, sys, torch\nimport torch.nn.functional as F\n" + "\n".join(row[0] for row in SEEDED.values()) +
                        "\nsys.argv = sys.argv[1:]\nrunpy.run_path(sys.argv[0], run_name='__main__')\n")
-        cls.session = Session([], sides={"plain": Side("python", patched=path)})
+        cls.session = Session([], sides={"plain": Side("python", patched=path)}, all=True)
 
     @classmethod
     def tearDownClass(cls):
