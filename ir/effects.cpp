@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "ir/lower/lower.h"
 #include "ir/marks.h"
 
 namespace dynvm::ir {
@@ -32,6 +33,14 @@ bool data_can_raise(const AtenCall& call) {
     name.remove_prefix(std::min(end + 1, name.size()));
   }
   return false;
+}
+
+// May a number of this run make it raise where the recorded one did not? A bound that is passed, a power or divisor that integers cannot have; a view
+// that looks elsewhere leaves the trace.
+bool number_can_raise(const Trace& trace, const AtenCall& call) {
+  if (!has_run_time_numbers(call) || call.follows) return false;
+  if (!is_elementwise(call)) return true;
+  return std::any_of(call.results.begin(), call.results.end(), [&](int32_t result) { return result >= 0 && !is_floating(trace.metas[result].dtype); });
 }
 
 // Two object values that are certainly different objects.
@@ -155,7 +164,7 @@ TensorEffects tensor_effects(const Trace& trace, Ref ref) {
       const AtenCall& call = trace.calls[inst.imm];
       if (is_view_call(trace, inst)) {
         // A view whose place is a run-time number leaves the trace when it is another one than the recorded.
-        out.may_raise = !call.follows && (may_leave(trace, call) || has_run_time_numbers(call));
+        out.may_raise = number_can_raise(trace, call) || (!call.follows && may_leave(trace, call));
         return out;
       }
       for (uint32_t k = 0; k < inst.count; ++k)
@@ -170,7 +179,7 @@ TensorEffects tensor_effects(const Trace& trace, Ref ref) {
           if (std::find(out.reads.begin(), out.reads.end(), storage) == out.reads.end()) add_once(&out.writes, storage);
         }
       out.random = call.is_random;
-      out.may_raise = data_can_raise(call) || may_leave(trace, call);
+      out.may_raise = data_can_raise(call) || number_can_raise(trace, call) || may_leave(trace, call);
       return out;
     }
     case Op::k_kernel: {

@@ -29,8 +29,6 @@ PyObject* module_getattribute() {
   return found;
 }
 
-bool is_data_descriptor(PyObject* d) { return Py_TYPE(d)->tp_descr_set != nullptr; }
-
 }  // namespace
 
 bool is_module(PyTypeObject* type) {
@@ -49,7 +47,7 @@ V Recorder::own_dict(V v, PyObject* name, PyObject* d) {
   if (d == nullptr || strcmp(PyUnicode_AsUTF8(name), "__dict__") != 0 || !is_const(v) || Py_TYPE(d) != &PyGetSetDescr_Type) return kNoValue;
   PyObject* dict = vm::instance_dict(o);
   if (dict == nullptr) return kNoValue;
-  if (!known('D', o)) guard(IrOp::k_guard_is, {emit(IrOp::k_load_dict_of, Type::kObject, {const_ref(o)}), const_ref(dict)}, -1);
+  guard_dict_of(o);
   return constant(dict);
 }
 
@@ -571,59 +569,6 @@ HookResult Recorder::load_super_attribute(vm::ThreadView& view, int arg) {
   return next(view);
 }
 
-// Methods of C that a class's own call by super(), and that hand the instance to nobody.
-static PyObject* object_setattr() {
-  static PyObject* const method = vm::own_attribute(&PyBaseObject_Type, "__setattr__");
-  return method;
-}
-static PyObject* ordered_set_item() {
-  static PyObject* const method = vm::own_attribute(&PyODict_Type, "__setitem__");
-  return method;
-}
-bool Recorder::keeps_instance(PyObject* callee) { return callee == object_setattr() || callee == ordered_set_item(); }
-
-// What methods of containers write is not as it was read before.
-void Recorder::before_known_call(PyObject* callee, const std::vector<V>& args) {
-  PyObject* o = concrete(args[0]);
-  const std::string name = callable_name(callee);
-  static constexpr const char* kReading[] = {".get", ".keys", ".values", ".items", ".copy", ".__contains__", ".index", ".count"};
-  if (!is_of_container(name) || std::any_of(std::begin(kReading), std::end(kReading), [&](const char* method) { return name.ends_with(method); })) return;
-  devirtualise(args[0]);
-  if (PyList_Check(o) && is_const(args[0])) lessons_.changing_lists.insert(o);
-  if (!PyDict_Check(o)) return;
-  if (is_const(args[0])) dict_written(o);
-  std::erase_if(items_, [o](const auto& item) { return item.first.first == o; });
-}
-
-// After such a call: the attributes and items of an instance that this trace has made are known.
-void Recorder::after_known_call(PyObject* callee, const std::vector<V>& args) {
-  if (!keeps_instance(callee)) return;
-  const V self = args[0];
-  PyObject* name = args.size() == 3 && is_const(args[1]) && PyUnicode_CheckExact(concrete(args[1])) ? concrete(args[1]) : nullptr;
-  if (!at(self).fresh || at(self).escaped) {
-    if (callee != object_setattr()) return;
-    PyObject* dict = vm::instance_dict(concrete(self));
-    forget_field(concrete(self), name);
-    std::erase_if(items_, [&](const auto& item) { return item.first.first == dict && (name == nullptr || PyUnicode_Compare(item.first.second, name) == 0); });
-    return;
-  }
-  PyObject* d = name != nullptr ? _PyType_Lookup(Py_TYPE(concrete(self)), name) : nullptr;
-  if (name == nullptr || (callee == object_setattr() && d != nullptr && is_data_descriptor(d) && vm::slot_offset(d) < 0)) {
-    escape(self);
-    at(self).escaped_at = -1;
-    return;
-  }
-  constant(name);  // keeps it
-  if (callee == object_setattr()) return set_field(self, name, args[2]);
-  Contents& contents = contents_[self];
-  if (const size_t i = find_key(contents.keys, name); i < contents.keys.size()) {
-    contents.items[i] = args[2];
-  } else {
-    contents.keys.push_back(name);
-    contents.items.push_back(args[2]);
-  }
-}
-
 // __dict__.get(name) of an instance that the trace has made and nobody else has; null_: it has no such attribute, kNoValue: not known.
 V Recorder::known_attribute(V dict, PyObject* name) {
   const auto of = dict_of_.find(dict);
@@ -639,16 +584,6 @@ V Recorder::known_attribute(V dict, PyObject* name) {
 const Recorder::Contents* Recorder::known_contents(V v) {
   const auto found = contents_.find(v);
   return found != contents_.end() && !at(v).escaped ? &found->second : nullptr;
-}
-
-// By whatever Value names the object. name null: all that is known of its attributes.
-void Recorder::forget_field(PyObject* object, PyObject* name) {
-  std::erase_if(fields_, [&](const auto& field) { return at(field.first.first).concrete == object && (name == nullptr || PyUnicode_Compare(field.first.second, name) == 0); });
-}
-
-void Recorder::set_field(V object_value, PyObject* name, V value) {
-  forget_field(concrete(object_value), name);
-  fields_[{object_value, name}] = value;
 }
 
 HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
@@ -720,14 +655,7 @@ HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
     }
     return residual(view, IrOp::k_set_attr, {object_value, constant(name), value}, 0, 2, false);
   }
-  if (is_const(object_value) && vm::slot_offset(d ? d : Py_None) < 0) {
-    PyObject* dict = vm::instance_dict(o);
-    if (dict != nullptr) {
-      PyObject* old = PyDict_GetItemWithError(dict, name);
-      PyErr_Clear();
-      if (!(old != nullptr && old == concrete(value))) dict_written(dict, type);
-    }
-  }
+  before_store(object_value, name, value);
   bool ok = true;
   if (at(object_value).cls != nullptr && at(object_value).object == kNoRef) {  // its object has not been made
     if (PyObject_GenericSetAttr(o, name, concrete(value)) < 0) return raised(view);
@@ -744,11 +672,7 @@ HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
     run_residual(IrOp::k_set_attr_known, {object_value, constant(name), value}, 0, &ok);
   }
   if (!ok) return raised(view);
-  set_field(object_value, name, value);
-  if (is_const(object_value)) {
-    PyObject* dict = vm::instance_dict(o);
-    if (dict != nullptr && lessons_.changing_dicts.count(dict)) items_[{dict, name}] = value;
-  }
+  after_store(object_value, name, value);
   pop(view, 2);
   return next(view);
 }

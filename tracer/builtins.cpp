@@ -174,6 +174,7 @@ IrOp Recorder::residual_op(PyObject* callee, const std::vector<V>& args) {
 #undef K
 #undef A
   if (op == IrOp::k_call) return op;
+  if (name == "object.__setattr__" && !only_stores(args)) return IrOp::k_call;
   const bool ordered = name.starts_with("collections.OrderedDict.");  // __setitem__, of a subclass too
   const bool container = !ordered && is_of_container(name);
   for (size_t i = 0; i < args.size(); i++) {
@@ -631,6 +632,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       if (at(list).kind == Value::kObject) know_type(list);
       if (is_const(list)) lessons_.changing_lists.insert(concrete(list));
       if (done_) return false;
+      other_container_written(list, nullptr);
       bool ok = true;
       run_residual(IrOp::k_list_append, {list, args[1]}, 0, &ok);
       if (at(list).kind == Value::kList) at(list).items.push_back(args[1]);

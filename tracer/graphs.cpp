@@ -42,6 +42,21 @@ bool Recorder::from_outside(const std::set<Ref>& graph) {
   });
 }
 
+// Does this call give a tensor object that was there before the trace another graph? Autograd hangs what an operation in place computes at the object that it
+// writes, and at all views of its memory: no trace can, as it runs no autograd.
+bool Recorder::graph_of_outsider(const ir::AtenCall& call, const std::vector<Ref>& operands) const {
+  if (call.mutates.empty() || !is_differentiated(call)) return false;
+  return std::any_of(call.mutates.begin(), call.mutates.end(), [&](int32_t argument) {
+    if (std::find(call.result_alias.begin(), call.result_alias.end(), argument) == call.result_alias.end()) return false;  // running statistics
+    const std::vector<int32_t>& written = call.args[static_cast<size_t>(argument)].operands;
+    return std::any_of(written.begin(), written.end(), [&](int32_t operand) {
+      if (operand < 0) return false;
+      const ir::TensorMeta& meta = trace_.metas[trace_.insts[operands[static_cast<size_t>(operand)]].meta];
+      return ir::is_floating(meta.dtype) && input_storages_.count(meta.storage) != 0;
+    });
+  });
+}
+
 // What backward() has done to `.grad` so far.
 void Recorder::note_new_grads() {
   for (const auto& [o, v] : differentiated_leaves()) {

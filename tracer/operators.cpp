@@ -782,14 +782,12 @@ HookResult Recorder::store_item(vm::ThreadView& view, V container, V key, V valu
     if (at(container).kind == Value::kObject && at(container).stable) promote(container);
     know_type(container);
     if (!promote(key)) return residual(view, IrOp::k_set_item, {container, key, value}, 0, 3, false);
-    PyObject* old = PyDict_GetItemWithError(c, k);
-    PyErr_Clear();
-    bool same_object = old != nullptr && old == concrete(value);  // storing what is there already changes no version
-    if (!same_object && is_const(container)) dict_written(c);
+    if (is_const(container) && !holds(c, k, concrete(value))) dict_written(c);
     bool ok = true;
+    other_container_written(container, k);
     run_residual(IrOp::k_dict_set, {container, key, value}, 0, &ok);
     if (!ok) return raised(view);
-    if (is_const(container) && lessons_.changing_dicts.count(c)) items_[{c, k}] = value;
+    if (is_const(container)) item_stored(c, k, value);
     pop(view, 3);
     return next(view);
   }

@@ -309,6 +309,7 @@ bool Recorder::guard_dict_unchanged(PyObject* dict, PyObject* key) {
 
 // The instance keeps the dict that it has.
 void Recorder::guard_dict_of(PyObject* o) {
+  owned_dicts_[vm::instance_dict(o)] = Py_TYPE(o);
   if (!known('D', o)) guard(IrOp::k_guard_is, {emit(IrOp::k_load_dict_of, Type::kObject, {const_ref(o)}), const_ref(vm::instance_dict(o))}, -1);
 }
 
@@ -333,16 +334,6 @@ V Recorder::dict_item(PyObject* dict, PyObject* key) {
   }
   items_[{dict, key}] = v;
   return v;
-}
-
-// The trace writes this dict, so its version cannot be guarded: learn that, and start again if it has been.
-void Recorder::dict_written(PyObject* dict, PyTypeObject* of) {
-  bool was_guarded = guarded_dicts_.count(dict) != 0;
-  bool fresh = lessons_.changing_dicts.insert(dict).second;
-  if (fresh && was_guarded) {
-    if (of != nullptr) lessons_.changing_instances[of]++;
-    doom(Abort::k_dict_changes);
-  }
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -385,7 +376,12 @@ HookResult Recorder::jump(vm::ThreadView& view, const vm::Inst* target) {
 }
 
 // The C API raised in the instruction itself: the evaluator unwinds from it.
+// A step has come to no result: by an exception, or because recording was given up before anything was done, so that the evaluator does it.
 HookResult Recorder::raised(vm::ThreadView& view) {
+  if (PyErr_Occurred() == nullptr) {
+    if (!done_) give_up(Abort::k_exception, "no result, and no exception");
+    return HookResult::kContinue;
+  }
   std::string what = vm::op_name(vm::opcode(view.ip)).data();
   PyObject *type = nullptr, *value = nullptr, *tb = nullptr;
   PyErr_Fetch(&type, &value, &tb);

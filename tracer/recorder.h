@@ -140,6 +140,7 @@ struct Recording {
 
 struct LiveFrame;
 
+inline bool is_data_descriptor(PyObject* d) { return Py_TYPE(d)->tp_descr_set != nullptr; }
 inline PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
 
 // A tuple whose class leaves its items, length and iteration to tuple.
@@ -269,7 +270,6 @@ class Recorder {
   static bool chooses_gpu(std::string_view name);
   // For a read of the item with a str key, or of all items. False: the dict is known to change.
   bool guard_dict_unchanged(PyObject* dict, PyObject* key = nullptr);
-  void dict_written(PyObject* dict, PyTypeObject* of = nullptr);  // of: an instance of that type's
   void guard_dict_of(PyObject* o);
   V dict_item(PyObject* dict, PyObject* key); // value of a str key in a long-lived dict; null value when missing
   ir::Ref list_guard(V v);
@@ -533,6 +533,22 @@ class Recorder {
   V cell_content(V cell);
   void store_cell(V cell, V value, ir::Ref content);
 
+  // --- stores.cpp
+  static PyObject* object_setattr();
+  static bool keeps_instance(PyObject* callee);
+  bool is_own(V v);
+  bool may_be_one(V a, V b);
+  void dict_written(PyObject* dict, PyTypeObject* of = nullptr);  // of: an instance of that type's
+  static bool holds(PyObject* dict, PyObject* key, PyObject* value);
+  void item_stored(PyObject* dict, PyObject* key, V value);
+  void other_container_written(V container, PyObject* key);
+  void set_field(V object, PyObject* name, V value);
+  bool only_stores(const std::vector<V>& args);
+  void before_store(V object, PyObject* name, V value);
+  void after_store(V object, PyObject* name, V value);
+  void before_known_call(PyObject* callee, const std::vector<V>& args);
+  void after_known_call(PyObject* callee, const std::vector<V>& args);
+
   // --- calls.cpp
   // The operator method of the first argument's class if it is a Python function: entered; otherwise the residual operation.
   Handler call_dunder(vm::ThreadView& view, const char* name, std::vector<V> args, ir::Op op, int pops, vm::Continuation k);
@@ -583,6 +599,7 @@ class Recorder {
   std::vector<V> live_graphs();
   void before_write(const std::vector<ir::Ref>& written);
   bool from_outside(const std::set<ir::Ref>& graph);
+  bool graph_of_outsider(const ir::AtenCall& call, const std::vector<ir::Ref>& operands) const;
   static size_t numbers_read_first(const std::vector<bridge::OpRecord>& records);
   std::string not_repeatable(const std::vector<bridge::OpRecord>& records, PyObject* result, const std::vector<V>& inputs = {});
   bool convert_records(std::vector<bridge::OpRecord>& records, const std::vector<V>& inputs, bool backward);
@@ -624,13 +641,10 @@ class Recorder {
   void hand_out_graph(V v);
   void look_at_graphs(ir::Op op, const std::vector<V>& args);
   bool only_keeps(ir::Op op, PyObject* callee);
-  static bool keeps_instance(PyObject* callee);
   struct Contents {
     std::vector<PyObject*> keys;  // str
     std::vector<V> items;
   };
-  void before_known_call(PyObject* callee, const std::vector<V>& args);
-  void after_known_call(PyObject* callee, const std::vector<V>& args);
   const Contents* known_contents(V v);
   V known_attribute(V dict, PyObject* name);
   bool extend_virtual(V list, V source);
@@ -639,8 +653,6 @@ class Recorder {
   static bool is_caching(PyObject* o);
   V signature_of(V callee);
   V signature_constant(PyObject* made, PyObject* from, bool parameters);
-  void forget_field(PyObject* object, PyObject* name);
-  void set_field(V object_value, PyObject* name, V value);
   static bool is_of_container(const std::string& name);
   static size_t find_key(const std::vector<PyObject*>& keys, PyObject* key) {  // both str; keys.size(): it is not among them
     size_t i = 0;
@@ -712,6 +724,7 @@ class Recorder {
   uint64_t epoch_ = 0;
   int64_t barriers_ = 0;
   std::set<PyObject*> guarded_dicts_;
+  std::map<PyObject*, PyTypeObject*> owned_dicts_;       // dicts of constant instances, and what these are
   std::map<std::pair<PyObject*, PyObject*>, DictUse> dict_uses_;  // by dict and key
   std::vector<V> root_initial_;
   bool side_ = false;

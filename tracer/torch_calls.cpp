@@ -633,6 +633,10 @@ bool Recorder::convert_record(OpRecord& record, const ScalarArguments& scalars, 
       written.push_back(compact[operand]);
       if (std::find(record.unversioned.begin(), record.unversioned.end(), argument) == record.unversioned.end()) versioned.push_back(compact[operand]);
     }
+  if (graph_of_outsider(call, compact)) {
+    give_up(Abort::k_graph_from_outside, call.name + " writes memory from outside, and autograd records it");
+    return false;
+  }
   if (moving_view_written(written, call.name)) return false;
   before_write(written);
   if (done_) return false;

@@ -382,6 +382,15 @@ bool lower_call(const Trace& trace, Ref aten, const std::vector<Ref>& results, s
   return false;
 }
 
+bool is_elementwise(const AtenCall& call) {
+  std::string_view name = call.name;
+  if (name.substr(0, 6) != "aten::") return false;
+  name.remove_prefix(6);
+  if (constexpr std::string_view kList = "_foreach_"; name.substr(0, kList.size()) == kList) name.remove_prefix(kList.size());
+  if (!name.empty() && name.back() == '_') name.remove_suffix(1);
+  return rows().count(name) != 0;
+}
+
 bool sizes_follow(const Trace& trace, const Inst& aten) {
   static const std::unordered_map<std::string_view, int> table = {
 #define X(name, dim, sentence) {#name, dim},

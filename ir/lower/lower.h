@@ -42,6 +42,9 @@ struct Provided {
 bool lower_call(const Trace& trace, Ref aten, const std::vector<Ref>& results, std::vector<Lowered>* out, std::string* why,
                 const Provided& provided = {}, const Trace* recoded = nullptr);
 
+// A row of pointwise.def, in place, of lists or not: each element is computed from elements, and of floating ones for any number.
+bool is_elementwise(const AtenCall& call);
+
 // Do the sizes of its results follow from those of its operands alone, whatever these are? Of an elementwise operation, or one of follows.def.
 bool sizes_follow(const Trace& trace, const Inst& aten);
 

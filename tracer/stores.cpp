@@ -1,0 +1,144 @@
+// What a store tells and makes untrue: of attributes of instances, of items of dicts and lists. See recorder.h.
+//
+// The recorder knows attributes (fields_), items of constant dicts (items_), and what it has guarded as a whole since the last barrier (known_:
+// a dict's version, a list's items). A store through one Value changes what is known of each other Value that may be the same object when the trace
+// runs, whether it was when the trace was recorded or not (may_be_one). And a run may store another object than the recorded one: so a store of what
+// is no constant leaves nothing folded behind it, not even where the recorded object was there before.
+#include <algorithm>
+
+#include "tracer/recorder.h"
+#include "vm/objects.h"
+
+namespace dynvm::tracer {
+
+// Methods of C that a class's own call by super(), and that hand the instance to nobody.
+PyObject* Recorder::object_setattr() {
+  static PyObject* const method = vm::own_attribute(&PyBaseObject_Type, "__setattr__");
+  return method;
+}
+static PyObject* ordered_set_item() {
+  static PyObject* const method = vm::own_attribute(&PyODict_Type, "__setitem__");
+  return method;
+}
+bool Recorder::keeps_instance(PyObject* callee) { return callee == object_setattr() || callee == ordered_set_item(); }
+
+// Made by this trace and in nobody else's hands: it is none of the objects that come from elsewhere.
+bool Recorder::is_own(V v) { return at(v).fresh && !at(v).escaped; }
+
+// Can two Values be one object when the trace runs?
+bool Recorder::may_be_one(V a, V b) {
+  if (a == b || concrete(a) == concrete(b)) return true;
+  if ((is_const(a) && is_const(b)) || is_own(a) || is_own(b)) return false;
+  const auto known = [this](V v) { return is_const(v) || at(v).type_known; };
+  return !known(a) || !known(b) || Py_TYPE(concrete(a)) == Py_TYPE(concrete(b));
+}
+
+// The trace writes this dict, so its version cannot be guarded: learn that, and start again if it has been.
+void Recorder::dict_written(PyObject* dict, PyTypeObject* of) {
+  bool was_guarded = guarded_dicts_.count(dict) != 0;
+  bool fresh = lessons_.changing_dicts.insert(dict).second;
+  if (fresh && was_guarded) {
+    if (of != nullptr) lessons_.changing_instances[of]++;
+    doom(Abort::k_dict_changes);
+  }
+}
+
+// Is this object that item of the dict? Storing what is there already changes no version.
+bool Recorder::holds(PyObject* dict, PyObject* key, PyObject* value) {
+  PyObject* item = PyDict_GetItemWithError(dict, key);
+  PyErr_Clear();
+  return item != nullptr && item == value;
+}
+
+// A constant dict has this item now. Whoever looks at its other items from here on has to ask for its version again.
+void Recorder::item_stored(PyObject* dict, PyObject* key, V value) {
+  items_[{dict, key}] = value;
+  if (!is_const(value)) known_.erase({'d', dict, 0});
+}
+
+// A container that may be a constant one is written: an item of that key, or any (null).
+void Recorder::other_container_written(V container, PyObject* key) {
+  if (is_const(container) || is_own(container)) return;
+  if (!PyList_Check(concrete(container))) std::erase_if(items_, [&](const auto& item) { return key == nullptr || !PyUnicode_Check(item.first.second) || PyUnicode_Compare(item.first.second, key) == 0; });
+  const uint64_t kind = PyList_Check(concrete(container)) ? 'l' : 'd';
+  std::erase_if(known_, [kind](const auto& each) { return std::get<0>(each) == kind; });
+}
+
+void Recorder::set_field(V object, PyObject* name, V value) {
+  std::erase_if(fields_, [&](const auto& field) { return PyUnicode_Compare(field.first.second, name) == 0 && may_be_one(field.first.first, object); });
+  fields_[{object, name}] = value;
+}
+
+// object.__setattr__ with these arguments: does it put the value into the instance and do nothing else, as no descriptor of the class stands for the name?
+bool Recorder::only_stores(const std::vector<V>& args) {
+  if (args.size() != 3 || !PyUnicode_CheckExact(concrete(args[1])) || !promote(args[1]) || !know_type(args[0])) return false;
+  PyTypeObject* type = Py_TYPE(concrete(args[0]));
+  guard_type_unchanged(type);
+  PyObject* d = _PyType_Lookup(type, concrete(args[1]));
+  return !done_ && (d == nullptr || !is_data_descriptor(d) || vm::slot_offset(d) >= 0);
+}
+
+// A value is about to be stored in an instance: is it one of the items of a dict that the trace knows?
+void Recorder::before_store(V object, PyObject* name, V value) {
+  PyTypeObject* type = Py_TYPE(concrete(object));
+  PyObject* d = _PyType_Lookup(type, name);
+  if (d != nullptr && vm::slot_offset(d) >= 0) return;
+  if (is_const(object)) {
+    PyObject* dict = vm::instance_dict(concrete(object));
+    if (dict != nullptr && !holds(dict, name, concrete(value))) dict_written(dict, type);
+  } else if (!is_own(object)) {
+    for (const auto& [dict, of] : owned_dicts_) {
+      if (of != type) continue;
+      std::erase_if(items_, [&, of_dict = dict](const auto& item) { return item.first.first == of_dict && PyUnicode_Check(item.first.second) && PyUnicode_Compare(item.first.second, name) == 0; });
+      known_.erase({'d', dict, 0});
+    }
+  }
+}
+
+void Recorder::after_store(V object, PyObject* name, V value) {
+  set_field(object, name, value);
+  PyObject* dict = is_const(object) ? vm::instance_dict(concrete(object)) : nullptr;
+  if (dict != nullptr) item_stored(dict, name, value);
+}
+
+// What methods of containers write is not as it was read before.
+void Recorder::before_known_call(PyObject* callee, const std::vector<V>& args) {
+  if (callee == object_setattr()) return before_store(args[0], concrete(args[1]), args[2]);
+  PyObject* o = concrete(args[0]);
+  const std::string name = callable_name(callee);
+  static constexpr const char* kReading[] = {".get", ".keys", ".values", ".items", ".copy", ".__contains__", ".index", ".count"};
+  if (!is_of_container(name) || std::any_of(std::begin(kReading), std::end(kReading), [&](const char* method) { return name.ends_with(method); })) return;
+  devirtualise(args[0]);
+  other_container_written(args[0], nullptr);
+  if (PyList_Check(o) && is_const(args[0])) lessons_.changing_lists.insert(o);
+  if (!PyDict_Check(o)) return;
+  if (is_const(args[0])) dict_written(o);
+  std::erase_if(items_, [o](const auto& item) { return item.first.first == o; });
+}
+
+// After such a call: the attributes and items of an instance that this trace has made are known.
+void Recorder::after_known_call(PyObject* callee, const std::vector<V>& args) {
+  if (!keeps_instance(callee)) return;
+  const V self = args[0];
+  PyObject* name = args.size() == 3 && is_const(args[1]) && PyUnicode_CheckExact(concrete(args[1])) ? concrete(args[1]) : nullptr;
+  if (!is_own(self)) {
+    if (callee == object_setattr()) after_store(self, name, args[2]);
+    return;
+  }
+  if (name == nullptr) {
+    escape(self);
+    at(self).escaped_at = -1;
+    return;
+  }
+  constant(name);  // keeps it
+  if (callee == object_setattr()) return set_field(self, name, args[2]);
+  Contents& contents = contents_[self];
+  if (const size_t i = find_key(contents.keys, name); i < contents.keys.size()) {
+    contents.items[i] = args[2];
+  } else {
+    contents.keys.push_back(name);
+    contents.items.push_back(args[2]);
+  }
+}
+
+}  // namespace dynvm::tracer
