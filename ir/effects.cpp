@@ -40,7 +40,7 @@ bool data_can_raise(const AtenCall& call) {
 bool number_can_raise(const Trace& trace, const AtenCall& call) {
   if (!has_run_time_numbers(call) || call.follows) return false;
   if (!is_elementwise(call)) return true;
-  return std::any_of(call.results.begin(), call.results.end(), [&](int32_t result) { return result >= 0 && !is_floating(trace.metas[result].dtype); });
+  return std::any_of(call.results.begin(), call.results.end(), [&](int32_t result) { return result >= 0 && !is_floating(trace.metas[result].dtype) && !is_bool(trace.metas[result].dtype); });
 }
 
 // Two object values that are certainly different objects.

@@ -83,7 +83,7 @@ V Recorder::given_to_callback(PyObject* o) {
 void Recorder::convert_call_so_far() {
   std::vector<bridge::OpRecord> records = aten_->take();
   if (records.empty()) return;
-  const std::string why = not_repeatable(records, Py_None);
+  const std::string why = not_repeatable(records, Py_None, {}, {});
   if (!why.empty()) give_up(Abort::k_unsupported_operation, why);
   else if (!convert_records(records, torch_call_->inputs, torch_call_->backward)) give_up(Abort::k_unknown_tensor);
 }

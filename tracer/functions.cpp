@@ -263,7 +263,7 @@ V Recorder::function_results(const TorchCall& call, PyObject* cls, PyObject* res
     return kNoValue;
   };
   if (!records.empty()) {
-    if (const std::string why = not_repeatable(records, Py_None); !why.empty()) return refuse(why.c_str(), Abort::k_unsupported_operation);
+    if (const std::string why = not_repeatable(records, Py_None, {}, {}); !why.empty()) return refuse(why.c_str(), Abort::k_unsupported_operation);
     if (!convert_records(records, call.inputs, false)) return refuse("operations", Abort::k_unknown_tensor);
   }
   const bool several = PyTuple_CheckExact(result);

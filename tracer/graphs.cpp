@@ -358,7 +358,8 @@ bool Recorder::fill_wraps() {
         const ir::AtenCall& call = trace_.calls[trace_.insts[trace_.arg(r, 0)].imm];
         auto [first, last] = used.contains(r) ? uses[r] : std::pair<Ref, Ref>(i, i);
         // A random call that autograd has recorded is run again with the numbers that it drew; what one has only filled is there.
-        if (!is_differentiated(call) || (call.is_random && !call.mutates.empty())) {
+        const bool fills = call.is_random && std::find(call.mutates.begin(), call.mutates.end(), call.result_alias[trace_.insts[r].imm]) != call.mutates.end();
+        if (!is_differentiated(call) || fills) {
           if (writes.between(r, first, until, rerun)) return false;
           if (!writes.by(rerun, r, r, until)) {
             leaves.push_back(r);  // to autograd what it gave or wrote is a leaf

@@ -601,7 +601,8 @@ class Recorder {
   bool from_outside(const std::set<ir::Ref>& graph);
   bool graph_of_outsider(const ir::AtenCall& call, const std::vector<ir::Ref>& operands) const;
   static size_t numbers_read_first(const std::vector<bridge::OpRecord>& records);
-  std::string not_repeatable(const std::vector<bridge::OpRecord>& records, PyObject* result, const std::vector<V>& inputs = {});
+  std::string not_repeatable(const std::vector<bridge::OpRecord>& records, PyObject* result, const std::vector<V>& inputs, std::string_view name);
+  std::string read_unseen(const std::vector<bridge::OpRecord>& records, const std::vector<V>& tensors, PyObject* result, std::string_view name);
   bool convert_records(std::vector<bridge::OpRecord>& records, const std::vector<V>& inputs, bool backward);
   bool made_alike(ir::Ref a, ir::Ref b, int depth) const;
   void place_views(ir::AtenCall* call, const std::vector<int32_t>& ids, const std::vector<ir::Ref>& compact);

@@ -453,7 +453,8 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
     give_up(Abort::k_python_in_torch_call, what);
     return false;
   }
-  std::string why = not_repeatable(records, result, inputs);
+  std::string why = not_repeatable(records, result, inputs, what);
+  if (why.empty() && !backward) why = read_unseen(records, tensors, result, what);
   if (!why.empty()) {
     // Not to be repeated as operations: the call itself is, unless it writes memory that the trace has a picture of.
     bool writes = backward;

@@ -22,8 +22,9 @@ size_t Recorder::numbers_read_first(const std::vector<OpRecord>& records) {
 }
 
 // Why the recorded operations do not say all that the call did; empty when they do.
-std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObject* result, const std::vector<V>& inputs) {
-  std::set<int32_t> made;
+std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObject* result, const std::vector<V>& inputs, std::string_view name) {
+  const bool gives_unwritten = name.substr(name.rfind('.') + 1).find("empty") != std::string_view::npos;
+  std::set<int32_t> made, unwritten;
   const size_t first = numbers_read_first(records);
   bool effect = effect_done_;
   for (size_t r = 0; r < records.size(); r++) {
@@ -40,6 +41,7 @@ std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObj
       Py_DECREF(constant);
     }
     made.insert(record.call.results.begin(), record.call.results.end());
+    if (record.unwritten && !gives_unwritten) unwritten.insert(record.call.results.begin(), record.call.results.end());
   }
   bool reads_number = !records.empty() && records.back().number != OpRecord::kNoNumber;
   std::function<bool(PyObject*)> explained = [&](PyObject* o) {
@@ -49,7 +51,7 @@ std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObj
       const bool instance = !bridge_->describe(o).exact_type && std::any_of(inputs.begin(), inputs.end(), is_class);
       if (strcmp(Py_TYPE(o)->tp_name, "Tensor") != 0 && leaf_objects_.count(o) == 0 && !instance) return false;
       int32_t id = aten_->tensor_id(o);
-      return id >= 0 && (made.count(id) != 0 || tensors_.count(id) != 0);
+      return id >= 0 && unwritten.count(id) == 0 && (made.count(id) != 0 || tensors_.count(id) != 0);
     }
     if (PyTuple_Check(o) || PyList_CheckExact(o)) {
       for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++)
@@ -61,6 +63,30 @@ std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObj
     return is_immutable(o) || reads_number;
   };
   return explained(result) ? "" : "its result is not made by recorded operations";
+}
+
+// Integers of a tensor in the host's memory that this call was given and that none of its operations reads: C++ code that runs above the recorder, as that
+// of ctc_loss or of an LSTM on packed sequences, may have read them there, and they decide what the operations are. Where the call asks for a tensor's geometry
+// alone, nobody has.
+std::string Recorder::read_unseen(const std::vector<OpRecord>& records, const std::vector<V>& tensors, PyObject* result, std::string_view name) {
+  name = name.substr(name.rfind('.') + 1);
+  if (records.empty() || name.ends_with("_as") || name.ends_with("_like") || name.starts_with("new_") || name == "to" || name == "result_type") return {};
+  std::set<int32_t> seen;
+  for (const OpRecord& record : records) seen.insert(record.tensors.begin(), record.tensors.end());
+  const auto storage = [this](PyObject* o) { return aten_->meta(aten_->tensor_id(o)).storage; };
+  std::set<int32_t> given_back;
+  const auto gives = [&](PyObject* o) {
+    if (is_tensor(o) && aten_->tensor_id(o) >= 0) given_back.insert(storage(o));
+  };
+  gives(result);
+  for (Py_ssize_t i = 0; PyTuple_Check(result) && i < PyTuple_GET_SIZE(result); i++) gives(PyTuple_GET_ITEM(result, i));
+  for (V v : tensors) {
+    const int32_t id = aten_->tensor_id(concrete(v));
+    if (id < 0 || seen.count(id) != 0) continue;
+    const ir::TensorMeta& meta = aten_->meta(id);
+    if (meta.device_type == 0 && !ir::is_floating(meta.dtype) && ir::elements(meta) != 0 && given_back.count(meta.storage) == 0) return "data of a tensor is read by no operation";
+  }
+  return {};
 }
 
 // A Python tensor made by recorded operations.

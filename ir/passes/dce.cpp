@@ -41,11 +41,15 @@ class Mark {
   }
 
  private:
-  static bool root(const Inst& inst, const TensorEffects& effects) {
+  bool root(const Inst& inst, const TensorEffects& effects) const {
     if (inst.sunk) return false;
     if (has_effect(inst, kGuard | kWrite | kBarrier | kEnd)) return !is_checked_arithmetic(inst);
     switch (inst.op) {
       case Op::k_aten: return effects.random || effects.may_raise;
+      case Op::k_result: {  // of a view whose place is a number: the trace is left where it looks otherwise than recorded, as torch may raise there
+        const AtenCall& call = trace_.calls[trace_.insts[trace_.arg(inst, 0)].imm];
+        return is_index(call) && has_run_time_numbers(call) && !call.follows;
+      }
       case Op::k_bump_version:
       case Op::k_draw_offset:
       case Op::k_graph_freed: return true;

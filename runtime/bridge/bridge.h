@@ -55,6 +55,7 @@ struct OpRecord {
   double float_value = 0;
   std::vector<int32_t> unversioned;  // those of call.mutates that are what `.data` gave, or views of it: no other tensor's version counter shows the write
   bool raised = false;             // the operation raised: no results
+  bool unwritten = false;          // no operation of this call has written the memory that its result is (empty)
   std::string note;                // not empty: for the report, why its random numbers are left to torch
   std::string unsupported;         // not empty: why this operation cannot be part of a trace ("sparse tensor", "quantized", ...)
 };

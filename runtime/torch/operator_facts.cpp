@@ -13,7 +13,7 @@ namespace dynvm::torch_bridge {
 namespace {
 
 struct Quirk {
-  enum Kind { kUnsupported, kSupported, kMutates, kNoOut, kOwnSize } kind;
+  enum Kind { kUnsupported, kSupported, kMutates, kOwnSize, kUnwritten } kind;
   std::string_view name;
   int argument, when;
   std::string_view sentence;
@@ -23,11 +23,11 @@ constexpr Quirk kQuirks[] = {
 #define UNSUPPORTED(name, sentence) {Quirk::kUnsupported, name, -1, -1, sentence},
 #define SUPPORTED(name, sentence) {Quirk::kSupported, name, -1, -1, sentence},
 #define MUTATES(name, argument, when, sentence) {Quirk::kMutates, name, argument, when, sentence},
-#define NO_OUT(name, sentence) {Quirk::kNoOut, name, -1, -1, sentence},
 #define OWN_SIZE(name, result, sentence) {Quirk::kOwnSize, name, result, -1, sentence},
+#define UNWRITTEN(name, sentence) {Quirk::kUnwritten, name, -1, -1, sentence},
 #include "runtime/torch/quirks.def"
+#undef UNWRITTEN
 #undef OWN_SIZE
-#undef NO_OUT
 #undef UNSUPPORTED
 #undef SUPPORTED
 #undef MUTATES
@@ -70,6 +70,7 @@ std::unique_ptr<OperatorFacts> derive(const c10::OperatorHandle& handle) {
     if (quirk.name != name) continue;
     if (quirk.kind == Quirk::kUnsupported) facts->unsupported = std::string(quirk.sentence);
     if (quirk.kind == Quirk::kSupported) exempt = true;
+    if (quirk.kind == Quirk::kUnwritten) facts->unwritten = true;
     if (quirk.kind == Quirk::kOwnSize) facts->own_size = quirk.argument;
     if (quirk.kind == Quirk::kMutates) facts->conditional_writes.push_back({quirk.argument, quirk.when});
   }
@@ -94,6 +95,7 @@ std::unique_ptr<OperatorFacts> derive(const c10::OperatorHandle& handle) {
     return argument.real_type()->isSubtypeOf(*c10::OptionalType::ofTensor()) || argument.real_type()->isSubtypeOf(*c10::ListType::ofTensors());
   });
   if (!has_tensors) facts->numbers.clear();  // arange(end)
+  facts->reads_data = !name.ends_with("_like") && !name.starts_with("aten::new_");
   for (const c10::Argument& result : schema.returns()) {
     int alias = -1;
     for (const c10::AliasInfo* result_info : alias_infos(result)) {
@@ -131,8 +133,6 @@ std::optional<OutOverload> find_out_overload(const c10::OperatorHandle& handle) 
   if (!handle.hasSchema()) return std::nullopt;
   const c10::FunctionSchema& schema = handle.schema();
   if (schema.returns().empty() || schema.is_mutable()) return std::nullopt;
-  for (const Quirk& quirk : kQuirks)
-    if (quirk.kind == Quirk::kNoOut && schema.name() == quirk.name) return std::nullopt;
   for (const c10::Argument& result : schema.returns()) {
     if (result.type()->kind() != c10::TypeKind::TensorType) return std::nullopt;
   }

@@ -30,6 +30,8 @@ struct OperatorFacts {
   std::vector<int> writes;                          // arguments written in place
   std::vector<ConditionalWrite> conditional_writes;
   std::set<int> numbers;                            // Scalar arguments beside tensors: their values change no shape and no dtype
+  bool unwritten = false;                           // its result's memory holds nothing yet
+  bool reads_data = true;                           // of its operands: not their geometry alone, as zeros_like
   int own_size = -1;                                // the result of which only the library knows the size (quirks.def)
   std::vector<int> return_alias;                    // per schema return: argument it aliases, or -1
   bool random = false;                              // may draw from a generator

@@ -110,6 +110,8 @@ class RecorderImpl final : public bridge::Recorder {
 
   std::vector<bridge::OpRecord> take() override {
     std::lock_guard lock(mutex_);
+    for (bridge::OpRecord& record : records_) record.unwritten = !record.call.results.empty() && unwritten_.count(storage_of(record.call.results[0])) != 0 && made_unwritten_.count(&record) != 0;
+    made_unwritten_.clear();
     std::vector<bridge::OpRecord> out(std::make_move_iterator(records_.begin()), std::make_move_iterator(records_.end()));
     records_.clear();
     return out;
@@ -411,10 +413,47 @@ class RecorderImpl final : public bridge::Recorder {
         if (is_data(value.toTensor())) record.unversioned.push_back(argument);
       }
     }
+    if (!unwritten_.empty()) look_for_unwritten(facts, stack, base, record);
     call.is_random = facts.random && draws(facts, stack, base);
     call.defines_sizes = facts.defines_sizes || (facts.checks_index && is_mask_index(stack, base));
     if (facts.lift_fresh) describe_lifted(stack[base].toTensor(), record);
   }
+
+  // Memory that no operation has written holds what code outside of the dispatcher has put there, as at::tensor does with numbers: what such an operand
+  // reads is kept as a constant where the call that is under way has made it, and known to nobody elsewhere.
+  void look_for_unwritten(const OperatorFacts& facts, const Stack& stack, size_t base, bridge::OpRecord& record) {
+    for (int32_t argument : record.call.mutates)
+      for (int32_t operand : record.call.args[static_cast<size_t>(argument)].operands)
+        if (operand >= 0) unwritten_.erase(storage_of(record.tensors[static_cast<size_t>(operand)]));
+    const bool view = !facts.return_alias.empty() && facts.writes.empty() && std::all_of(facts.return_alias.begin(), facts.return_alias.end(), [](int alias) { return alias >= 0; });
+    if (view || !facts.reads_data) return;
+    const auto look = [&](const at::Tensor& tensor, int32_t id) {
+      if (id < 0 || unwritten_.count(storage_of(id)) == 0 || tensor.numel() == 0) return;
+      const auto made = std::find_if(records_.begin(), records_.end(), [&](const bridge::OpRecord& earlier) { return made_unwritten_.count(&earlier) != 0 && earlier.call.results[0] == id; });
+      if (made == records_.end() || !tensor.device().is_cpu()) return refuse(record, "memory that no operation has written");
+      c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView | DispatchKeySet(kRecordKey));
+      ir::AtenArg constant;
+      constant.kind = ir::AtenArg::kOpaque;
+      constant.i = intern_opaque(tensor.clone());
+      made->call.name = "aten::lift_fresh";
+      made->call.overload.clear();
+      made->call.args.assign(1, constant);
+      made->tensors.clear();
+      unwritten_.erase(storage_of(id));
+    };
+    for (size_t i = 0; i < record.call.args.size(); ++i) {
+      const ir::AtenArg& arg = record.call.args[i];
+      if (arg.kind == ir::AtenArg::kTensor) {
+        look(stack[base + i].toTensor(), record.tensors[static_cast<size_t>(arg.operands[0])]);
+      } else if (arg.kind == ir::AtenArg::kTensorList) {
+        const auto elements = stack[base + i].toListRef();
+        for (size_t k = 0; k < arg.operands.size(); ++k)
+          if (elements[k].isTensor()) look(elements[k].toTensor(), record.tensors[static_cast<size_t>(arg.operands[k])]);
+      }
+    }
+  }
+
+  int32_t storage_of(int32_t id) const { return id < 0 ? -1 : metas_[static_cast<size_t>(id)].storage; }
 
   static bool draws(const OperatorFacts& facts, const Stack& stack, size_t base) {
     for (int argument : facts.probability_arguments) {
@@ -551,6 +590,10 @@ class RecorderImpl final : public bridge::Recorder {
         }
       }
     }
+    if (facts.unwritten && !record.call.results.empty() && stack[base].isTensor() && stack[base].toTensor().numel() != 0 && record.call.results[0] >= 0) {
+      made_unwritten_.insert(&record);
+      unwritten_.insert(storage_of(record.call.results[0]));
+    }
     // A number beside tensors follows from their geometry (the lengths that attention kernels give); one that comes alone has been read from data.
     for (int32_t result : record.call.results)
       if (result >= 0) record.number = bridge::OpRecord::kNoNumber;
@@ -564,6 +607,8 @@ class RecorderImpl final : public bridge::Recorder {
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_refs_;
   std::unordered_set<const c10::StorageImpl*> overlapping_;
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> data_tensors_;
+  std::unordered_set<int32_t> unwritten_;                // storages that hold nothing, or what no operation has put there
+  std::unordered_set<const bridge::OpRecord*> made_unwritten_;  // of records_: what made them
   std::unordered_set<const c10::StorageImpl*> separate_;  // memory that tensors with graphs of their own look at
   std::unordered_map<const c10::TensorImpl*, std::pair<int32_t, c10::weak_intrusive_ptr<c10::TensorImpl>>> own_ids_;
   int foreign_ = 0;                       // storages on memory that is not torch's

@@ -473,16 +473,8 @@ int SessionImpl::set_numbers(int32_t number, const int64_t* scalars) {
 
 int SessionImpl::run_boxed(const CallPlan& plan, CallState& state) {
   return guarded_call([&] {
+    if (plan.how == CallHow::kOut && state.out_form != CallState::kRefused && run_out(plan, state)) return 0;
     torch::jit::Stack stack;
-    stack.reserve(state.arguments.size() + state.results.size());
-    if (plan.how == CallHow::kOut) {
-      for (size_t i = 0; i < state.arguments.size(); ++i) {
-        if (!plan.out->dropped[i]) stack.push_back(state.arguments[i]);
-      }
-      for (const at::Tensor& result : state.results) stack.push_back(result);
-      plan.out->handle.callBoxed(&stack);
-      return 0;
-    }
     stack = state.arguments;
     if (plan.how == CallHow::kMovedView) {
       return move_view(plan, state) ? 0 : 1;
@@ -586,6 +578,7 @@ int64_t SessionImpl::tensor_size(int32_t number, int32_t dim) const {
 bool SessionImpl::move_view(const CallPlan& plan, CallState& state) {
   torch::jit::Stack stack = state.arguments;
   plan.op.callBoxed(&stack);
+  if (plan.results[0] < 0) return true;  // nobody looks at it, or asks where it looks
   const at::Tensor& view = stack.at(0).toTensor();
   const TensorPlan& tensor = program_.tensors[static_cast<size_t>(plan.results[0])];
   const size_t s = static_cast<size_t>(tensor.meta.storage);

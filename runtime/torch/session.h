@@ -47,6 +47,7 @@ struct CallState {
   std::vector<c10::IValue> arguments;   // in schema order, shadows in their places; run-time scalars as of the last run
   std::vector<at::Tensor> results;      // shadows or scratch
   PackedConvolution convolution;        // where the plan packs weights
+  enum OutForm : uint8_t { kUntried, kFits, kRefused } out_form = kUntried;  // does it leave the memory that it is given as it is? (run_out)
   at::Generator generator;              // state before this iteration's run, where the plan keeps it
   std::optional<GeneratorPlace> drawn;  // the same, where kernels stood for it
 };
@@ -108,6 +109,7 @@ class SessionImpl {
   bool claims_storage(const c10::StorageImpl* real, int32_t storage);
   void put_scalars(const CallPlan& plan, CallState& state, const int64_t* scalars);
   int run_boxed(const CallPlan& plan, CallState& state);
+  bool run_out(const CallPlan& plan, CallState& state);
   int run_packed(const CallPlan& plan, CallState& state, bool* done);
   bool take_result(int32_t tensor, const at::Tensor& result, const CallPlan& plan, bool view);
   bool adopt(int32_t tensor, const at::Tensor& result, const CallPlan& plan);
