@@ -112,10 +112,12 @@ class Planner {
     if (inst.op == Op::k_aten && !inst.sunk && !is_view_call(trace_, inst)) {
       const AtenCall& call = trace_.calls[inst.imm];
       if (opens(trace_, call) || !has_planned_form_(call))
-        for (size_t i = 0; i < call.results.size(); ++i) {  // not what it is given to write: memory that nobody has touched before, as a random operation's noise
-          if (call.results[i] < 0 || call.result_alias[i] >= 0) continue;
-          StoragePlan& plan = plan_.storages[trace_.metas[call.results[i]].storage];
-          if (plan.first == ref && plan.kind != StoragePlan::kInput) plan.kind = StoragePlan::kResult;
+        for (int32_t result : call.results) {  // not what it is given to write: memory that nobody has touched before, as a random operation's noise
+          if (result < 0) continue;
+          const int32_t storage = trace_.metas[result].storage;
+          StoragePlan& plan = plan_.storages[storage];
+          const bool given = std::find(effects.reads.begin(), effects.reads.end(), storage) != effects.reads.end();
+          if (!given && plan.first == ref && plan.kind != StoragePlan::kInput) plan.kind = StoragePlan::kResult;
         }
     }
     if (inst.op == Op::k_wrap && !inst.sunk) {

@@ -247,15 +247,19 @@ class Writes {
 
   // Does a call between two instructions, other than these, write to the memory of this tensor value?
   bool between(Ref tensor, Ref after, Ref before, const ir::Marks& but_by) const { return any(tensor, after, before, but_by, false); }
+  // Does autograd hang a graph at this memory in between, by a write that is none of these calls, as one through a view?
+  bool graph_between(Ref tensor, Ref after, Ref before, const ir::Marks& but_by) const {
+    return any(tensor, after, before, but_by, false, [this](Ref call) { return is_differentiated(trace_.calls[trace_.insts[call].imm]); });
+  }
   // Does one of these?
   bool by(const ir::Marks& calls, Ref tensor, Ref after, Ref before) const { return any(tensor, after, before, calls, true); }
 
  private:
-  bool any(Ref tensor, Ref after, Ref before, const ir::Marks& calls, bool among) const {
+  bool any(Ref tensor, Ref after, Ref before, const ir::Marks& calls, bool among, const std::function<bool(Ref)>& counts = nullptr) const {
     const ir::TensorMeta& read = trace_.metas[trace_.insts[tensor].meta];
     const auto found = of_storage_.find(read.storage);
     return found != of_storage_.end() && std::any_of(found->second.begin(), found->second.end(), [&](const std::pair<Ref, int32_t>& write) {
-      return write.first > after && write.first < before && calls.contains(write.first) == among && ir::may_overlap(read, trace_.metas[write.second]);
+      return write.first > after && write.first < before && calls.contains(write.first) == among && (!counts || counts(write.first)) && ir::may_overlap(read, trace_.metas[write.second]);
     });
   }
 
@@ -360,7 +364,7 @@ bool Recorder::fill_wraps() {
         // A random call that autograd has recorded is run again with the numbers that it drew; what one has only filled is there.
         const bool fills = call.is_random && std::find(call.mutates.begin(), call.mutates.end(), call.result_alias[trace_.insts[r].imm]) != call.mutates.end();
         if (!is_differentiated(call) || fills) {
-          if (writes.between(r, first, until, rerun)) return false;
+          if (writes.between(r, first, until, rerun) || (!fills && writes.graph_between(r, r, until, rerun))) return false;
           if (!writes.by(rerun, r, r, until)) {
             leaves.push_back(r);  // to autograd what it gave or wrote is a leaf
             continue;

@@ -623,6 +623,7 @@ class Recorder {
   V tensor_value(PyObject* object, int32_t id);
   void free_dead_tensors();
   void refresh(V v);
+  void refresh_written(const std::vector<bridge::OpRecord>& records);
   bool sizes_change(V tensor);
   V size_number(V tensor, int64_t dim);
   V size_object(V tensor);

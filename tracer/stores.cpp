@@ -28,7 +28,8 @@ bool Recorder::is_own(V v) { return at(v).fresh && !at(v).escaped; }
 // Can two Values be one object when the trace runs?
 bool Recorder::may_be_one(V a, V b) {
   if (a == b || concrete(a) == concrete(b)) return true;
-  if ((is_const(a) && is_const(b)) || is_own(a) || is_own(b)) return false;
+  const auto told_apart = [this](V v) { return is_const(v) || at(v).fresh; };  // a constant was there before what this trace has made, and each of these is another one
+  if ((told_apart(a) && told_apart(b)) || is_own(a) || is_own(b)) return false;
   const auto known = [this](V v) { return is_const(v) || at(v).type_known; };
   return !known(a) || !known(b) || Py_TYPE(concrete(a)) == Py_TYPE(concrete(b));
 }
@@ -65,7 +66,11 @@ void Recorder::other_container_written(V container, PyObject* key) {
 }
 
 void Recorder::set_field(V object, PyObject* name, V value) {
-  std::erase_if(fields_, [&](const auto& field) { return PyUnicode_Compare(field.first.second, name) == 0 && may_be_one(field.first.first, object); });
+  std::erase_if(fields_, [&](const auto& field) {
+    if (PyUnicode_Compare(field.first.second, name) != 0 || !may_be_one(field.first.first, object)) return false;
+    if (field.first.first != object) at(field.first.first).escaped_at = -1;  // what is not known of it is not absent any more
+    return true;
+  });
   fields_[{object, name}] = value;
 }
 

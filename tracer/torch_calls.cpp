@@ -470,6 +470,7 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
     if (!done_) give_up(Abort::k_unknown_tensor, what);
     return false;
   }
+  refresh_written(records);
   if (backward) note_new_grads();
   if (backward && !call.followed && !done_) free_graph(graph);
   if (done_) return false;

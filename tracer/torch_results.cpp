@@ -186,11 +186,32 @@ V Recorder::tensor_result(PyObject* result, const std::vector<V>& inputs, const 
 }
 
 // An in-place operation returned its operand: its Value now stands for the new contents.
+// Autograd has recorded what is written here: each tensor object on that memory has another graph now, a view's base and its other views too.
+void Recorder::refresh_written(const std::vector<OpRecord>& records) {
+  std::set<int32_t> storages;
+  for (const OpRecord& record : records) {
+    if (record.raised || record.call.mutates.empty() || !is_differentiated(record.call)) continue;
+    for (int32_t argument : record.call.mutates)
+      for (int32_t operand : record.call.args[static_cast<size_t>(argument)].operands)
+        if (operand >= 0 && record.tensors[static_cast<size_t>(operand)] >= 0) storages.insert(trace_.metas[meta_of(record.tensors[static_cast<size_t>(operand)])].storage);
+  }
+  if (storages.empty()) return;
+  for (const V v : std::vector<V>(holders_)) {
+    if (at(v).kind != Value::kTensor || at(v).ref == kNoRef || storages.count(trace_.metas[trace_.insts[at(v).ref].meta].storage) == 0) continue;
+    refresh(v);
+  }
+}
+
 void Recorder::refresh(V v) {
   int32_t id = aten_->tensor_id(concrete(v));
   auto found = tensors_.find(id);
   if (found == tensors_.end() || at(v).kind != Value::kTensor) return;
   bridge::TensorObject object = bridge_->describe(concrete(v));
+  if (object.requires_grad && object.is_leaf && !at(v).wrap.requires_grad) {
+    // An exit that rebuilds graphs knows memory, and could not tell what uses the leaf from what uses the other.
+    const bool shares = std::any_of(holders_.begin(), holders_.end(), [&](V other) { return other != v && at(other).has_graph() && at(other).tensor_id == id; });
+    if (shares) return give_up(Abort::k_unsupported_operation, "a leaf on memory that another tensor with a graph has");
+  }
   Value& value = at(v);
   value.ref = found->second;
   value.tensor_id = id;

@@ -328,7 +328,12 @@ void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
   }
   plan.packs_weight = on_cpu && may_pack_weight(plan.call) && plan.results.size() == 1 && plan.results[0] >= 0 && plan.tensors.size() >= 2 && plan.tensors[1].argument == 1;
   plan.small = on_cpu && small && !plan.direct.product;
-  if (plan.how == CallHow::kMovedView && plan.results.size() != 1) fail("view of several results with run-time scalars: " + full_name(spec.call));
+  if (plan.how == CallHow::kMovedView) {
+    if (plan.results.size() != 1) fail("view of several results with run-time scalars: " + full_name(spec.call));
+    const int32_t view = plan.results[0];
+    if (view >= 0 && storages.at(static_cast<size_t>(tensors.at(static_cast<size_t>(view)).meta.storage)).spec.kind != bridge::StorageSpec::kResult)
+      fail("a view that a number of the run moves, of memory that does not move with it: " + full_name(spec.call));
+  }
 
   if (plan.how == CallHow::kDirect) convert_numbers(plan);
   if (plan.how == CallHow::kDirect || plan.how == CallHow::kOut) {

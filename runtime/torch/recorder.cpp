@@ -403,7 +403,9 @@ class RecorderImpl final : public bridge::Recorder {
     for (const auto& write : facts.conditional_writes) {
       const IValue& when = stack[base + static_cast<size_t>(write.when)];
       const IValue& target = stack[base + static_cast<size_t>(write.argument)];
-      if (when.isBool() && when.toBool() && target.isTensor() && target.toTensor().defined()) call.mutates.push_back(write.argument);
+      if (!when.isBool() || !when.toBool() || !target.isTensor() || !target.toTensor().defined()) continue;
+      call.mutates.push_back(write.argument);
+      record.unversioned.push_back(write.argument);  // autograd, which advances counters, goes by the schema
     }
     for (int32_t argument : call.mutates) {
       const IValue& value = stack[base + static_cast<size_t>(argument)];

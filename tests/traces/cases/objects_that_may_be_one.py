@@ -1,5 +1,5 @@
 # Two variables are two objects when the loop is recorded, and one object in a later iteration: what is known of the one ends with a store through the other.
-# expect: compiled>=0.5, traces>=4
+# expect: compiled>=0.5, traces>=2
 import torch
 
 
