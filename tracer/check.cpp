@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <map>
@@ -27,6 +28,8 @@ constexpr int kDifferent = 97;             // exit status
 constexpr uint64_t kIterations[] = {1, 1, 2, 1, 5, 1, 3, 1};  // of a trace, by its checked runs: most defects show in one, some only where a run goes round
 
 struct Counts {
+  uint64_t arrivals = 0, due = 0;          // at the trace; the one from which on it is looked at again, after arrivals that it could not be entered at
+  uint64_t refused = 0;                    // such arrivals, in a row
   uint64_t runs = 0, checked = 0;
   std::map<ir::Ref, uint64_t> exits;       // checks where it was left
 };
@@ -171,7 +174,11 @@ bool on() {
 LeaveResult run(vm::ThreadView& view, const LoopState& loop, _PyInterpreterFrame* root, LoopTrace& trace, bridge::Bridge* bridge) {
   if (busy || control() == nullptr) return run_and_leave(view, root, trace);
   Counts& of_trace = counts[trace.id];
-  if (!is_due(++of_trace.runs, most_runs())) return run_and_leave(view, root, trace);
+  if (++of_trace.arrivals < of_trace.due || !is_due(of_trace.runs + 1, most_runs())) {
+    const LeaveResult left = run_and_leave(view, root, trace);
+    of_trace.runs += left.kind != LeaveResult::kNotEntered;
+    return left;
+  }
   std::string why;
   if (const char* reason = obstacle(bridge)) why = reason;
   if (!why.empty() || !load_python(&why)) {
@@ -197,6 +204,9 @@ LeaveResult run(vm::ThreadView& view, const LoopState& loop, _PyInterpreterFrame
   c.interpreted = interpreted;
   const LeaveResult left = run_and_leave(view, root, trace, kIterations[of_trace.checked % std::size(kIterations)]);
   const bool entered = left.kind != LeaveResult::kNotEntered || left.iterations > 0;
+  of_trace.refused = entered ? 0 : of_trace.refused + 1;
+  of_trace.due = of_trace.arrivals + (uint64_t{1} << std::min<uint64_t>(of_trace.refused, 4));
+  if (entered) of_trace.runs++, of_trace.due = 0;
   if (!entered || !is_due(++of_trace.exits[left.inst], most_exits()) || !say_where(view, root, loop, trace, left, from_header)) {
     end(interpreted);
     busy = false;

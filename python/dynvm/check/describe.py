@@ -5,6 +5,7 @@ Purpose: DYNVM_STRESS=check compares a trace's run with an interpreted one. Each
 Inputs:  describe(frames, exception): frames from the trace's loop inwards, each (code, slots, stack, globals), with `MISSING` for what is not there; the exception that is
   under way, or None.
 Outputs: a list of entries (path, kind, value), of values that `marshal` takes. Paths are Python's: locals['loss'].grad_fn. Kinds are those of RULES in compare.py.
+  Not said, since a trace need not do what eager does there: how much memory lies behind a tensor's elements (losses with a reduction keep that of their terms), what is behind a graph that is freed.
 Invariants: the order of entries follows from the objects alone, so that two processes that were forked from one and did the same give the same list. The nearest objects come first, and at most
   `limit` of them are described. No code of the script runs but hooks of tensors, in the last step (Gradients).
 Tests:   tests/check/test_describe.py.
@@ -135,7 +136,8 @@ class Describer:
     def of_dict(self, path, value):
         items = list(dict.items(value))
         self.put(path, "is", f"{name_of(type(value))} of {len(items)}")
-        self.pairs(path, items)
+        if items:
+            self.pairs(path, items)
         if isinstance(value, collections.defaultdict):
             self.push(path + ".default_factory", value.default_factory)
         self.attributes(path, value)
@@ -156,7 +158,8 @@ class Describer:
     def of_set(self, path, value):
         atoms = sorted((f"{name_of(type(item))} {item!r}" for item in value if type(item) in ATOMS))
         self.put(path, "is", f"{name_of(type(value))} of {len(value)}")
-        self.put(path + " items", "is", " ".join(atoms)[:4096])
+        if value:
+            self.put(path + " items", "is", " ".join(atoms)[:4096])
 
     def of_view(self, path, value):
         self.items(path, value)
@@ -384,7 +387,6 @@ class Describer:
             return
         storage = value.untyped_storage()
         at = storage.data_ptr()
-        self.put(path + ".untyped_storage().nbytes()", "is", repr(storage.nbytes()))
         if at:
             first = self.storages.setdefault(at, path)
             self.put(path + " shares memory with", "is", "" if first == path else first)
@@ -423,10 +425,10 @@ class Describer:
         if module is not None:
             self.put("warnings.filters", "is", " ".join(f"{each[0]}/{getattr(each[2], '__name__', '')}" for each in module.filters))
 
-    def graph(self, path, root):
-        """The nodes behind a tensor, each with its number in the order of their meeting, and the edges between them."""
-        numbers, nodes, lines = {}, collections.deque([root]), []
-        numbers[root] = 0
+    @staticmethod
+    def nodes_behind(root):
+        """The nodes behind a tensor in the order of their meeting, and each with the edges to those behind it, as text."""
+        numbers, nodes, lines = {root: 0}, collections.deque([root]), []
         while nodes and len(lines) < MOST_NODES:
             node = nodes.popleft()
             edges = []
@@ -439,11 +441,10 @@ class Describer:
                     nodes.append(behind)
                 edges.append(f"{numbers[behind]}.{output}")
             lines.append(f"{numbers[node]} {node.name()}({' '.join(edges)})")
-        self.put(path + ".grad_fn", "lines", tuple(lines))
-        return list(numbers)
+        return list(numbers), tuple(lines)
 
     def gradients(self):
-        """The graphs, and what they give: the last step, since hooks run and saved tensors may be found to have been written."""
+        """The graphs, and what they give: the last step, since hooks run and saved tensors may be found to have been written. Of a graph that is freed nobody can have more than the error."""
         torch = self.torch
         done = set()
         runs = 0
@@ -451,17 +452,25 @@ class Describer:
             if value.grad_fn in done:
                 continue
             done.add(value.grad_fn)
-            nodes = self.graph(path, value.grad_fn)
+            nodes, lines = self.nodes_behind(value.grad_fn)
             leaves = [node.variable for node in nodes if hasattr(node, "variable")]
-            if runs >= MOST_GRADIENTS or not leaves or len(nodes) >= MOST_NODES or sum(leaf.numel() for leaf in leaves) + value.numel() > MOST_WORK:
+            if runs >= MOST_GRADIENTS or len(nodes) >= MOST_NODES or sum(leaf.numel() for leaf in leaves) + value.numel() > MOST_WORK:
+                self.put(path + ".grad_fn and what is behind it", "lines", lines)
                 continue
             runs += 1
+            found = []
             try:
                 with torch.enable_grad(), torch._C.DisableTorchFunctionSubclass():
-                    found = torch.autograd.grad(value, leaves, torch.ones_like(value), retain_graph=True, allow_unused=True)
+                    if leaves:
+                        found = torch.autograd.grad(value, leaves, torch.ones_like(value), retain_graph=True, allow_unused=True)
+                    else:
+                        torch.autograd.backward(value, torch.ones_like(value), retain_graph=True)
             except Exception as error:        # a graph that is freed, or memory that has been written: the interpreter's says the same
+                if "a second time" in str(error):
+                    self.put(path + ".grad_fn and what is behind it", "is", "freed")
+                    continue
                 self.put(f"gradient of {path}", "text", f"{type(error).__name__}: {error}")
-                continue
+            self.put(path + ".grad_fn and what is behind it", "lines", lines)
             for i, (leaf, gradient) in enumerate(zip(leaves, found)):
                 of = f"gradient of {path} by {self.seen.get(id(leaf), f'leaf {i}')}"
                 if gradient is None or gradient.layout is not torch.strided or gradient.device.type != "cpu":
