@@ -69,7 +69,7 @@ class Describer:
 
     def push(self, path, value):
         """To be described after all that is nearer."""
-        if isinstance(value, ATOMS):
+        if issubclass(type(value), ATOMS):  # isinstance would ask the object
             self.atom(path, value)
         else:
             self.waiting.append((path, value))
@@ -89,7 +89,7 @@ class Describer:
         elif kind in ATOMS:
             self.put(path, "is", repr(value))
         else:                                 # a subclass, such as an enumeration's member
-            self.put(path, "is", f"{name_of(kind)} {next(base for base in ATOMS if isinstance(value, base)).__repr__(value)}")
+            self.put(path, "is", f"{name_of(kind)} {next(base for base in ATOMS if issubclass(kind, base)).__repr__(value)}")
 
     def run(self):
         while self.waiting and len(self.kept) < self.limit:
@@ -102,14 +102,14 @@ class Describer:
             return
         self.kept.append(value)
         kind = type(value)
-        if kind is tuple or kind is frozenset or isinstance(value, (slice, range)) or kind in C_FUNCTIONS or kind is types.MethodType:
+        if kind is tuple or kind is frozenset or kind is slice or kind is range or kind in C_FUNCTIONS or kind is types.MethodType:
             pass                              # made anew or not, nobody cares
         else:
             self.seen[id(value)] = path
-        if self.torch is not None and isinstance(value, self.torch.Tensor):
+        if self.torch is not None and issubclass(kind, self.torch.Tensor):
             return self.of_tensor(path, value)
         for base, describe in KINDS:
-            if isinstance(value, base):
+            if issubclass(kind, base):
                 return describe(self, path, value)
         return self.of_instance(path, value)
 
@@ -138,7 +138,7 @@ class Describer:
         self.put(path, "is", f"{name_of(type(value))} of {len(items)}")
         if items:
             self.pairs(path, items)
-        if isinstance(value, collections.defaultdict):
+        if issubclass(type(value), collections.defaultdict):
             self.push(path + ".default_factory", value.default_factory)
         self.attributes(path, value)
 
@@ -231,7 +231,7 @@ class Describer:
     def of_c_function(self, path, value):
         self.put(path, "is", f"{name_of(type(value))} {getattr(value, '__qualname__', '')}")
         of = getattr(value, "__self__", None)
-        if of is not None and not isinstance(of, (type, types.ModuleType)):
+        if of is not None and not issubclass(type(of), (type, types.ModuleType)):
             self.push(path + ".__self__", of)
 
     def of_partial(self, path, value):
@@ -253,7 +253,7 @@ class Describer:
         if not isinstance(value.__dict__, types.MappingProxyType) or self.is_library(sys.modules.get(value.__module__)):
             return
         for name, item in value.__dict__.items():
-            if not name.startswith("__") and not isinstance(item, (types.FunctionType, staticmethod, classmethod, property, *C_FUNCTIONS)):
+            if not name.startswith("__") and not issubclass(type(item), (types.FunctionType, staticmethod, classmethod, property, *C_FUNCTIONS)):
                 self.push(f"{path}.{name}", item)
 
     def is_library(self, module):
@@ -311,21 +311,21 @@ class Describer:
         return None
 
     def of_instance(self, path, value):
-        torch = self.torch
+        torch, kind = self.torch, type(value)
         if torch is not None:
-            if isinstance(value, (torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format)):
+            if issubclass(kind, (torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format)):
                 return self.of_constant(path, value)
-            if isinstance(value, torch.Generator):
+            if issubclass(kind, torch.Generator):
                 self.put(path, "is", "generator")
                 return self.put(path + ".get_state()", "bytes", raw(value.get_state()))
         numpy = self.numpy
         if numpy is not None and hasattr(numpy, "ndarray"):
-            if isinstance(value, numpy.ndarray):
+            if issubclass(kind, numpy.ndarray):
                 return self.of_array(path, value)
-            if isinstance(value, numpy.generic):
+            if issubclass(kind, numpy.generic):
                 self.put(path, "is", name_of(type(value)))
                 return self.push(path + ".item()", value.item())
-            if isinstance(value, getattr(numpy, "dtype", ())):
+            if issubclass(kind, numpy.dtype):
                 return self.of_constant(path, value)
         self.put(path, "is", f"a {name_of(type(value))}")
         self.attributes(path, value)
@@ -420,11 +420,6 @@ class Describer:
                  f"{torch.get_autocast_dtype('cpu')}, default {torch.get_default_dtype()}, deterministic {torch.are_deterministic_algorithms_enabled()}, "
                  f"warn always {torch.is_warn_always_enabled()}")
 
-    def warnings(self):
-        module = sys.modules.get("warnings")
-        if module is not None:
-            self.put("warnings.filters", "is", " ".join(f"{each[0]}/{getattr(each[2], '__name__', '')}" for each in module.filters))
-
     @staticmethod
     def nodes_behind(root):
         """The nodes behind a tensor in the order of their meeting, and each with the edges to those behind it, as text."""
@@ -495,7 +490,7 @@ def raw(tensor):
     return ctypes.string_at(tensor.data_ptr(), size) if size else b""
 
 
-def describe(frames, exception=None, limit=LIMIT):
+def describe(frames, exception=None, limit=LIMIT, callers=True):
     describer = Describer(limit)
     describer.modes()
     namespaces = {}
@@ -508,7 +503,7 @@ def describe(frames, exception=None, limit=LIMIT):
         namespaces.setdefault(id(namespace), namespace)
     describer.push("exception", exception)
     describer.push("handled exception", sys.exc_info()[1])
-    outer = sys._getframe().f_back
+    outer = sys._getframe().f_back if callers else None
     main = getattr(sys.modules.get("__main__"), "__dict__", None)
     if main is not None:
         namespaces.setdefault(id(main), main)
@@ -523,7 +518,6 @@ def describe(frames, exception=None, limit=LIMIT):
         outer = outer.f_back
     describer.run()
     describer.random()
-    describer.warnings()
     if describer.torch is not None:
         describer.gradients()
     return describer.entries
@@ -531,7 +525,7 @@ def describe(frames, exception=None, limit=LIMIT):
 
 def is_plumbing(name, value):
     """Is it a module variable that no iteration changes, or that dynvm's own work does?"""
-    return isinstance(value, (types.ModuleType, *C_FUNCTIONS)) or name in ("__builtins__", "__loader__", "__spec__", "__cached__")
+    return issubclass(type(value), (types.ModuleType, *C_FUNCTIONS)) or name in ("__builtins__", "__loader__", "__spec__", "__cached__")
 
 
 def prepare():
