@@ -151,9 +151,10 @@ bool say_where(const vm::ThreadView& view, _PyInterpreterFrame* root, const Loop
   Stop& stop = control()->stop;
   const std::vector<LiveFrame> frames = live_frames(view, root);
   if (frames.empty() || frames.size() > kMostFrames) return false;
-  const Place place = place_of(frames);
+  const Place place = checked_place(frames);
   std::copy(place.begin(), place.end(), stop.place);
   stop.depth = place.size();
+  stop.returns = loop.function && left.at_end && place.size() == 1 && vm::opcode(view.ip) == vm::Op::kReturnValue;
   stop.raised = left.kind == LeaveResult::kRaised;
   const bool at_header = !loop.function && place.size() == 1 && place[0].unit == loop.unit;
   stop.from = stop.to = left.iterations;

@@ -111,11 +111,11 @@ bool load() {
 
 PyObject* or_missing(PyObject* object) { return object != nullptr ? object : functions.missing; }
 
-// (code, slots, stack, globals) of a frame whose stack ends at sp; null: nothing of it is described.
-PyObject* frame_parts(_PyInterpreterFrame* frame, PyObject* const* sp) {
+// (code, slots, stack, globals) of a frame whose stack ends at sp; null: nothing of that is described. dead: nor of its variables.
+PyObject* frame_parts(_PyInterpreterFrame* frame, PyObject* const* sp, bool dead) {
   PyCodeObject* code = vm::FrameView::code(frame);
   PyObject* const* slots = vm::FrameView::locals(frame);
-  const int count = vm::FrameView::local_count(frame);
+  const int count = dead ? 0 : vm::FrameView::local_count(frame);
   PyObject* const* base = vm::FrameView::stack_base(frame);
   const Object locals(PyTuple_New(count)), stack(PyTuple_New(sp != nullptr ? std::max<Py_ssize_t>(sp - base, 0) : 0));
   if (!locals || !stack) return nullptr;
@@ -132,7 +132,8 @@ PyObject* described(const vm::ThreadView& view, _PyInterpreterFrame* root, PyObj
   if (!list) return nullptr;
   for (size_t i = 0; i < frames.size(); i++) {
     const bool raises = exception != nullptr && i + 1 == frames.size();
-    const Object parts(frame_parts(frames[i].frame, raises ? nullptr : frames[i].sp));
+    const bool below = i + 1 < frames.size() && frames[i + 1].continuation == vm::Continuation::kReplace;
+    const Object parts(frame_parts(frames[i].frame, raises ? nullptr : frames[i].sp - below, i == 0 && control()->stop.returns));
     if (!parts || PyList_Append(list.get(), parts.get()) < 0) return nullptr;
   }
   return PyObject_CallFunction(functions.describe, "OOi", list.get(), exception != nullptr ? exception : Py_None, most_objects);
@@ -170,6 +171,7 @@ struct Interpreted {
   int visits = 0;
   bool at_stop = false;  // the instruction that is carried out stands where an exception is to be raised
   std::string raised;    // the last exception
+  std::string nearly;    // how it came to the instruction otherwise
 };
 Interpreted& interpreted = *new Interpreted;
 
@@ -204,16 +206,30 @@ void visit(vm::ThreadView& view, bool raised) {
   wait(&c.next);
 }
 
+std::string text_of(const Position& at) {
+  return std::string(PyUnicode_AsUTF8(at.code->co_qualname)) + " unit " + std::to_string(at.unit) + " " + std::string(vm::continuation_name(at.continuation));
+}
+
 bool is_at_stop(const vm::ThreadView& view) {
   const Stop& stop = control()->stop;
   const Position& last = stop.place[stop.depth - 1];
   PyCodeObject* code = vm::FrameView::code(view.frame);
-  if (code != last.code || interpreted.arrivals < stop.from || interpreted.arrivals > stop.to || vm::unit_of(code, view.ip) != last.unit) return false;
-  const Place place = place_of(live_frames(view, interpreted.root));
-  return place.size() == stop.depth && std::equal(place.begin(), place.end(), stop.place);
+  if (code != last.code || vm::unit_of(code, view.ip) != last.unit) return false;
+  const Place place = checked_place(live_frames(view, interpreted.root));
+  if (place.size() != stop.depth || !std::equal(place.begin(), place.end(), stop.place)) {
+    const auto [here, there] = std::mismatch(place.begin(), place.end(), stop.place, stop.place + stop.depth);
+    interpreted.nearly = "it comes to that instruction called in another way: " + (here == place.end() ? "from fewer frames" : there == stop.place + stop.depth ? "from more frames" : "from " + text_of(*here) + " and not " + text_of(*there));
+    return false;
+  }
+  interpreted.nearly = "it comes there after " + std::to_string(interpreted.arrivals) + " arrivals at the header";
+  return interpreted.arrivals >= stop.from && interpreted.arrivals <= stop.to;
 }
 
-[[noreturn]] void leave(const std::string& how) { come(Came::kOver, (how + (interpreted.raised.empty() ? "" : "; it raised " + interpreted.raised)).c_str()); }
+[[noreturn]] void leave(std::string how) {
+  for (const std::string& more : {interpreted.nearly, interpreted.raised.empty() ? "" : "it raised " + interpreted.raised})
+    if (!more.empty()) how += "; " + more;
+  come(Came::kOver, how.c_str());
+}
 
 vm::HookResult on_instruction(vm::ThreadView& view) {
   const Stop& stop = control()->stop;
@@ -320,6 +336,13 @@ PyObject* second_description(int visit) {
 }
 
 }  // namespace
+
+Place checked_place(const std::vector<LiveFrame>& frames) {
+  Place place = place_of(frames);
+  for (Position& position : place)
+    if (position.continuation == vm::Continuation::kReplace) position.continuation = vm::Continuation::kPush;
+  return place;
+}
 
 Control* control() {
   static Control* const memory = [] {

@@ -27,6 +27,7 @@ struct Stop {
   Position place[kMostFrames];
   size_t depth = 0;
   uint64_t from = 0, to = 0;                 // arrivals at the loop's header: from so many on, up to so many
+  bool returns = false;                      // the root frame is about to: its variables are nobody's any more
   bool raised = false;                       // where an exception is raised there
 };
 
@@ -49,6 +50,9 @@ struct Control {
   char first[512] = {};                      // path of the first difference
   char text[16384] = {};
 };
+
+// Where the frames are. Whether a result is pushed or replaces what stands there is the caller's way to make room for it: that is left out here, and of the stacks.
+Place checked_place(const std::vector<LiveFrame>& frames);
 
 // The memory that all processes of a check share: Control, then the description. Null where there is none to be had.
 Control* control();

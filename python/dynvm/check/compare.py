@@ -12,9 +12,10 @@ import math
 import re
 import sys
 
-TOLERANCE = {"float64": 1e-7, "complex128": 1e-7, "float32": 2e-4, "complex64": 2e-4, "float16": 2e-2, "bfloat16": 1e-1}
+# Of a tensor's greatest element, and what is as good as 0 whatever it is: a sum of what cancels.
+TOLERANCE = {"float64": (1e-7, 1e-12), "complex128": (1e-7, 1e-12), "float32": (2e-4, 1e-6), "complex64": (2e-4, 1e-6), "float16": (2e-2, 1e-3), "bfloat16": (1e-1, 1e-2)}
 NUMBER = 1e-3       # of a number of Python's, which may be of a tensor of any type
-SMALLEST = 1e-6     # what is less than this is as good as 0
+SMALLEST = 1e-6     # such a number that is as good as 0
 NUMBERS = re.compile(r"[-+]?(?:\d+\.\d*(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+|\binf\b|\bnan\b)")
 ADDRESSES = re.compile(r"\b0x[0-9a-f]+\b|\bat \d{9,}\b")
 
@@ -62,6 +63,7 @@ def close_values(a, b):
 
 def _close(library, x, y, tolerance):
     """Of double precision."""
+    relative, absolute = tolerance
     finite = library.isfinite(x)
     if not bool((finite == library.isfinite(y)).all()):
         return False
@@ -71,7 +73,7 @@ def _close(library, x, y, tolerance):
     x, y = x[finite], y[finite]
     if len(x) == 0:
         return True
-    return float(abs(x - y).max()) <= max(tolerance * float(abs(x).max()), SMALLEST * tolerance)
+    return float(abs(x - y).max()) <= max(relative * float(abs(x).max()), absolute)
 
 
 def close_array(a, b):
@@ -149,7 +151,7 @@ def differences(interpreted, traced):
 
 def report(interpreted, traced, again, most=8):
     """The differences as lines of text, the nearest first; None where there is none. `again`: a second interpreted run's description, or None; where that differs from the
-    first, the iteration does not determine what is there. With the first path, and how many of all that was undetermined."""
+    first, the iteration does not determine what is there, or not beyond rounding (describe.disturb). With the first path, and how many of all that was undetermined."""
     found = differences(interpreted, traced)
     loose = 0
     if again is not None and found:

@@ -539,13 +539,34 @@ def prepare():
 
 
 def disturb():
-    """In the second interpreted run: memory that comes next is elsewhere and has other contents than in the first."""
+    """In the second interpreted run: memory that comes next is elsewhere and has other contents than in the first, and numbers that the script has are rounded otherwise, so that what two runs
+    do not agree in is what an iteration does not determine."""
     kept = [bytearray(b"\xa5" * size) for size in itertools.chain(range(16, 512, 16), (1 << k for k in range(9, 21)))]
     kept += [object() for _ in range(64)] + [[] for _ in range(64)] + [{} for _ in range(64)]
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "full"):
         for size in itertools.chain(range(4, 256, 4), (1 << k for k in range(8, 18))):
             torch.full((size,), 7.5)          # and away again
+        round_otherwise(torch)
     return kept
 
 
+def round_otherwise(torch):
+    """Changes the last place of each number in a tensor that is no integer, at most once for each memory."""
+    import gc
+
+    generator = torch.Generator().manual_seed(1)
+    done = set()
+    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+        for value in gc.get_objects():
+            if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout is not torch.strided or value.device.type != "cpu" or not value.dtype.is_floating_point:
+                continue
+            if value.dtype.itemsize < 2 or value.is_inference() or value.numel() > MOST_WORK or not value.is_contiguous():
+                continue
+            memory = value.untyped_storage().data_ptr()
+            if memory == 0 or memory in done:
+                continue
+            done.add(memory)
+            data = value.data                 # has a version counter of its own
+            signs = torch.empty(data.shape, dtype=data.dtype).bernoulli_(0.5, generator=generator).mul_(2).sub_(1)
+            data.copy_(torch.where(data == data.round(), data, data * (1 + torch.finfo(data.dtype).eps * signs)))
