@@ -149,7 +149,7 @@ def differences(interpreted, traced):
     return found
 
 
-def report(interpreted, traced, again, most=8):
+def report(interpreted, traced, again, most=12):
     """The differences as lines of text, the nearest first; None where there is none. `again`: a second interpreted run's description, or None; where that differs from the
     first, the iteration does not determine what is there, or not beyond rounding (describe.disturb). With the first path, and how many of all that was undetermined."""
     found = differences(interpreted, traced)

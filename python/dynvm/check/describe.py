@@ -21,6 +21,7 @@ import weakref
 
 LIMIT = 3000           # objects
 MOST_ELEMENTS = 1 << 14  # of a tensor that are kept; of a larger one so many, evenly spread
+MOST_ITEMS = 1000      # of a range that an iterator is over
 MOST_NODES = 400       # of an autograd graph
 MOST_GRADIENTS = 3     # tensors whose graphs are run
 MOST_WORK = 1 << 24    # elements of leaves that a graph may be run for
@@ -69,6 +70,8 @@ class Describer:
 
     def push(self, path, value):
         """To be described after all that is nearer."""
+        if value is MISSING:
+            return self.put(path, "is", "missing")
         if issubclass(type(value), ATOMS):  # isinstance would ask the object
             self.atom(path, value)
         else:
@@ -107,7 +110,10 @@ class Describer:
         else:
             self.seen[id(value)] = path
         if self.torch is not None and issubclass(kind, self.torch.Tensor):
-            return self.of_tensor(path, value)
+            try:
+                return self.of_tensor(path, value)
+            except (NotImplementedError, RuntimeError) as error:  # one that wraps others, and gives its parts to nobody
+                return self.put(path + " is described by", "text", f"{type(error).__name__}: {error}")
         for base, describe in KINDS:
             if issubclass(kind, base):
                 return describe(self, path, value)
@@ -173,6 +179,8 @@ class Describer:
             return
         callable_, arguments, *state = rest
         if callable_ is iter and isinstance(arguments[0], (list, tuple)):
+            items = list(arguments[0][(state[0] if state else 0):])
+        elif callable_ is iter and isinstance(arguments[0], range) and len(arguments[0]) <= MOST_ITEMS:
             items = list(arguments[0][(state[0] if state else 0):])
         elif callable_ is iter and isinstance(arguments[0], (str, bytes, range)):
             items = [arguments[0][(state[0] if state else 0):]]
@@ -318,6 +326,8 @@ class Describer:
             if issubclass(kind, torch.Generator):
                 self.put(path, "is", "generator")
                 return self.put(path + ".get_state()", "bytes", raw(value.get_state()))
+            if hasattr(kind, "next_functions"):
+                return self.put(path, "is", f"node {value.name()}")
         numpy = self.numpy
         if numpy is not None and hasattr(numpy, "ndarray"):
             if issubclass(kind, numpy.ndarray):
@@ -450,8 +460,7 @@ class Describer:
             nodes, lines = self.nodes_behind(value.grad_fn)
             leaves = [node.variable for node in nodes if hasattr(node, "variable")]
             if runs >= MOST_GRADIENTS or len(nodes) >= MOST_NODES or sum(leaf.numel() for leaf in leaves) + value.numel() > MOST_WORK:
-                self.put(path + ".grad_fn and what is behind it", "lines", lines)
-                continue
+                continue                      # it may be one that is freed
             runs += 1
             found = []
             try:
@@ -498,7 +507,7 @@ def describe(frames, exception=None, limit=LIMIT, callers=True):
         where = "" if depth == 0 else f"{code.co_name}: "
         for name, value in zip(slot_names(code), slots):
             describer.push(f"{where}locals[{name!r}]", value)
-        for i, value in enumerate(stack):
+        for i, value in enumerate(calls_as_pairs(stack)):
             describer.push(f"{where}stack[{i}]", value)
         namespaces.setdefault(id(namespace), namespace)
     describer.push("exception", exception)
@@ -521,6 +530,18 @@ def describe(frames, exception=None, limit=LIMIT, callers=True):
     if describer.torch is not None:
         describer.gradients()
     return describer.entries
+
+
+def calls_as_pairs(stack):
+    """A value stack where each bound method that is to be called alone stands as its function and what it is bound to: which of both ways it is does not matter."""
+    values = list(stack)
+    for i in range(len(values) - 1):
+        first, second = values[i], values[i + 1]
+        for method, other in ((second, first), (first, second)):
+            if other is MISSING and type(method) is types.MethodType:
+                values[i], values[i + 1] = method.__func__, method.__self__
+                break
+    return values
 
 
 def is_plumbing(name, value):
