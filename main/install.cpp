@@ -9,6 +9,7 @@
 #include "runtime/base/heuristics.h"
 #include "runtime/base/options.h"
 #include "runtime/base/report.h"
+#include "runtime/base/stress.h"
 
 #ifdef DYNVM_HAS_VM
 #include "vm/vm.h"
@@ -31,7 +32,7 @@ namespace {
 vm::NativeSettings native_settings() {
   vm::NativeSettings native;
   native.on = base::options().native;
-  if (base::options().stress == "native") native.calls = 6, native.loops = 12, native.misses = 3, native.room = INT64_MAX;
+  if (base::stress("native")) native.calls = 6, native.loops = 12, native.misses = 3, native.room = INT64_MAX;
   if (base::dump_on(base::DumpStage::kNative)) {
     native.show = [](const std::string& title, const std::string& text) { base::dump(base::DumpStage::kNative, title, text); };
   }

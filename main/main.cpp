@@ -21,6 +21,7 @@
 #include "runtime/base/options.h"
 #include "runtime/base/profile.h"
 #include "runtime/base/report.h"
+#include "runtime/base/stress.h"
 
 #define DYNVM_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -90,11 +91,7 @@ base::Status read_environment() {
 }
 
 base::Status check_options() {
-  const std::string& stress = base::options().stress;
-  if (!stress.empty() && stress != "exit" && stress != "native" && stress != "wait") {
-    return base::Status::failure(fmt::format("--stress: expected exit, native or wait, got '{}'", stress));
-  }
-  return {};
+  return base::check_stress(base::options().stress);
 }
 
 // The numbers that steer the JIT: those of a policy, then those of the environment, then those of the options.

@@ -16,6 +16,7 @@
 #include "runtime/base/dump.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
+#include "runtime/base/stress.h"
 #include "tracer/clock.h"
 #include "tracer/profiles.h"
 
@@ -41,9 +42,9 @@ base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std:
                       const char* kind, base::profile::TraceData* stages) {
   const std::string name = ir.name;
   runtime::CompileOptions options;
-  options.stress_exits = base::options().stress == "exit";
+  options.stress_exits = base::stress("exit");
   options.listing = base::dump_on(base::DumpStage::kAsm);
-  options.stress_waits = base::options().stress == "wait";
+  options.stress_waits = base::stress("wait");
   options.background = base::options().cuda_background;
   options.autotune = base::options().autotune;
   options.cuda_graphs = base::options().cuda_graphs;

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "runtime/base/log.h"
+#include "runtime/exec/rounds.h"
 #include "tracer/profiles.h"
 #include "tracer/side.h"
 #include "tracer/value_names.h"
@@ -103,7 +104,7 @@ std::string exit_text(const base::EventFields& event, ir::Ref inst) {
 
 int running_traces() { return running; }
 
-LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopTrace& trace) {
+LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopTrace& trace, uint64_t rounds) {
   const Running is_running;
   LeaveResult result;
   const RunTimer timer(trace);
@@ -119,7 +120,13 @@ LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopT
   }
   static constexpr int kAlways = 1;
   const bool once = trace.plan != nullptr && before == 0;  // it is left after its first iteration, to be kept on disk
-  RunResult run = trace.compiled->run(base, once ? &kAlways : vm::eval_breaker(view.tstate));
+  const volatile int* breaker = once ? &kAlways : vm::eval_breaker(view.tstate);
+  if (rounds != 0) {
+    runtime::round_limit.left = rounds;
+    runtime::round_limit.over = 0;
+    breaker = &runtime::round_limit.over;
+  }
+  RunResult run = trace.compiled->run(base, breaker);
   result.inst = run.inst;
   base::Report& report = base::report();
   auto count = [&]() {  // iterations are known when the activation is over

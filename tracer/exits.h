@@ -14,6 +14,7 @@ struct LeaveResult {
     kBreak,       // the eval breaker is set: the state is the loop header's
     kLeft,        // frames rebuilt: go on at view.ip
     kRaised,      // frames rebuilt; an exception is set: unwind at view.ip
+    kInterpreted, // it has not run: this process is to be interpreted from here on (check.h)
   } kind = kNotEntered;
   ir::Ref inst = ir::kNoRef;
   uint64_t iterations = 0;
@@ -24,6 +25,7 @@ struct LeaveResult {
 int running_traces();
 
 // `root`: the frame of the trace's loop, view.frame or one that it was called from; a root trace runs with view.frame == root only.
-LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopTrace& trace);
+// rounds: complete runs of the trace after which it is left at the loop's header; 0: no limit.
+LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopTrace& trace, uint64_t rounds = 0);
 
 }  // namespace dynvm::tracer

@@ -31,6 +31,7 @@
 #include "runtime/exec/helpers.h"
 #include "runtime/exec/own_work.h"
 #include "tracer/bridge_file.h"
+#include "tracer/check.h"
 #include "tracer/compile.h"
 #include "tracer/counting.h"
 #include "tracer/decisions.h"
@@ -511,7 +512,8 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
     if (refused && trace->for_all_sizes && !trace->complete && make(*refused) == TraceGroup::Made::kYes) return enter(view, loop, root, side, by_sizes);
     keep_if_useful(loop, side, root, *trace);
     const uint64_t compiled_before = report().tensor_ops_compiled;
-    const LeaveResult left = run_and_leave(view, root, *trace);
+    const LeaveResult left = check::on() ? check::run(view, loop, root, *trace, torch_bridge) : run_and_leave(view, root, *trace);
+    if (left.kind == LeaveResult::kInterpreted) return Entry::kReturns;
     TraceCache::keep_findings(*trace, torch_bridge);
     if (!loop.function && !runs_long(loop)) ops_in_traces += report().tensor_ops_compiled - compiled_before;
     if (side == nullptr && !loop.function) loop.begun_inside(left.iterations, left.kind == LeaveResult::kLeft);
@@ -564,6 +566,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
         }
         return Entry::kMoved;
       case LeaveResult::kRaised: return Entry::kRaised;
+      case LeaveResult::kInterpreted: break;
     }
   }
   if (waits) return Entry::kWaits;

@@ -15,6 +15,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/checks.h"
 #include "runtime/base/heuristics.h"
 #include "runtime/base/options.h"
 #include "runtime/base/zones.h"
@@ -174,6 +175,7 @@ std::string Report::json() const {
   all["cache"] = {{"loaded", cache.loaded}, {"kept", cache.kept}, {"read_ms", cache.read_ms}, {"write_ms", cache.write_ms}, {"refused", cache.refused},
                   {"not_kept", cache.not_kept}};
   all["sizes"] = {{"generic", sizes.generic}, {"made", sizes.made}, {"open", sizes.open}, {"refused", sizes.refused}};
+  all["checks"] = {{"made", checks().made}, {"different", checks().different}, {"undetermined", checks().undetermined}, {"skipped", checks().skipped}};
   all["policy"] = nlohmann::ordered_json::object();
   for (const auto& [decision, answers] : policy)
     all["policy"][decision] = {{"asked", answers.asked}, {"yes", answers.yes}, {"no", answers.no}, {"against", answers.against}};

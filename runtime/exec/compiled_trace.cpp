@@ -19,6 +19,7 @@
 #include "runtime/exec/layout.h"
 #include "runtime/exec/materialise.h"
 #include "runtime/exec/reads.h"
+#include "runtime/exec/rounds.h"
 
 namespace dynvm::runtime {
 
@@ -629,6 +630,7 @@ bool CompiledTrace::value_at_exit(const RunResult& result, Ref ref, int64_t* bit
 
 // New values first, then the stores, then the drops: a drop may run code that looks at the frame.
 int CompiledTrace::write_back(Activation* activation) {
+  if (activation->eval_breaker == &round_limit.over && --round_limit.left == 0) round_limit.over = 1;
   auto* self = static_cast<CompiledTrace*>(activation->owner);
   constexpr size_t kFew = 32;
   PyObject* few[kFew];

@@ -13,6 +13,7 @@ Tests:   the suites that use it: tests/traces/run.py, tests/whole/run.py.
 """
 
 import argparse
+import collections
 import fcntl
 import glob
 import hashlib
@@ -29,6 +30,7 @@ from tolerant import difference  # noqa: E402
 from compare import FULL, no_addresses  # noqa: E402
 
 STRESS = {"DYNVM_STRESS": "exit"}
+CHECK = {"DYNVM_STRESS": "check,continue"}
 CACHED_SHARE = 0.5  # of traces on disk, to be entered when the same script runs again
 COMPARISONS = {">=": operator.ge, "<=": operator.le, "==": operator.eq, ">": operator.gt, "<": operator.lt}
 HEADER = re.compile(r"^# ([a-z-]+): (.*)$")
@@ -51,6 +53,29 @@ class Case:
         if unknown:
             raise SystemExit(f"{path}: no such header: {', '.join(sorted(unknown))}")
         self.alone = "alone" in self.headers or "interrupt-after" in self.headers
+
+
+class Checks:
+    """The sum of reports' `checks`."""
+
+    def __init__(self):
+        self.made = self.undetermined = 0
+        self.skipped = collections.Counter()
+
+    def add(self, checks):
+        self.made += checks["made"]
+        self.undetermined += checks["undetermined"]
+        self.skipped.update(checks["skipped"])
+
+    def __str__(self):
+        skipped = ", ".join(f"{why} {count}" for why, count in self.skipped.most_common())
+        return f"{self.made} runs of traces were compared with the interpreter's, {self.undetermined} of them not determined; skipped: {skipped or 'none'}"
+
+
+def first_check(stderr):
+    """The first message of a check."""
+    _, _, text = stderr.partition("dynvm: check: ")
+    return text.partition("dynvm: check: ")[0][:2000]
 
 
 def values_of(report):
@@ -102,14 +127,20 @@ def compare(expected, got):
     return complaints
 
 
+def environment_of(arguments):
+    """What the environment says beyond the usual."""
+    return STRESS if arguments.stress else CHECK if arguments.check else {}
+
+
 def run_cases(mode, cases, options, env, all_alone):
     """name -> Run."""
+    longer = 6 if env == CHECK else 1
     shared = [case for case in cases if not (case.alone or all_alone)]
     runs = dict(zip((case.name for case in shared),
-                    run_shared(mode, [case.path for case in shared], options=options, env=env)))
+                    run_shared(mode, [case.path for case in shared], options=options, env=env, seconds=60 * longer)))
     for case in cases:
         if case.name not in runs:
-            runs[case.name] = run_alone(mode, case.path, options=options, env=env,
+            runs[case.name] = run_alone(mode, case.path, options=options, env=env, seconds=120 * longer,
                                         interrupt_after=case.headers.get("interrupt-after"))
     return runs
 
@@ -137,6 +168,7 @@ def parser():
     result = argparse.ArgumentParser()
     result.add_argument("names", nargs="*")
     result.add_argument("--stress", action="store_true")
+    result.add_argument("--check", action="store_true")
     result.add_argument("--cached", action="store_true")
     result.add_argument("--alone", action="store_true", default=FULL)
     result.add_argument("--hot", type=int, default=2)
@@ -161,8 +193,9 @@ def run_folder(folder, arguments, choose=lambda cases: cases):
             kept, got = (run_cases("dynvm", cases, options, env, arguments.alone) for _ in range(2))
             loaded = got
     else:
-        got = run_cases("dynvm", cases, options, STRESS if arguments.stress else {}, arguments.alone)
+        got = run_cases("dynvm", cases, options, environment_of(arguments), arguments.alone)
     side_exits = compiled = total = traces = 0
+    checks = Checks()
     results = {}
     for case in cases:
         run = got[case.name]
@@ -178,7 +211,10 @@ def run_folder(folder, arguments, choose=lambda cases: cases):
         compiled += run.report["tensor_ops_compiled"]
         total += run.report["tensor_ops_total"]
         complaints += defects(run.report["aborts"])
-        if not arguments.stress and not arguments.cached:
+        checks.add(run.report["checks"])
+        if run.report["checks"]["different"]:
+            complaints.append(f"{run.report['checks']['different']} runs of traces are not what the interpreter does\n{first_check(run.stderr)}")
+        if not arguments.stress and not arguments.cached and not arguments.check:
             complaints += check_report(case, run.report)
         if arguments.verbose:
             print(f"{case.name:<32} " + " ".join(f"{key} {value:.4g}" for key, value in values.items()))
@@ -187,6 +223,10 @@ def run_folder(folder, arguments, choose=lambda cases: cases):
     if not arguments.names:
         print(f"{traces} traces, {side_exits} side exits, {compiled} of {total} tensor operations ran compiled")
         results["suite"] = []
+        if arguments.check:
+            print(checks)
+            if not checks.made:
+                results["suite"].append("nothing was checked")
         if arguments.cached:
             written, read = (sum(run.report["cache"][key] for run in runs.values() if run.report) for runs, key in ((kept, "kept"), (loaded, "loaded")))
             print(f"{written} traces were kept, {read} of them entered by the next process")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs random programs under python and dynvm: what they print must be the same.
 
-Usage:   run.py [--count N] [--first SEED] [--hot N] [--stress] [--shrink] [SEED ...]
+Usage:   run.py [--count N] [--first SEED] [--hot N] [--stress] [--check] [--shrink] [SEED ...]
          run.py --self-test    python against python with one rounding error more in each operation: a program that prints
                                something else decides by rounding, and is of no use here
 Inputs:  generate.py's programs, seeds from --first on, without FRAGILE. DYNVM and DYNVM_TEST_PYTHON: what is tested.
@@ -36,7 +36,7 @@ class Totals:
     """Sums over the reports."""
 
     def __init__(self):
-        self.total = self.compiled = self.traces = self.side_exits = self.handovers = self.missing = 0
+        self.total = self.compiled = self.traces = self.side_exits = self.handovers = self.missing = self.checks = self.different = 0
         self.aborts = {}
 
     def add(self, report):
@@ -48,6 +48,8 @@ class Totals:
         self.traces += len(report["traces"])
         self.side_exits += report["side_exits"]
         self.handovers += report["handovers"]
+        self.checks += report["checks"]["made"]
+        self.different += report["checks"]["different"]
         for name, count in report["aborts"].items():
             self.aborts[name] = self.aborts.get(name, 0) + count
 
@@ -62,7 +64,7 @@ def run_programs(mode, paths, folder, *, options=(), env=None, totals=None, nois
         with open(script, "w", encoding="utf-8") as file:
             file.write(batch_text(part, noise))
         scripts.append(script)
-    for part, run in zip(groups, run_shared(mode, scripts, options=options, env=env, seconds=12 * group)):
+    for part, run in zip(groups, run_shared(mode, scripts, options=options, env=env, seconds=(60 if (env or {}).get("DYNVM_STRESS", "").startswith("check") else 12) * group)):
         found = split_output(run.stdout)
         for path in part:
             output, ended = found.get(path, ("", False))
@@ -94,6 +96,7 @@ def main():
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--hot", type=int, default=2)
     parser.add_argument("--stress", action="store_true", help="each guard of each trace fails once")
+    parser.add_argument("--check", action="store_true", help="what traces leave is compared with what the interpreter does")
     parser.add_argument("--shrink", action="store_true", help="make the first failing program smaller")
     parser.add_argument("--self-test", action="store_true")
     arguments = parser.parse_args()
@@ -108,7 +111,7 @@ def main():
         seed += 1
 
     options = [f"--hot={arguments.hot}"]
-    env = {"DYNVM_STRESS": "exit"} if arguments.stress else {}
+    env = {"DYNVM_STRESS": "exit"} if arguments.stress else {"DYNVM_STRESS": "check,continue"} if arguments.check else {}
     totals = Totals()
     with tempfile.TemporaryDirectory(prefix="dynvm-programs-") as folder:
         def differences(paths, collect=None):
@@ -151,8 +154,10 @@ def main():
             complaints = [text for text, wrong in (("nothing was compiled", not totals.compiled or not totals.traces),
                                                    (f"{totals.missing} reports are missing", totals.missing),
                                                    (f"{totals.handovers} hand-overs", totals.handovers),
-                                                   (f"only {share:.3f} ran compiled, not {SHARE}", share < SHARE and not arguments.stress and arguments.count == COUNT),
-                                                   ("no exit was forced", arguments.stress and not totals.side_exits)) if wrong]
+                                                   (f"only {share:.3f} ran compiled, not {SHARE}", share < SHARE and not arguments.stress and not arguments.check and arguments.count == COUNT),
+                                                   ("no exit was forced", arguments.stress and not totals.side_exits),
+                                                   ("nothing was checked", arguments.check and not totals.checks),
+                                                   (f"{totals.different} runs of traces are not what the interpreter does", totals.different)) if wrong]
             complaints += defects(totals.aborts)
             count, failures = count + 1, failures + bool(complaints)
             if complaints:

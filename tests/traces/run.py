@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Runs the scripts of tests/traces/cases under python and dynvm: all that can be seen must be the same.
 
-Usage:   run.py [--stress] [--cached] [--alone] [--examples] [--hot N] [--heuristics NAME=N,...] [-v] [NAME ...]     (a NAME is a part of cases' names)
+Usage:   run.py [--stress] [--check] [--cached] [--alone] [--examples] [--hot N] [--heuristics NAME=N,...] [-v] [NAME ...]     (a NAME is a part of cases' names)
 Inputs:  cases/*.py, what training scripts do; their headers, DYNVM and DYNVM_TEST_PYTHON: tests/programs/cases.py.
 Outputs: each failure with what differs; last line "N passed, N failed, N skipped"; exit status 1 when one failed.
          --stress     each guard of each trace fails once (DYNVM_STRESS=exit); expectations are not checked, because
                       exits make other shares
+         --check      what traces leave is compared with what the interpreter does (DYNVM_STRESS=check)
          --cached     runs twice with one trace cache: the second run, with traces of the first, is compared
          --examples   the programs of examples/ instead, with the share of compiled operations after their beginning
          --alone      all cases in processes of their own; also with DYNVM_TEST_FULL=1
@@ -16,7 +17,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "programs"))
-from cases import STRESS, compare, finish, not_built, parser, run_folder  # noqa: E402
+from cases import compare, environment_of, finish, not_built, parser, run_folder  # noqa: E402
 from compare import ROOT  # noqa: E402
 from session import defects, run_alone  # noqa: E402
 
@@ -28,16 +29,17 @@ EXAMPLES = {
 }
 
 
-def run_examples(stress):
+def run_examples(arguments):
     """name -> complaints. The share is that of what the long run does more than the short one."""
     results = {}
+    env = environment_of(arguments)
     for name, (short, long, wanted) in EXAMPLES.items():
         path = os.path.join(ROOT, "examples", name)
         reports = []
         complaints = results[name] = []
-        for args in (short,) if stress else (short, long):
+        for args in (short,) if env else (short, long):
             expected = run_alone("python", path, args=args, seconds=300)
-            got = run_alone("dynvm", path, args=args, env=STRESS if stress else {}, seconds=600 if stress else 300)
+            got = run_alone("dynvm", path, args=args, env=env, seconds=1200 if env else 300)
             complaints += [f"{' '.join(args)}: {text}" for text in compare(expected, got)]
             if expected.status != 0:
                 complaints.append(f"python itself ends with status {expected.status}:\n{expected.stderr[-800:]}")
@@ -45,6 +47,8 @@ def run_examples(stress):
                 complaints.append("no report was written")
             else:
                 reports.append(got.report)
+                if got.report["checks"]["different"]:
+                    complaints.append(f"{got.report['checks']['different']} runs of traces are not what the interpreter does")
                 complaints += defects(got.report["aborts"])
                 if got.report["handovers"]:
                     complaints.append(f"{got.report['handovers']} frames were handed to CPython's evaluator")
@@ -64,7 +68,7 @@ def main():
     arguments = options.parse_args()
     if not_built():
         return 1
-    return finish(run_examples(arguments.stress) if arguments.examples else run_folder(os.path.join(HERE, "cases"), arguments))
+    return finish(run_examples(arguments) if arguments.examples else run_folder(os.path.join(HERE, "cases"), arguments))
 
 
 if __name__ == "__main__":
