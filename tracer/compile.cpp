@@ -16,6 +16,7 @@
 #include "runtime/base/dump.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
+#include "runtime/base/switches.h"
 #include "tracer/clock.h"
 #include "tracer/profiles.h"
 
@@ -84,6 +85,13 @@ base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std:
   entry.tensor_ops = ops;
   entry.rounds = static_cast<int>(trace.compiled->rounds());
   entry.kernels = static_cast<int>(final.kernels.size());
+  if (base::report_wanted()) {
+    std::set<std::string> operations, kernels;
+    for (const ir::AtenCall& call : final.calls) operations.insert(call.name);
+    for (const ir::Kernel& kernel : final.kernels) kernels.insert(kernel.name);
+    entry.operations.assign(operations.begin(), operations.end());
+    entry.kernel_names.assign(kernels.begin(), kernels.end());
+  }
   trace.entry = &entry;
   if (base::code_is_named())
     trace.name = base::CodeName(reinterpret_cast<const void*>(trace.compiled->code().entry()), trace.compiled->code().size(), "trace " + std::to_string(trace.id) + " " + name, entry.file, entry.line);
@@ -93,6 +101,20 @@ base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std:
     profiles::describe(*trace.profile, *trace.compiled, code);
   }
   return {};
+}
+
+bool check_kernels(LoopTrace& trace, bool* waits) {
+  if (!trace.compiled->ready()) {
+    *waits = true;
+    return false;
+  }
+  const base::Status failed = trace.compiled->failure();
+  trace.checked = failed.ok();
+  if (trace.checked) return true;
+  base::report().notes.emplace("CUDA kernels of trace " + std::to_string(trace.id), failed.message());
+  codegen::cuda::give_up("a kernel did not compile");
+  DYNVM_LOG(kCompile, "trace {} {}: {}", trace.id, trace.compiled->ir().name, failed.message());
+  return false;
 }
 
 // Are there CUDA tensors, and can kernels be made for them?
@@ -124,6 +146,8 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   ir::PassOptions pass_options;
   pass_options.fuse_cuda = fuses_cuda(ir);
   if (bridge != nullptr) pass_options.fast_convolutions = bridge->fast_convolutions();
+  if (base::left_out(base::Part::kDraws))
+    for (ir::AtenCall& call : ir.calls) call.stream = {};
   std::string before;
   if (base::profile::on()) {
     profiles::add_stage(stages, "recorded", ir);

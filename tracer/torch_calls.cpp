@@ -12,6 +12,7 @@
 
 #include "tracer/recorder.h"
 #include "runtime/base/report.h"
+#include "runtime/base/switches.h"
 #include "runtime/exec/execute.h"
 #include "vm/objects.h"
 
@@ -295,7 +296,7 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
     for (V v : args)
       if (at(v).kind == Value::kScalar && PyBool_Check(concrete(v))) promote(v);
     mode_entered_ |= chooses_gpu(name);
-    PyObject* shortcut = nkw == 0 && is_const(callee) ? bridge_->shortcut(o) : nullptr;
+    PyObject* shortcut = nkw == 0 && is_const(callee) && !base::left_out(base::Part::kShortcuts) ? bridge_->shortcut(o) : nullptr;
     std::vector<V> all{shortcut ? constant(shortcut) : callee};
     all.insert(all.end(), args.begin(), args.end());
     std::vector<Ref> refs;

@@ -99,7 +99,10 @@ Ref Recorder::emit(IrOp op, Type type, std::vector<Ref> args, int64_t imm, bool 
   // What only raises may follow an effect: nothing is done again then.
   if (snap && (ir::op_info(op).effects & ir::kGuard) != 0 && no_guard_may_follow()) needed_early(op, args);
   if (static_cast<int>(trace_.insts.size()) > base::heuristics().max_insts) give_up(Abort::k_trace_too_long);
-  return trace_.add(op, type, args, imm, snapshot_index);
+  const Ref ref = trace_.add(op, type, args, imm, snapshot_index);
+  const bool tensor_op = op == IrOp::k_aten || op == IrOp::k_wrap || op == IrOp::k_read_scalar || op == IrOp::k_get_grad;
+  trace_.insts[ref].again = snap && tensor_op && !effect_done_ && !drawn_ && consumers_.empty() && callbacks_.empty() && !handling_.open;
+  return ref;
 }
 
 void Recorder::guard(IrOp op, std::vector<Ref> args, int64_t imm) {

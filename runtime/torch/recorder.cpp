@@ -24,6 +24,7 @@
 #include "runtime/torch/philox.h"
 #include "runtime/torch/python_tensor.h"
 #include "runtime/torch/torch_state.h"
+#include "runtime/base/switches.h"
 
 namespace dynvm::torch_bridge {
 namespace {
@@ -395,6 +396,7 @@ class RecorderImpl final : public bridge::Recorder {
     call.inference_mode = c10::InferenceMode::is_enabled();
     call.in_backward = autograd_engine_is_running();
     refuse(record, facts.unsupported);
+    if (base::left_out(base::SwitchKind::kRecord, facts.name)) refuse(record, "left out by --disable");
     call.args.resize(stack.size() - base);
     for (size_t i = base; i < stack.size(); ++i) describe_value(stack[i], call.args[i - base], record);
     call.mutates.assign(facts.writes.begin(), facts.writes.end());
