@@ -10,6 +10,7 @@
 #include "ir/kernel/symbols.h"
 #include "ir/marks.h"
 #include "ir/passes/rewrite.h"
+#include "runtime/base/defects.h"
 #include "runtime/base/switches.h"
 
 namespace dynvm::ir {
@@ -187,6 +188,7 @@ class Planner {
       if (plan.first == kNoRef) plan.bytes = 0;
       if (plan.bytes == 0) continue;
       if (apart) plan.first = 0, plan.last = static_cast<Ref>(trace_.insts.size()) - 1;
+      if (base::seeded(base::Defect::kPlanTooShort) && plan.last > plan.first) plan.last--;
       pieces[storage] = {plan.first, plan.last, plan.bytes, 0};
       if (plan.symbolic) plan_.arranged_at = std::min(plan_.arranged_at, first_work_);
     }

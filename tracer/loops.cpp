@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "ir/effects.h"
+#include "runtime/base/defects.h"
 #include "runtime/base/heuristics.h"
 #include "runtime/base/policy.h"
 #include "runtime/base/switches.h"
@@ -204,6 +205,7 @@ bool Recorder::decide(vm::ThreadView& view, V v, bool replace, bool* truth, Hook
     trace_.add(*truth ? IrOp::k_guard_true : IrOp::k_guard_false, Type::kVoid, {as_bool(t)}, 0, snapshot_at(current_unit_, top().slots));
     return true;
   }
+  if (base::seeded(base::Defect::kGuardLeftOut)) return true;
   guard(*truth ? IrOp::k_guard_true : IrOp::k_guard_false, {as_bool(t)});
   return true;
 }

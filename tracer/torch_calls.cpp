@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "tracer/recorder.h"
+#include "runtime/base/defects.h"
 #include "runtime/base/report.h"
 #include "runtime/base/switches.h"
 #include "runtime/exec/execute.h"
@@ -511,6 +512,7 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
   const bool lifts = std::any_of(records.begin(), records.end(), [](const OpRecord& record) { return record.call.name == "aten::lift_fresh"; });
   const std::vector<BoundList> lists = bind_lists(records, inputs);
   for (V v : changing) {
+    if (base::seeded(base::Defect::kFrozenNumber)) break;
     if (std::any_of(lists.begin(), lists.end(), [&](const BoundList& list) { return std::count(list.items.begin(), list.items.end(), v) != 0; })) continue;
     PyObject* number = concrete(v);
     bool same_constant = false;
@@ -643,6 +645,8 @@ bool Recorder::convert_record(OpRecord& record, const ScalarArguments& scalars, 
   drawn_ = drawn_ || call.is_random;
   branches_ = branches_ || call.defines_sizes;
   tensor_ops_++;
+  if (base::seeded(base::Defect::kGradAddedTwice) && backward && call.name == "aten::add_")
+    emit(IrOp::k_aten, Type::kVoid, compact, static_cast<int64_t>(trace_.calls.size()) - 1, true);
   Ref ref = emit(IrOp::k_aten, Type::kVoid, compact, static_cast<int64_t>(trace_.calls.size()) - 1, true);
   for (size_t i = 0; i < ids.size(); i++) {
     if (ids[i] < 0) continue;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "runtime/base/defects.h"
 #include "runtime/base/log.h"
 #include "runtime/base/heuristics.h"
 #include "tracer/recorder.h"
@@ -399,9 +400,11 @@ int32_t Recorder::new_snapshot() {
     }
     out.unit = i + 1 < frames_.size() ? frames_[i + 1].call_unit : current_unit_;
     out.slots.clear();
+    bool stale = base::seeded(base::Defect::kSnapshotSlot) && i == 0;
     for (size_t k = 0; k < frame.slots.size(); k++) {
       V v = frame.slots[k];
       bool unchanged = i == 0 && k < root_initial_.size() && v == root_initial_[k];
+      if (stale && !unchanged && static_cast<int>(k) < frame.nlocals && k < root_initial_.size()) unchanged = std::exchange(stale, false);
       out.slots.push_back(unchanged ? ir::kSlotUnchanged : as_snapshot(v));
     }
     snapshot.frames.push_back(trace_.add_frame(out, i));

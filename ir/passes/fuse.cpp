@@ -47,6 +47,7 @@
 #include "ir/passes/fusion_group.h"
 #include "ir/passes/pass.h"
 #include "ir/passes/rewrite.h"
+#include "runtime/base/defects.h"
 #include "runtime/base/check.h"
 #include "runtime/base/heuristics.h"
 #include "runtime/base/policy.h"
@@ -262,7 +263,8 @@ class Fuse {
   }
 
   void close_conflicts(const TensorEffects& effects) {
-    for (int32_t storage : effects.reads) close_all(open_writers_[storage]);
+    if (!base::seeded(base::Defect::kFuseForgetsReads))
+      for (int32_t storage : effects.reads) close_all(open_writers_[storage]);
     for (int32_t storage : effects.writes) {
       close_all(open_writers_[storage]);
       close_all(open_readers_[storage]);

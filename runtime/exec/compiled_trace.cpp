@@ -1,4 +1,5 @@
 // Compiling, running and leaving traces (compiled_trace.h).
+#include "runtime/base/defects.h"
 #include "runtime/exec/compiled_trace.h"
 
 #include <x86intrin.h>
@@ -225,6 +226,7 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
                   (slots[k] != ir::kSlotNull && trace_.insts[slots[k]].op == Op::k_slot && trace_.insts[slots[k]].imm == static_cast<int64_t>(k));
       if (!same) written_.emplace_back(static_cast<int32_t>(k), slots[k]);
     }
+    if (base::seeded(base::Defect::kWriteBackForgets) && written_.size() > 1) written_.erase(written_.begin());
   }
   return {};
 }

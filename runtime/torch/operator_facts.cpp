@@ -1,4 +1,5 @@
 // Facts about ATen operators; see operator_facts.h.
+#include "runtime/base/defects.h"
 #include "runtime/torch/operator_facts.h"
 
 #include <ATen/core/enum_tag.h>
@@ -132,7 +133,7 @@ std::optional<OutOverload> find_out_overload(const c10::OperatorHandle& handle) 
   const c10::FunctionSchema& schema = handle.schema();
   if (schema.returns().empty() || schema.is_mutable()) return std::nullopt;
   for (const Quirk& quirk : kQuirks)
-    if (quirk.kind == Quirk::kNoOut && schema.name() == quirk.name) return std::nullopt;
+    if (quirk.kind == Quirk::kNoOut && schema.name() == quirk.name && !base::seeded(base::Defect::kOutResizes)) return std::nullopt;
   for (const c10::Argument& result : schema.returns()) {
     if (result.type()->kind() != c10::TypeKind::TensorType) return std::nullopt;
   }

@@ -1,4 +1,5 @@
 // The recording and counting fallback; see recorder.h.
+#include "runtime/base/defects.h"
 #include "runtime/torch/recorder.h"
 
 #include <ATen/Context.h>
@@ -413,7 +414,7 @@ class RecorderImpl final : public bridge::Recorder {
         if (is_data(value.toTensor())) record.unversioned.push_back(argument);
       }
     }
-    call.is_random = facts.random && draws(facts, stack, base);
+    call.is_random = facts.random && draws(facts, stack, base) && !base::seeded(base::Defect::kRandomKept);
     call.defines_sizes = facts.defines_sizes || (facts.checks_index && is_mask_index(stack, base));
     if (facts.lift_fresh) describe_lifted(stack[base].toTensor(), record);
   }
