@@ -206,7 +206,7 @@ std::vector<std::string> nearest(std::string_view word, const std::vector<std::s
   std::vector<std::pair<size_t, std::string>> near;
   for (const std::string& name : names) {
     const bool within = word.size() >= 3 && (name.find(word) != std::string::npos || (name.size() >= 3 && word.find(name) != std::string_view::npos));
-    const size_t far = distance(word, name), allowed = std::max(word.size(), name.size()) / 3;
+    const size_t far = distance(word, name), allowed = std::max<size_t>(std::max(word.size(), name.size()) / 3, word.size() >= 4 ? 2 : 1);
     if (within || far <= allowed) near.emplace_back(far, name);
   }
   std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
