@@ -4,7 +4,7 @@
 namespace dynvm::ir {
 
 template <class A>
-void fields(A& a, Inst& x) { a(x.op, x.type, x.sunk, x.snapshot, x.first, x.count, x.imm, x.meta); }
+void fields(A& a, Inst& x) { a(x.op, x.type, x.sunk, x.again, x.snapshot, x.first, x.count, x.imm, x.meta); }
 
 template <class A>
 void fields(A& a, TensorMeta& x) {

@@ -411,7 +411,7 @@ class Parser {
 
     std::vector<Ref> operands;
     int64_t imm = 0;
-    bool sunk = false;
+    bool sunk = false, again = false;
     int64_t snapshot = kNoSnapshot;
     int32_t meta_index = -1;
     if (op == Op::k_aten) {
@@ -429,6 +429,8 @@ class Parser {
     for (;;) {
       if (accept_word("sunk")) {
         sunk = true;
+      } else if (accept_word("again")) {
+        again = true;
       } else if (accept_punct("!")) {
         if (!numbered("snap", &snapshot)) return false;
       } else if (accept_punct("->")) {
@@ -440,6 +442,7 @@ class Parser {
     if (op == Op::k_unbox_tensor) imm = meta_index;
     Ref ref = trace_.add(op, type, operands, imm, static_cast<int32_t>(snapshot));
     trace_.insts[ref].sunk = sunk;
+    trace_.insts[ref].again = again;
     trace_.insts[ref].meta = meta_index;
     if (!defined.empty()) names_.emplace(defined, ref);
     return true;

@@ -72,6 +72,7 @@ class Printer {
     }
     if (inst.sunk) out_ += " sunk";
     if (inst.snapshot != kNoSnapshot) out_ += " !snap" + std::to_string(inst.snapshot);
+    if (inst.again) out_ += " again";
     if (inst.meta >= 0) out_ += " -> " + print_meta(trace_.metas[inst.meta]);
   }
 

@@ -64,6 +64,7 @@ struct Inst {
   Type type = Type::kVoid;
   bool sunk = false;             // set by the sink pass: only snapshots use it, so it is made when an exit is taken; of an aten call, by
                                  // the fuse pass: not executed, kernels compute its results (an exit may still run it under autograd)
+  bool again = false;            // of one that can raise: nothing that can be seen has been done since its snapshot's state, so the interpreter may do all from there again
   int32_t snapshot = kNoSnapshot;
   uint32_t first = 0, count = 0;
   int64_t imm = 0;               // meaning per op

@@ -18,6 +18,7 @@
 #include "main/policy.h"
 #include "runtime/base/heuristics.h"
 #include "main/profile.h"
+#include "main/switches.h"
 #include "runtime/base/options.h"
 #include "runtime/base/profile.h"
 #include "runtime/base/report.h"
@@ -152,6 +153,7 @@ DYNVM_EXPORT int dynvm_main(int argc, char** argv) {
   if (status) status = base::parse_command_line(argc, argv, base::options(), arguments);
   if (status) status = check_options();
   if (status) status = read_heuristics();
+  if (status) status = dynvm::main::read_switches();
   if (!status) return refuse(status);
   const base::Options& options = base::options();
   if (options.help || options.version) {
@@ -179,6 +181,7 @@ DYNVM_EXPORT int dynvm_install(const char* options) {
   if (status) status = base::parse_option_words(options, base::options());
   if (status) status = check_options();
   if (status) status = read_heuristics();
+  if (status) status = dynvm::main::read_switches();
   if (!status) {
     PyErr_SetString(PyExc_ValueError, status.message().c_str());
     return -1;

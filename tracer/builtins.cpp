@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "runtime/base/switches.h"
 #include "tracer/recorder.h"
 #include "vm/objects.h"
 
@@ -264,7 +265,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
     Py_XDECREF(made);
   }
 #define F(pattern, kind, sentence) \
-  if (strcmp(pattern, name.c_str()) == 0) return fold_torch(callee, args, kwnames, #kind, result);
+  if (strcmp(pattern, name.c_str()) == 0) return !base::left_out(base::Part::kFolds) && fold_torch(callee, args, kwnames, #kind, result);
 #include "tracer/torch_folds.def"
 #undef F
   Builtin which = builtin_of(callee, name);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "runtime/base/switches.h"
 #include "tracer/recorder.h"
 
 namespace dynvm::tracer {
@@ -98,7 +99,7 @@ bool Recorder::is_function_backward(_PyInterpreterFrame* entered) {
 
 // The torch call under way has entered this frame. False: it is not followed.
 bool Recorder::follow_callback(_PyInterpreterFrame* entered) {
-  if (done_ || torch_call_ == nullptr || python_in_torch_ || handling_.open) return false;
+  if (done_ || torch_call_ == nullptr || python_in_torch_ || handling_.open || base::left_out(base::Part::kCallbacks)) return false;
   PyObject* function = reinterpret_cast<PyObject*>(vm::FrameView::function(entered));
   PyCodeObject* code = vm::FrameView::code(entered);
   const std::pair<PyCodeObject*, int> place = torch_call_->place;

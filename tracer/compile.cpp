@@ -13,10 +13,12 @@
 #include "ir/plan.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "runtime/base/defects.h"
 #include "runtime/base/dump.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
 #include "runtime/base/stress.h"
+#include "runtime/base/switches.h"
 #include "tracer/clock.h"
 #include "tracer/profiles.h"
 
@@ -85,6 +87,13 @@ base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std:
   entry.tensor_ops = ops;
   entry.rounds = static_cast<int>(trace.compiled->rounds());
   entry.kernels = static_cast<int>(final.kernels.size());
+  if (base::report_wanted()) {
+    std::set<std::string> operations, kernels;
+    for (const ir::AtenCall& call : final.calls) operations.insert(call.name);
+    for (const ir::Kernel& kernel : final.kernels) kernels.insert(kernel.name);
+    entry.operations.assign(operations.begin(), operations.end());
+    entry.kernel_names.assign(kernels.begin(), kernels.end());
+  }
   trace.entry = &entry;
   if (base::code_is_named())
     trace.name = base::CodeName(reinterpret_cast<const void*>(trace.compiled->code().entry()), trace.compiled->code().size(), "trace " + std::to_string(trace.id) + " " + name, entry.file, entry.line);
@@ -96,6 +105,20 @@ base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std:
   return {};
 }
 
+bool check_kernels(LoopTrace& trace, bool* waits) {
+  if (!trace.compiled->ready()) {
+    *waits = true;
+    return false;
+  }
+  const base::Status failed = trace.compiled->failure();
+  trace.checked = failed.ok();
+  if (trace.checked) return true;
+  base::report().notes.emplace("CUDA kernels of trace " + std::to_string(trace.id), failed.message());
+  codegen::cuda::give_up("a kernel did not compile");
+  DYNVM_LOG(kCompile, "trace {} {}: {}", trace.id, trace.compiled->ir().name, failed.message());
+  return false;
+}
+
 // Are there CUDA tensors, and can kernels be made for them?
 static bool fuses_cuda(const ir::Trace& trace) {
   const bool any = std::any_of(trace.metas.begin(), trace.metas.end(), [](const ir::TensorMeta& meta) { return meta.device_type == 1; });
@@ -103,6 +126,17 @@ static bool fuses_cuda(const ir::Trace& trace) {
   const std::string why = codegen::cuda::missing();
   if (!why.empty()) base::report().notes.emplace("CUDA kernels", "none: " + why);
   return why.empty();
+}
+
+// A seeded defect: branches leave by the snapshot of an instruction before them.
+static void leave_by_earlier_exits(ir::Trace& trace) {
+  int32_t before = ir::kNoSnapshot, latest = ir::kNoSnapshot;
+  for (ir::Inst& inst : trace.insts) {
+    if (inst.snapshot == ir::kNoSnapshot || trace.snapshots[inst.snapshot].elsewhere) continue;
+    if (inst.snapshot != latest) before = std::exchange(latest, inst.snapshot);
+    const bool branch = inst.op == ir::Op::k_guard_true || inst.op == ir::Op::k_guard_false;
+    if (branch && before > 0) inst.snapshot = before;
+  }
 }
 
 std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, Abort* reason,
@@ -125,6 +159,8 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   ir::PassOptions pass_options;
   pass_options.fuse_cuda = fuses_cuda(ir);
   if (bridge != nullptr) pass_options.fast_convolutions = bridge->fast_convolutions();
+  if (base::left_out(base::Part::kDraws))
+    for (ir::AtenCall& call : ir.calls) call.stream = {};
   std::string before;
   if (base::profile::on()) {
     profiles::add_stage(stages, "recorded", ir);
@@ -148,6 +184,7 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
     *reason = Abort::k_pass_failed;
     if (!status.ok()) return status;
     if (base::dump_on(base::DumpStage::kIr)) base::dump(base::DumpStage::kIr, name + " optimised", before);
+    if (base::seeded(base::Defect::kWrongExit)) leave_by_earlier_exits(ir);
     plan = ir::make_plan(ir, [bridge](const ir::AtenCall& call) { return bridge != nullptr && bridge->has_planned_form(call); },
                          {int64_t{base::heuristics().cuda_lent_from} << 10, int64_t{base::heuristics().cuda_kept} << 10});
     *reason = Abort::k_compile_failed;

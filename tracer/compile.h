@@ -68,4 +68,8 @@ void keep_recorded(bool keep);
 base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std::vector<PyObject*> objects, bridge::Bridge* bridge, PyCodeObject* code, int unit,
                       const char* kind, base::profile::TraceData* stages = nullptr);
 
+// Kernels are compiled while the script goes on. False: they are not there yet (*waits), or one cannot be compiled: this trace is none then, and later ones have the library's
+// operations.
+bool check_kernels(LoopTrace& trace, bool* waits);
+
 }  // namespace dynvm::tracer

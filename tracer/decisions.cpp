@@ -135,6 +135,16 @@ bool would_give_way(Around& place) {
   return place.code != nullptr && base::policy() == nullptr;
 }
 
+bool is_root_call(const vm::ThreadView& view) {
+  const _PyInterpreterFrame* frame = view.frame;
+  if (vm::FrameView::generator(view.frame) != nullptr) return false;
+  while (frame != view.entry_frame) {
+    frame = vm::FrameView::previous(frame);
+    if (vm::FrameView::generator(const_cast<_PyInterpreterFrame*>(frame)) == nullptr) return false;
+  }
+  return true;
+}
+
 bool is_hot(vm::ThreadView& view, const LoopState& loop, bool counted) {
   const bool ahead = !counted && !loop.function;  // the next iteration is the one whose operations are counted
   const bool usual = loop.consecutive + (ahead ? 1 : 0) >= threshold(loop);

@@ -33,6 +33,9 @@ void gave_way_to(Around& place, const LoopState& inner);
 // At each arrival there: has each since run that trace? Another recording would end there too, and take an iteration, unless a policy unrolls the inner loop.
 bool would_give_way(Around& place);
 
+// A function that nothing in this activation could be recorded around: C has called it, or coroutines and generators have.
+bool is_root_call(const vm::ThreadView& view);
+
 // Is it to be recorded, or, as long as nobody has `counted` its tensor operations, are these to be counted in the next iteration? Without a policy
 // outer_loop_first() is still to be asked.
 bool is_hot(vm::ThreadView& view, const LoopState& loop, bool counted);

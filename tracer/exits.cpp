@@ -12,6 +12,8 @@
 
 #include "runtime/base/log.h"
 #include "runtime/exec/rounds.h"
+#include "runtime/base/switches.h"
+#include "tracer/failures.h"
 #include "tracer/profiles.h"
 #include "tracer/side.h"
 #include "tracer/value_names.h"
@@ -170,6 +172,13 @@ LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopT
 
   PyObject *type = nullptr, *value = nullptr, *tb = nullptr;
   bool raised = run.kind == RunResult::kErrorExit;
+  if (raised && trace.compiled->may_do_again(run) && !base::left_out(base::Part::kAgain)) {
+    result.operation = ir.insts[run.inst].op == ir::Op::k_aten ? ir.calls[ir.insts[run.inst].imm].name : std::string(ir::op_info(ir.insts[run.inst].op).name);
+    result.failure = take_failure();
+    raised = false;
+  } else if (raised) {
+    note_own_error(trace);
+  }
   if (raised) PyErr_Fetch(&type, &value, &tb);
   if (!raised && !result.at_end && run.snapshot == 0) {
     for (runtime::FrameState& state : trace.compiled->take_exit_state(run))  // ends the activation; the state is the header's
@@ -205,8 +214,11 @@ LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopT
     }
     vm::set_position(view, vm::inst_at(state.code, state.unit, false));
   }
-  if (!raised && PyErr_Occurred()) raised = true;  // a value could not be made
-  else if (raised) PyErr_Restore(type, value, tb);
+  if (!raised && PyErr_Occurred()) {  // a value could not be made
+    raised = true;
+    note_own_error(trace);
+  }
+  if (type != nullptr) PyErr_Restore(type, value, tb);
   if (!result.at_end) profiles::left_to(view);
   result.kind = raised ? LeaveResult::kRaised : LeaveResult::kLeft;
   return result;

@@ -3,6 +3,8 @@
 
 #include <Python.h>
 
+#include <string>
+
 #include "tracer/compile.h"
 #include "vm/vm.h"
 
@@ -19,6 +21,7 @@ struct LeaveResult {
   ir::Ref inst = ir::kNoRef;
   uint64_t iterations = 0;
   bool at_end = false;  // kLeft: at the trace's own end, not through a guard
+  std::string failure, operation;  // kLeft, kNotEntered, not empty: an operation failed, and the interpreter is to try again (failures.h)
 };
 
 // Of this thread, one inside of a residual call of the other.

@@ -34,6 +34,7 @@ struct LoopState : Arrivals {
   PyCodeObject* code = nullptr;
   int unit = 0;
   bool dead = false;                     // its code is no more: neither it nor `code` is ever met again
+  bool left_out = false;                 // --disable=trace: it gets no traces
   bool function = false;                 // no loop: a function that C, or a coroutine, calls; `unit` is its beginning
   Lessons lessons;
   TraceGroup roots;
@@ -49,6 +50,7 @@ struct LoopState : Arrivals {
   int num_sides = 0;
   Crowd crowd;
   int turned = 0;                        // times that a root trace gave way to the way that is usual
+  int failures = 0;                      // operations that failed in its traces and not in the interpreter
   bool again = false;                    // one that gives way is there: the next arrival is to be recorded
   int overs = 0;                         // traces dropped because what they assumed had ended
   int changes = 0;                       // had changed, side traces too

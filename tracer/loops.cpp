@@ -9,8 +9,10 @@
 #include <tuple>
 
 #include "ir/effects.h"
+#include "runtime/base/defects.h"
 #include "runtime/base/heuristics.h"
 #include "runtime/base/policy.h"
+#include "runtime/base/switches.h"
 
 namespace dynvm::tracer {
 
@@ -203,6 +205,7 @@ bool Recorder::decide(vm::ThreadView& view, V v, bool replace, bool* truth, Hook
     trace_.add(*truth ? IrOp::k_guard_true : IrOp::k_guard_false, Type::kVoid, {as_bool(t)}, 0, snapshot_at(current_unit_, top().slots));
     return true;
   }
+  if (base::seeded(base::Defect::kGuardLeftOut)) return true;
   guard(*truth ? IrOp::k_guard_true : IrOp::k_guard_false, {as_bool(t)});
   return true;
 }
@@ -314,7 +317,7 @@ bool Recorder::goes_round_alike() {
 // thirty-second of all in this run of the loop, of those that there have been where nobody knows what is left: what is recorded is interpreted.
 bool Recorder::goes_round_again() {
   const base::Heuristics& limits = base::heuristics();
-  if (side_ || function_ || handling_.open || lessons_.one_round || branches_) return false;
+  if (side_ || function_ || handling_.open || lessons_.one_round || branches_ || base::left_out(base::Part::kUnroll)) return false;
   if (rounds_ >= limits.unroll_rounds || tensor_ops_ == 0 || tensor_ops_ / rounds_ * (rounds_ + 1) > limits.unroll_ops) return false;
   const int64_t left = frames_[0].slots.empty() ? -1 : left_of(frames_[0].slots.back());
   return (left < 0 || rounds_ < left / 4) && rounds_ < (arrivals + std::max<int64_t>(left, 0)) / 32 && !graph_alive() && !writes_look_alikes(trace_);

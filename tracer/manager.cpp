@@ -28,6 +28,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/policy.h"
 #include "runtime/base/report.h"
+#include "runtime/base/switches.h"
 #include "runtime/exec/helpers.h"
 #include "runtime/exec/own_work.h"
 #include "tracer/bridge_file.h"
@@ -36,12 +37,14 @@
 #include "tracer/counting.h"
 #include "tracer/decisions.h"
 #include "tracer/exits.h"
+#include "tracer/failures.h"
 #include "tracer/learn.h"
 #include "tracer/loop_state.h"
 #include "tracer/penalties.h"
 #include "tracer/profiles.h"
 #include "tracer/recorder.h"
 #include "tracer/side.h"
+#include "tracer/switches.h"
 #include "tracer/trace_group.h"
 #include "vm/code_death.h"
 #include "vm/objects.h"
@@ -69,6 +72,7 @@ struct Skip {
   const vm::Inst* at = nullptr;              // still to be begun; null: begun
   SidePoint* side = nullptr;
   PyObject* handled = nullptr;               // exception that is being handled, to compare only
+  Failed failed;                             // with a trace: an operation of it has failed; does it here?
   int steps = 0;
 };
 Skip skip;
@@ -92,6 +96,7 @@ LoopState& state_of(vm::HotCounter& counter) {
     auto state = std::make_unique<LoopState>();
     state->code = counter.code;
     state->unit = counter.unit;
+    state->left_out = is_left_out(counter.code, counter.unit);
     counter.client[0] = state.get();
     std::swap(loops[{counter.code, counter.unit}], state);
   }
@@ -105,9 +110,10 @@ bridge::Bridge* bridge_now() {
   torch_bridge = bridge_file.load();
   if (torch_bridge == nullptr) return nullptr;
   if (base::report_wanted()) torch_bridge->set_counting(true);
-  codegen::set_parallel_for(torch_bridge->parallel_for());
+  tell_switches(*torch_bridge);
+  if (!base::left_out(base::Part::kThreads)) codegen::set_parallel_for(torch_bridge->parallel_for());
   codegen::cuda::set_current_stream(torch_bridge->cuda_stream());
-  torch_bridge->set_matmul([](const codegen::Matmul& call) { return codegen::matmul(call); });
+  if (!base::left_out(base::Part::kGemm)) torch_bridge->set_matmul([](const codegen::Matmul& call) { return codegen::matmul(call); });
   torch_bridge->set_heuristics(base::heuristics());
   count_calls();
   return torch_bridge;
@@ -131,16 +137,6 @@ const char* kind_of(const LoopState& loop, const SidePoint* side) { return side 
 const Place* place_of(const LoopState& loop, const SidePoint* side) {
   const auto found = std::find_if(loop.sides.begin(), loop.sides.end(), [&](const auto& known) { return &known.second == side; });
   return found == loop.sides.end() ? nullptr : &found->first;
-}
-
-// The group's new traces, for a loop that runs in this frame. Functions of one code may have other global variables: a trace that has looked at such is for its own.
-void bind_namespace(TraceGroup& group, _PyInterpreterFrame* root) {
-  const PyObject* globals = vm::FrameView::globals(root);
-  for (const auto& trace : group.traces()) {
-    if (std::exchange(trace->bound, true)) continue;
-    const std::vector<ir::Object>& objects = trace->compiled->ir().objects;
-    if (std::any_of(objects.begin(), objects.end(), [&](const ir::Object& object) { return object.pointer == globals; })) trace->globals = globals;
-  }
 }
 
 // Adds the traces of an earlier process that fit here. root: the loop's frame.
@@ -267,6 +263,7 @@ HookResult on_skip(vm::ThreadView& view) {
     stop_skip(view);
     return HookResult::kReload;
   }
+  if (view.entered_handler) skip.failed = {};  // the error is the script's
   bool known_frame = false;
   for (size_t i = skip.frames.size(); i-- > 0 && !known_frame;)
     if (skip.frames[i] == view.frame) {
@@ -283,6 +280,7 @@ HookResult on_skip(vm::ThreadView& view) {
   }
   LoopState& loop = *skip.loop;
   _PyInterpreterFrame* root = skip.frames[0];
+  if (skip.failed.trace != nullptr) drop_failed(loop, skip.failed, torch_bridge);  // nothing was raised
   stop_skip(view);
   bool entered = false;
   HookResult result = travel(view, loop, root, false, &entered);
@@ -330,6 +328,7 @@ HookResult record_step(vm::ThreadView& view) {
 
 HookResult on_record(vm::ThreadView& view) {
   const HookResult result = record_step(view);
+  if (result == HookResult::kError) note_missing_error("recording");
   if (vm::recording_thread() != view.tstate) settle();
   return result;
 }
@@ -418,6 +417,7 @@ HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
 // Traces can neither be entered nor recorded at this place for now; or is one to be recorded?
 HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint& side, bool main_path) {
   side.arrivals++;
+  if (base::left_out(base::Part::kSides)) return HookResult::kContinue;
   const bool futile = would_give_way(side.around);
   if (futile || side.failures == INT_MAX || !is_hot(view, loop, side, main_path)) return HookResult::kContinue;
   if (side.waits > 0) {
@@ -431,27 +431,12 @@ HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFr
 // kMoved: the state is another now (also the header's again, after iterations). kReturns: the function is about to return, or a loop with traces of its
 // own to begin. kLater: a trace may be made for the sizes that came, but is not worth it yet.
 // kWaits: a trace is there, but its kernels are still being compiled.
-enum class Entry { kNone, kLater, kWaits, kMoved, kCut, kReturns, kRaised };
-
-// Kernels are compiled while the script goes on. False: they are not there yet (*waits), or one cannot be compiled: this trace is none then, and later ones have the library's
-// operations.
-bool check_kernels(LoopTrace& trace, bool* waits) {
-  if (!trace.compiled->ready()) {
-    *waits = true;
-    return false;
-  }
-  const base::Status failed = trace.compiled->failure();
-  trace.checked = failed.ok();
-  if (trace.checked) return true;
-  report().notes.emplace("CUDA kernels of trace " + std::to_string(trace.id), failed.message());
-  codegen::cuda::give_up("a kernel did not compile");
-  DYNVM_LOG(kCompile, "trace {} {}: {}", trace.id, trace.compiled->ir().name, failed.message());
-  return false;
-}
+// kFailed: an operation has failed, which the interpreter is to try again (`failed`).
+enum class Entry { kNone, kLater, kWaits, kMoved, kCut, kReturns, kRaised, kFailed };
 
 // Runs the first of the traces of this place that can be entered, or else one made for the sizes that they refused.
 // *by_sizes: it was left again because of a tensor's sizes.
-Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint* side, bool* by_sizes) {
+Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint* side, bool* by_sizes, Failed* failed) {
   TraceGroup& group = group_of(loop, side);
   auto drop = [&](const TraceGroup::Trace& trace, bool was_wrong = true) {
     const int recorded = group.recorded();
@@ -509,7 +494,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
       continue;
     }
     if (refused && trace->for_certain_sizes() && trace->answers.input == refused->input && trace->answers != *refused) continue;
-    if (refused && trace->for_all_sizes && !trace->complete && make(*refused) == TraceGroup::Made::kYes) return enter(view, loop, root, side, by_sizes);
+    if (refused && trace->for_all_sizes && !trace->complete && make(*refused) == TraceGroup::Made::kYes) return enter(view, loop, root, side, by_sizes, failed);
     keep_if_useful(loop, side, root, *trace);
     const uint64_t compiled_before = report().tensor_ops_compiled;
     const LeaveResult left = check::on() ? check::run(view, loop, root, *trace, torch_bridge) : run_and_leave(view, root, *trace);
@@ -518,6 +503,15 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
     if (!loop.function && !runs_long(loop)) ops_in_traces += report().tensor_ops_compiled - compiled_before;
     if (side == nullptr && !loop.function) loop.begun_inside(left.iterations, left.kind == LeaveResult::kLeft);
     if (left.kind != LeaveResult::kNotEntered) group.used(trace);
+    if (!left.failure.empty() && left.kind != LeaveResult::kRaised) {
+      if (left.kind == LeaveResult::kLeft) {
+        *failed = {trace, left.operation, left.failure};
+        return Entry::kFailed;
+      }
+      drop_failed(loop, {trace, left.operation, left.failure}, torch_bridge);
+      i--;
+      continue;
+    }
     switch (left.kind) {
       case LeaveResult::kNotEntered:  // an entry guard failed; nothing has happened
         if (auto input = refused_for_sizes(*trace, left.inst, torch_bridge)) {
@@ -576,7 +570,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
     case TraceGroup::Made::kLater: return Entry::kLater;
     case TraceGroup::Made::kYes: break;
   }
-  return enter(view, loop, root, side, by_sizes);
+  return enter(view, loop, root, side, by_sizes, failed);
 }
 
 // Runs the loop's traces, root and side, from view on until the interpreter has to go on. `cut`: the state is before an instruction that
@@ -586,6 +580,7 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
   profiles::interpreting();
   bool by_sizes = false;
   bool main_path = !cut;                 // the loop's way always comes here
+  Failed failed;
   for (;;) {
     bool header = view.frame == root && vm::unit_of(loop.code, view.ip) == loop.unit;
     Entry entry = Entry::kNone;
@@ -600,7 +595,7 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
       }
       if (loop.again && consider_root(view, loop) == HookResult::kReload) return HookResult::kReload;
       side = nullptr;
-      entry = enter(view, loop, root, nullptr, &by_sizes);
+      entry = enter(view, loop, root, nullptr, &by_sizes, &failed);
       if (entry == Entry::kLater) loop.left_with(loop.roots);
       if (entry == Entry::kNone || entry == Entry::kLater || entry == Entry::kWaits) {
         if (!*entered) return HookResult::kContinue;
@@ -614,7 +609,7 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
       side = &loop.sides[place_of(frames)];
       if (by_sizes) side->by_sizes = true;
       if (!std::exchange(side->asked, true)) read_traces(loop, side, root);
-      entry = enter(view, loop, root, side, &by_sizes);
+      entry = enter(view, loop, root, side, &by_sizes, &failed);
       if (entry == Entry::kLater) loop.left_with(side->group);
       if (entry == Entry::kNone) consider_side(view, loop, root, *side, main_path);
       if (entry == Entry::kNone || entry == Entry::kLater || entry == Entry::kWaits) return HookResult::kReload;
@@ -622,6 +617,11 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
     }
     *entered = true;
     if (entry == Entry::kRaised) return HookResult::kError;
+    if (entry == Entry::kFailed) {
+      report().failures.again++;
+      if (start_skip(view, loop, root, side, false, view.tstate->exc_info->exc_value)) skip.failed = std::move(failed);
+      return HookResult::kReload;
+    }
     if (entry == Entry::kReturns) return HookResult::kReload;
     cut = entry == Entry::kCut;
   }
@@ -629,6 +629,10 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
 
 // What is to be done at an arrival that no recording is going on at.
 HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop) {
+  if (loop.left_out) {
+    counter.count = INT_MAX;
+    return HookResult::kContinue;
+  }
   counter.count = 0;  // each arrival, until decided otherwise
   counter.trace = nullptr;
   loop.consecutive++;
@@ -704,6 +708,7 @@ HookResult at_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
 
 HookResult on_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
   const HookResult result = at_hot_loop(view, counter);
+  if (result == HookResult::kError) note_missing_error("a trace");
   settle();
   return result;
 }
@@ -714,19 +719,12 @@ void count_calls() {
   vm::set_hooks(&hooks);
 }
 
-// A function that nothing in this activation could be recorded around: C has called it, or coroutines and generators have.
-bool is_root_call(const vm::ThreadView& view) {
-  const _PyInterpreterFrame* frame = view.frame;
-  if (vm::FrameView::generator(view.frame) != nullptr) return false;
-  while (frame != view.entry_frame) {
-    frame = vm::FrameView::previous(frame);
-    if (vm::FrameView::generator(const_cast<_PyInterpreterFrame*>(frame)) == nullptr) return false;
-  }
-  return true;
-}
-
 HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
   if (runtime::own_work || vm::recording_thread() == view.tstate || torch_bridge == nullptr) return HookResult::kContinue;
+  if (base::left_out(base::Part::kFunctions)) {
+    counter.count = INT_MAX;
+    return HookResult::kContinue;
+  }
   if (!is_root_call(view)) {
     counter.count = base::heuristics().inner_call_wait;
     return HookResult::kContinue;

@@ -3,6 +3,7 @@
 // that view as an open one of its base's memory (Lessons::written_views). See recorder.h.
 #include <algorithm>
 
+#include "runtime/base/switches.h"
 #include "tracer/recorder.h"
 
 namespace dynvm::tracer {
@@ -25,7 +26,7 @@ void Recorder::place_views(ir::AtenCall* call, const std::vector<int32_t>& ids, 
     // an open view of that memory.
     const std::pair<PyCodeObject*, int> place{top().code, current_unit_};
     ir::TensorMeta meta = trace_.metas[call->results[0]];
-    if (lessons_.written_views.count(place) != 0 || written_storages_.count(meta.storage) != 0) {
+    if (base::left_out(base::Part::kMoving) || lessons_.written_views.count(place) != 0 || written_storages_.count(meta.storage) != 0) {
       meta.open = ir::kOpenLayout;
     } else {
       moving_storages_[meta.storage].push_back(place);

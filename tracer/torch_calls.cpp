@@ -11,7 +11,9 @@
 #include <cstring>
 
 #include "tracer/recorder.h"
+#include "runtime/base/defects.h"
 #include "runtime/base/report.h"
+#include "runtime/base/switches.h"
 #include "runtime/exec/execute.h"
 #include "vm/objects.h"
 
@@ -295,7 +297,7 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
     for (V v : args)
       if (at(v).kind == Value::kScalar && PyBool_Check(concrete(v))) promote(v);
     mode_entered_ |= chooses_gpu(name);
-    PyObject* shortcut = nkw == 0 && is_const(callee) ? bridge_->shortcut(o) : nullptr;
+    PyObject* shortcut = nkw == 0 && is_const(callee) && !base::left_out(base::Part::kShortcuts) ? bridge_->shortcut(o) : nullptr;
     std::vector<V> all{shortcut ? constant(shortcut) : callee};
     all.insert(all.end(), args.begin(), args.end());
     std::vector<Ref> refs;
@@ -512,6 +514,7 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
   const bool lifts = std::any_of(records.begin(), records.end(), [](const OpRecord& record) { return record.call.name == "aten::lift_fresh"; });
   const std::vector<BoundList> lists = bind_lists(records, inputs);
   for (V v : changing) {
+    if (base::seeded(base::Defect::kFrozenNumber)) break;
     if (std::any_of(lists.begin(), lists.end(), [&](const BoundList& list) { return std::count(list.items.begin(), list.items.end(), v) != 0; })) continue;
     PyObject* number = concrete(v);
     bool same_constant = false;
@@ -648,6 +651,8 @@ bool Recorder::convert_record(OpRecord& record, const ScalarArguments& scalars, 
   drawn_ = drawn_ || call.is_random;
   branches_ = branches_ || call.defines_sizes;
   tensor_ops_++;
+  if (base::seeded(base::Defect::kGradAddedTwice) && backward && call.name == "aten::add_")
+    emit(IrOp::k_aten, Type::kVoid, compact, static_cast<int64_t>(trace_.calls.size()) - 1, true);
   Ref ref = emit(IrOp::k_aten, Type::kVoid, compact, static_cast<int64_t>(trace_.calls.size()) - 1, true);
   for (size_t i = 0; i < ids.size(); i++) {
     if (ids[i] < 0) continue;

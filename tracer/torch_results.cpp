@@ -30,6 +30,7 @@ std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObj
   for (size_t r = 0; r < records.size(); r++) {
     const OpRecord& record = records[r];
     if (!record.unsupported.empty()) return record.call.name + ": " + record.unsupported;
+    if (lessons_.failing.count(record.call.name) != 0) return record.call.name + ": it has failed in a trace, and not in the interpreter";
     if (record.call.defines_sizes && (effect || lessons_.residual_sizes)) return record.call.name + ": data-dependent shape";
     effect = effect || record.call.is_random || !record.call.mutates.empty();
     // It may decide what comes next, or be an argument of it.

@@ -13,6 +13,7 @@
 #include "runtime/base/heuristics.h"
 #include "runtime/base/log.h"
 #include "runtime/base/report.h"
+#include "runtime/base/switches.h"
 #include "tracer/clock.h"
 #include "tracer/trace_cache.h"
 
@@ -112,6 +113,7 @@ void TraceGroup::drop(const Trace& trace) {
 }
 
 bool TraceGroup::take_sizes_for_numbers() {
+  if (base::left_out(base::Part::kSizes)) return false;
   if (failures_ < base::heuristics().size_failures) as_numbers_ = true;
   return failures_ < base::heuristics().size_failures;
 }
@@ -156,7 +158,7 @@ bool TraceGroup::prepare(Recording* recording, bridge::Bridge* bridge, std::shar
 }
 
 void TraceGroup::refused(const Trace& trace, const RefusedInput& input) {
-  if (failures_ < base::heuristics().size_failures || --refusals_left_ <= 0) as_numbers_ = true;
+  if (failures_ < base::heuristics().size_failures || --refusals_left_ <= 0) as_numbers_ = !base::left_out(base::Part::kSizes);
   const size_t place = place_of(trace);
   if (place == traces_.size()) return;
   const auto next = traces_.begin() + static_cast<ptrdiff_t>(place) + 1;
@@ -190,6 +192,7 @@ TraceGroup::Trace TraceGroup::finish(std::shared_ptr<GenericTrace> generic, Reco
 
 // For all sizes, from the newest recording that there is none of yet.
 TraceGroup::Trace TraceGroup::open(bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, double interpreted_ms) {
+  if (base::left_out(base::Part::kOpen)) return nullptr;
   const auto generics = generics_;  // another thread may drop them in between
   for (size_t i = generics.size(); i-- > 0;) {
     if (generics[i]->opened) continue;
@@ -245,6 +248,15 @@ TraceGroup::Made TraceGroup::make(const RefusedInput& input, bridge::Bridge* bri
     traces_.erase(traces_.begin() + static_cast<ptrdiff_t>(i--));
   }
   return Made::kYes;
+}
+
+void bind_namespace(TraceGroup& group, _PyInterpreterFrame* root) {
+  const PyObject* globals = vm::FrameView::globals(root);
+  for (const auto& trace : group.traces()) {
+    if (std::exchange(trace->bound, true)) continue;
+    const std::vector<ir::Object>& objects = trace->compiled->ir().objects;
+    if (std::any_of(objects.begin(), objects.end(), [&](const ir::Object& object) { return object.pointer == globals; })) trace->globals = globals;
+  }
 }
 
 }  // namespace dynvm::tracer

@@ -92,4 +92,7 @@ class TraceGroup {
   double cost_ms_ = 0, interpreted_ms_ = 0;              // of the last trace that was made; of the rest of an iteration in the interpreter
 };
 
+// The group's new traces, for a loop that runs in this frame. Functions of one code may have other global variables: a trace that has looked at such is for its own.
+void bind_namespace(TraceGroup& group, _PyInterpreterFrame* root);
+
 }  // namespace dynvm::tracer

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "runtime/base/defects.h"
 #include "runtime/base/log.h"
 #include "runtime/base/heuristics.h"
 #include "tracer/recorder.h"
@@ -99,7 +100,10 @@ Ref Recorder::emit(IrOp op, Type type, std::vector<Ref> args, int64_t imm, bool 
   // What only raises may follow an effect: nothing is done again then.
   if (snap && (ir::op_info(op).effects & ir::kGuard) != 0 && no_guard_may_follow()) needed_early(op, args);
   if (static_cast<int>(trace_.insts.size()) > base::heuristics().max_insts) give_up(Abort::k_trace_too_long);
-  return trace_.add(op, type, args, imm, snapshot_index);
+  const Ref ref = trace_.add(op, type, args, imm, snapshot_index);
+  const bool tensor_op = op == IrOp::k_aten || op == IrOp::k_wrap || op == IrOp::k_read_scalar || op == IrOp::k_get_grad;
+  trace_.insts[ref].again = snap && tensor_op && !effect_done_ && !drawn_ && consumers_.empty() && callbacks_.empty() && !handling_.open;
+  return ref;
 }
 
 void Recorder::guard(IrOp op, std::vector<Ref> args, int64_t imm) {
@@ -396,9 +400,11 @@ int32_t Recorder::new_snapshot() {
     }
     out.unit = i + 1 < frames_.size() ? frames_[i + 1].call_unit : current_unit_;
     out.slots.clear();
+    bool stale = base::seeded(base::Defect::kSnapshotSlot) && i == 0;
     for (size_t k = 0; k < frame.slots.size(); k++) {
       V v = frame.slots[k];
       bool unchanged = i == 0 && k < root_initial_.size() && v == root_initial_[k];
+      if (stale && !unchanged && static_cast<int>(k) < frame.nlocals && k < root_initial_.size()) unchanged = std::exchange(stale, false);
       out.slots.push_back(unchanged ? ir::kSlotUnchanged : as_snapshot(v));
     }
     snapshot.frames.push_back(trace_.add_frame(out, i));

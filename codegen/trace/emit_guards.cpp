@@ -1,5 +1,6 @@
 // Guards, unboxing and loads (emitter.h).
 #include "codegen/trace/emitter.h"
+#include "runtime/base/switches.h"
 
 namespace dynvm::codegen {
 
@@ -27,7 +28,7 @@ int32_t version_offset(const PythonLayout& layout, Op op) {
 // between them emit nothing; an instruction after which something dies is the last of its run.
 size_t TraceEmitter::guard_run(Ref first, std::vector<Ref>* members) const {
   Op op = trace_.insts[first].op;
-  if (!is_version_guard(op)) return first;
+  if (!is_version_guard(op) || base::left_out(base::Part::kTables)) return first;
   Ref ref = first;
   for (; ref < trace_.insts.size(); ++ref) {
     const Inst& inst = trace_.insts[ref];

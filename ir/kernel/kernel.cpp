@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "ir/kernel/symbols.h"
+#include "runtime/base/defects.h"
 
 namespace dynvm::ir {
 
@@ -283,7 +284,7 @@ bool is_symbolic(const Kernel& kernel, const KernelOperand& operand) {
 }  // namespace
 
 bool may_conflict(const Kernel& kernel, const KernelOperand& store, const KernelOperand& load) {
-  if (store.pointer != load.pointer) return false;
+  if (store.pointer != load.pointer || base::seeded(base::Defect::kOverlapMissed)) return false;
   if (!kernel.symbols.empty() && (is_symbolic(kernel, store) || is_symbolic(kernel, load)))
     return store.dtype != load.dtype || store.offset != load.offset || !same_steps(kernel, store, load);
   int64_t low_a, high_a, low_b, high_b;

@@ -9,6 +9,7 @@
 #include "ir/kernel/symbols.h"
 #include "ir/lower/builder.h"
 #include "ir/lower/structured.h"
+#include "runtime/base/defects.h"
 
 namespace dynvm::ir {
 namespace {
@@ -82,6 +83,7 @@ class Pointwise {
     if (is_bool(type)) return sign > 0 ? op(KOp::k_or, a, b) : refuse("bool");
     bool one = !has(alpha) || (call_.is_constant(alpha) && call_.real(alpha) == 1);
     if (!one) b = number(alpha) * b;
+    if (base::seeded(base::Defect::kLowerSubSwapped)) std::swap(a, b);
     return sign > 0 ? a + b : a - b;
   }
   Value divide(Value a, Value b) {

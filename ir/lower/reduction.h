@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ir/lower/builder.h"
+#include "runtime/base/defects.h"
 
 namespace dynvm::ir {
 
@@ -38,7 +39,7 @@ class Reduction {
   uint32_t mask() const { return mask_; }
   Value input() { return builder.load(input_); }
   Value reduce(KOp op, Value value) { return builder.op(op, value); }
-  Value mean(Value value) { return sum(value) / builder.constant(static_cast<double>(count_)); }
+  Value mean(Value value) { return sum(value) / builder.constant(static_cast<double>(count_) + (base::seeded(base::Defect::kMeanDivides) ? 1 : 0)); }
 
   // The result has the kept dims, with size-1 dims in the place of the reduced ones if its rank is the input's.
   void store(Ref result, Value value) {

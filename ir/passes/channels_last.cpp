@@ -243,7 +243,7 @@ class ChannelsLast {
 
   bool is_kernel(Ref ref) const {
     if (!may_be_kernel(ref) || (metas_of(ref)[0]->device_type != 0 && !options_.fuse_cuda)) return false;
-    if (std::find(options_.keep_aten.begin(), options_.keep_aten.end(), call_of(ref).name) != options_.keep_aten.end()) return false;
+    if (stays_aten(options_, call_of(ref).name)) return false;
     std::optional<Trace> recoded;
     const std::vector<const TensorMeta*> metas = metas_of(ref);
     if (std::any_of(metas.begin(), metas.end(), [](const TensorMeta* meta) { return meta->symbolic; })) recoded = recoded_for_lowering(trace_);

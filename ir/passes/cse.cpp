@@ -16,6 +16,7 @@
 #include "ir/effects.h"
 #include "ir/passes/pass.h"
 #include "ir/passes/rewrite.h"
+#include "runtime/base/defects.h"
 #include "runtime/base/heuristics.h"
 
 namespace dynvm::ir {
@@ -101,6 +102,7 @@ class Merge {
   }
 
   bool unchanged_since(Ref since, Ref reader) const {
+    if (base::seeded(base::Defect::kCseAcrossWrites)) return true;
     size_t seen = 0;
     for (size_t k = writes_.size(); k-- > 0 && writes_[k] > since;)
       if (++seen > static_cast<size_t>(base::heuristics().search_writes) || may_change(trace_, writes_[k], reader)) return false;

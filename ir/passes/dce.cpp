@@ -14,6 +14,7 @@
 #include "ir/effects.h"
 #include "ir/passes/pass.h"
 #include "ir/passes/rewrite.h"
+#include "runtime/base/defects.h"
 
 namespace dynvm::ir {
 namespace {
@@ -45,7 +46,7 @@ class Mark {
     if (inst.sunk) return false;
     if (has_effect(inst, kGuard | kWrite | kBarrier | kEnd)) return !is_checked_arithmetic(inst);
     switch (inst.op) {
-      case Op::k_aten: return effects.random || effects.may_raise;
+      case Op::k_aten: return effects.random || (effects.may_raise && !base::seeded(base::Defect::kDceRaising));
       case Op::k_result: {  // of a view whose place is a number: the trace is left where it looks otherwise than recorded, as torch may raise there
         const AtenCall& call = trace_.calls[trace_.insts[trace_.arg(inst, 0)].imm];
         return is_index(call) && has_run_time_numbers(call) && !call.follows;

@@ -16,6 +16,7 @@
 #include "ir/effects.h"
 #include "ir/passes/pass.h"
 #include "ir/passes/rewrite.h"
+#include "runtime/base/switches.h"
 
 namespace dynvm::ir {
 namespace {
@@ -75,7 +76,7 @@ class Epilogue {
     }
     if (product == kNoRef || trace_.insts[product].op != Op::k_aten || trace_.insts[product].sunk) return;
     const AtenCall& mm = call_of(product);
-    if (mm.name != "aten::addmm" || !mm.overload.empty() || mm.args.size() != 5 || mm.results.size() != 1) return;
+    if (base::left_out(base::SwitchKind::kOp, mm.name) || mm.name != "aten::addmm" || !mm.overload.empty() || mm.args.size() != 5 || mm.results.size() != 1) return;
     const TensorMeta &out = trace_.metas[mm.results[0]], &bias = trace_.metas[trace_.insts[trace_.arg(product, static_cast<uint32_t>(mm.args[0].operands[0]))].meta];
     const TensorMeta& left = trace_.metas[trace_.insts[trace_.arg(product, static_cast<uint32_t>(mm.args[1].operands[0]))].meta];
     const bool gelu = *activation(call);

@@ -47,6 +47,7 @@
 #include "ir/passes/fusion_group.h"
 #include "ir/passes/pass.h"
 #include "ir/passes/rewrite.h"
+#include "runtime/base/defects.h"
 #include "runtime/base/check.h"
 #include "runtime/base/heuristics.h"
 #include "runtime/base/policy.h"
@@ -73,15 +74,18 @@ struct Open {
   std::map<int32_t, Place> first_write;  // by storage: where the group first writes it
   int count = 0;                    // eager operations
   std::set<int32_t> origins = {};   // of these
+  std::set<int64_t> calls = {};     // in Trace::calls: of these
   bool emitted = false;
   int joined_to = -1;
 };
 
 class Fuse {
  public:
-  Fuse(Trace& trace, const PassOptions& options)
+  // kept: calls, in Trace::calls, that become no kernel.
+  Fuse(Trace& trace, const PassOptions& options, const std::set<int64_t>& kept)
       : trace_(trace),
         options_(options),
+        kept_(kept),
         limits_{options.max_kernel_operands, options.max_kernel_nodes},
         results_(trace.insts.size()),
         visible_(trace.num_storages, false),
@@ -113,6 +117,8 @@ class Fuse {
     }
     return dropped;
   }
+
+  const std::set<int64_t>& left_out() const { return left_out_; }
 
   void run() {
     look();
@@ -257,7 +263,8 @@ class Fuse {
   }
 
   void close_conflicts(const TensorEffects& effects) {
-    for (int32_t storage : effects.reads) close_all(open_writers_[storage]);
+    if (!base::seeded(base::Defect::kFuseForgetsReads))
+      for (int32_t storage : effects.reads) close_all(open_writers_[storage]);
     for (int32_t storage : effects.writes) {
       close_all(open_writers_[storage]);
       close_all(open_readers_[storage]);
@@ -330,7 +337,7 @@ class Fuse {
   bool wanted(Ref ref) const {
     const Inst& inst = trace_.insts[ref];
     const AtenCall& call = trace_.calls[inst.imm];
-    if (std::find(options_.keep_aten.begin(), options_.keep_aten.end(), call.name) != options_.keep_aten.end()) return false;
+    if (stays_aten(options_, call.name) || kept_.count(inst.imm) != 0) return false;
     // Memory that is only allocated, and handed out as it is, needs the call: no kernel would write it.
     if (call.name.substr(0, 11) == "aten::empty" || call.name.substr(0, 15) == "aten::new_empty")
       for (int32_t result : call.results)
@@ -438,7 +445,7 @@ class Fuse {
     const bool is_new = home < 0;
     if (is_new) {
       home = static_cast<int>(open_.size());
-      open_.push_back(std::make_unique<Open>(Open{FusionGroup(part), device_of(part), {}, {}, {}, {}, {}, 0, {}, false, -1}));
+      open_.push_back(std::make_unique<Open>(Open{.group = FusionGroup(part), .device = device_of(part)}));
       live_.push_back(home);
       recent_[part.kernel.sizes].push_back(home);
     }
@@ -451,6 +458,7 @@ class Fuse {
     if (!is_new) spread(home, home);
     open.count += count;
     if (const int32_t origin = trace_.insts[ref].origin; origin >= 0) open.origins.insert(origin);
+    open.calls.insert(trace_.insts[ref].imm);
     open.reads.insert(reads.begin(), reads.end());
     open.writes.insert(writes.begin(), writes.end());
     Place here{ref, parts_++};
@@ -519,6 +527,7 @@ class Fuse {
     }
     into.count += from.count;
     into.origins.insert(from.origins.begin(), from.origins.end());
+    into.calls.insert(from.calls.begin(), from.calls.end());
     for (int32_t storage : from.reads) open_readers_[storage].push_back(g);
     for (int32_t storage : from.writes) open_writers_[storage].push_back(g);
     return true;
@@ -577,7 +586,10 @@ class Fuse {
     if (!open.group.prune([&](int32_t storage) { return needed_outside(storage, g); })) return;
     const Lowered& body = open.group.body();
     Kernel kernel = body.kernel;
-    simplify_kernel(&kernel);
+    if (base::left_out(base::SwitchKind::kKernel, kernel.name)) {
+      left_out_.insert(open.calls.begin(), open.calls.end());
+    }
+    if (!base::left_out(base::Part::kSimplify)) simplify_kernel(&kernel);
     if (!has_symbols(kernel)) kernel.symbols.clear();
     base::Status status = verify_kernel(kernel);
     DYNVM_CHECK(status.ok(), "fuse made a kernel that does not verify: {}", status.message());
@@ -596,6 +608,8 @@ class Fuse {
   Trace& trace_;
   std::optional<Trace> recoded_;           // with other codes, where there are symbols
   const PassOptions& options_;
+  const std::set<int64_t>& kept_;
+  std::set<int64_t> left_out_;             // calls of kernels that are not to be made
   GroupLimits limits_;
   std::vector<std::vector<Ref>> results_;  // by aten instruction: the value of each result
   std::vector<bool> visible_;              // by storage: memory that outlives the trace, as far as the walk has come
@@ -619,9 +633,21 @@ class Fuse {
 
 }  // namespace
 
+// Kernels that are left out by name are known only when they are made: then it is done once more, and their operations are kept. Each time there are more of
+// these, so that ends.
 void pass_fuse(Trace& trace, const PassOptions& options) {
-  if (Fuse(trace, options).drop_snapshots()) pass_dce(trace, options);
-  Fuse(trace, options).run();
+  const bool any_left_out = base::any_left_out(base::SwitchKind::kKernel);
+  std::set<int64_t> kept;
+  for (;;) {
+    Trace before;
+    if (any_left_out) before = trace;
+    if (Fuse(trace, options, kept).drop_snapshots()) pass_dce(trace, options);
+    Fuse fuse(trace, options, kept);
+    fuse.run();
+    if (fuse.left_out().empty()) return;
+    kept.insert(fuse.left_out().begin(), fuse.left_out().end());
+    trace = std::move(before);
+  }
 }
 
 }  // namespace dynvm::ir

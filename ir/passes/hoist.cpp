@@ -30,6 +30,7 @@
 #include "ir/effects.h"
 #include "ir/passes/pass.h"
 #include "ir/passes/rewrite.h"
+#include "runtime/base/defects.h"
 #include "runtime/base/heuristics.h"
 
 namespace dynvm::ir {
@@ -119,14 +120,14 @@ class Hoist {
     const bool reads = reads_host(inst);
     if (reads) {
       const auto written = behind_writes_of_.find(storage_of(trace_, trace_.arg(inst, 0)));
-      if (written != behind_writes_of_.end()) bound = std::max(bound, written->second);
+      if (written != behind_writes_of_.end() && !base::seeded(base::Defect::kReadsEarly)) bound = std::max(bound, written->second);
     }
     if (reads || has_effect(inst, kGuard | kLoad)) {
       size_t seen = 0;
       for (size_t k = writes_.size(); k-- > 0;) {
         if (writes_[k] > ref) continue;
         if (writes_[k] < bound) break;
-        if (is_barrier(trace_.insts[writes_[k]]) || (reads && trace_.insts[writes_[k]].op == Op::k_call_known) || ++seen > static_cast<size_t>(base::heuristics().search_writes) || may_change(trace_, writes_[k], ref)) {
+        if (is_barrier(trace_.insts[writes_[k]]) || (reads && trace_.insts[writes_[k]].op == Op::k_call_known) || ++seen > static_cast<size_t>(base::heuristics().search_writes) || (may_change(trace_, writes_[k], ref) && !base::seeded(base::Defect::kHoistAcrossWrites))) {
           bound = std::max(bound, writes_[k] + 1);
           break;
         }

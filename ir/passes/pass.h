@@ -15,6 +15,7 @@
 #include "ir/trace.h"
 #include "runtime/base/heuristics.h"
 #include "runtime/base/status.h"
+#include "runtime/base/switches.h"
 
 namespace dynvm::ir {
 
@@ -31,14 +32,14 @@ struct PassOptions {
   int max_kernel_nodes = base::heuristics().fuse_nodes;
   // Below this many points, independent operations over one iteration space share a kernel too: launching costs more than memory.
   int64_t small_space = base::heuristics().fuse_small;
-  bool fuse_reductions = true;
+  bool fuse_reductions = !base::left_out(base::Part::kReductions);
   bool fuse_cuda = false;              // lower operations on CUDA tensors too
   int stages_device = 1;               // device type (c10's) whose kernels are divided by stages
   int64_t stages_from = int64_t{base::heuristics().cuda_stage_bytes} << 10;  // bytes
   int64_t inplace_from = int64_t{base::heuristics().cuda_lent_from} << 10;  // bytes, on GPUs
   int channels_last = base::heuristics().channels_last;
   int fast_convolutions = 2;           // as Bridge::fast_convolutions says
-  bool fuse_symbols = true;            // operations whose sizes are symbols too
+  bool fuse_symbols = !base::left_out(base::Part::kSymbols);  // operations whose sizes are symbols too
   std::vector<std::string> keep_aten;  // operations ("aten::_softmax") that stay library calls
   // Called after each pass that ran (for --dump): its name and the trace.
   std::function<void(std::string_view, const Trace&)> after;
@@ -46,6 +47,9 @@ struct PassOptions {
 
 // Runs the passes. An error (only with options.verify, or for an unknown name) names the pass and the broken rule.
 base::Status run_passes(Trace& trace, const PassOptions& options);
+
+// Is it one of keep_aten, or left out by --disable=op?
+bool stays_aten(const PassOptions& options, const std::string& name);
 
 struct PassInfo {
   std::string_view name;

@@ -3,6 +3,7 @@
 
 #include "ir/passes/pass.h"
 #include "ir/verify.h"
+#include "runtime/base/switches.h"
 
 namespace dynvm::ir {
 
@@ -15,6 +16,11 @@ const std::vector<PassInfo>& all_passes() {
   return passes;
 }
 
+bool stays_aten(const PassOptions& options, const std::string& name) {
+  const auto& kept = options.keep_aten;
+  return std::find(kept.begin(), kept.end(), name) != kept.end() || base::left_out(base::SwitchKind::kOp, name);
+}
+
 base::Status run_passes(Trace& trace, const PassOptions& options) {
   auto among = [](const std::vector<std::string>& names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -25,7 +31,7 @@ base::Status run_passes(Trace& trace, const PassOptions& options) {
         return base::Status::failure("no pass is called " + name);
   for (const PassInfo& pass : all_passes()) {
     if (!options.only.empty() && !among(options.only, pass.name)) continue;
-    if (among(options.without, pass.name)) continue;
+    if (among(options.without, pass.name) || base::left_out(base::SwitchKind::kPass, pass.name)) continue;
     pass.function(trace, options);
     if (options.after) options.after(pass.name, trace);
     if (!options.verify) continue;

@@ -21,7 +21,7 @@ def _declare(library):
     for name, result, arguments in (
         ("version", text, []), ("install", number, [text]), ("report", text, []), ("heuristics", text, []), ("set_heuristics", number, [text]),
         ("module", object_, []), ("traces", text, []), ("trace", text, [number, text]), ("keep_recorded", None, [number]), ("count", None, [number]),
-        ("replay", text, [text, text]), ("check_heuristics", number, [text]), ("reset", None, []), ("observe", number, [text, object_]), ("deliver", None, []),
+        ("replay", text, [text, text]), ("switches", text, []), ("check_heuristics", number, [text]), ("reset", None, []), ("observe", number, [text, object_]), ("deliver", None, []),
     ):
         function = getattr(library, "dynvm_" + name)
         function.restype, function.argtypes = result, arguments

@@ -1,7 +1,8 @@
 """`dynvm replay DIR`: what recorded traces become under other settings, without running the script.
 
 DIR holds what `dynvm --record-to=DIR script.py` has written: a trace as it was recorded in each file *.ir. Each is compiled under the numbers of the table
-and under each --heuristics: the passes run, kernels for CPUs are compiled for this processor. Tests: tests/lab/test_replay.py.
+and under each --heuristics: the passes run, kernels for CPUs are compiled for this processor. A folder that `dynvm bisect` has left is run again as it was found, without
+--heuristics and --json (bisect/reproducer.py). Tests: tests/lab/test_replay.py, tests/bisect/test_bisect.py.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import os
 import sys
 
 from dynvm import _library
+from dynvm.bisect import reproducer
 
 COLUMNS = ("launches", "kernels", "library", "guards", "nodes", "operations", "est. us", "bytes")
 
@@ -93,6 +95,8 @@ def main(words):
         print(f"dynvm replay: {text}", file=sys.stderr)
         return 2
 
+    if os.path.isfile(os.path.join(given.folder, reproducer.FILE)) and not given.heuristics and not given.json:
+        return reproducer.replay(given.folder)
     library = _library.load()
     for setting in given.heuristics:
         try:

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 
@@ -18,6 +19,12 @@ struct Named {
 constexpr Named kLogNames[] = {
 #define X(enumerator, name, text) {name, text},
 #include "runtime/base/log_categories.def"
+#undef X
+};
+
+constexpr Named kSwitchNames[] = {
+#define X(enumerator, kind, name, text) {kind ":" name, text},
+#include "runtime/base/switch_kinds.def"
 #undef X
 };
 
@@ -91,6 +98,7 @@ Kind kind_of(std::string_view name) {
 #define NUMBER(field, spelling, argument, value, text) VALUED(spelling)
 #define TEXT(field, spelling, argument, value, text) VALUED(spelling)
 #define WORDS(field, spelling, argument, value, text) VALUED(spelling)
+#define KINDS(field, spelling, argument, value, text) VALUED(spelling)
 #define LOGS(field, spelling, argument, value, text) VALUED(spelling)
 #define DUMPS(field, spelling, argument, value, text) VALUED(spelling)
 #include "runtime/base/options.def"
@@ -111,6 +119,8 @@ Status apply(Options& options, std::string_view name, std::string_view given) {
 #define TEXT(field, spelling, argument, value, text) \
   if (name == spelling) return parse_text(spelling, argument, given, options.field);
 #define WORDS(field, spelling, argument, value, text) \
+  if (name == spelling) return add_words(spelling, argument, given, options.field);
+#define KINDS(field, spelling, argument, value, text) \
   if (name == spelling) return add_words(spelling, argument, given, options.field);
 #define LOGS(field, spelling, argument, value, text) \
   if (name == spelling) return parse_set(spelling, given, kLogNames, options.field);
@@ -160,7 +170,9 @@ std::string help_line(std::string_view spelling, std::string_view argument, std:
 template <size_t n>
 std::string help_names(const Named (&names)[n]) {
   std::string help;
-  for (const Named& named : names) help += fmt::format("  {:<20}   {:<9}{}\n", "", named.name, named.text);
+  size_t width = 9;
+  for (const Named& named : names) width = std::max(width, named.name.size() + 1);
+  for (const Named& named : names) help += fmt::format("  {:<20}   {:<{}}{}\n", "", named.name, width, named.text);
   return help;
 }
 
@@ -210,6 +222,7 @@ std::string options_help() {
 #define NUMBER(field, spelling, argument, value, text) LINE(spelling, argument, text)
 #define TEXT(field, spelling, argument, value, text) LINE(spelling, argument, text)
 #define WORDS(field, spelling, argument, value, text) LINE(spelling, argument, text)
+#define KINDS(field, spelling, argument, value, text) LINE(spelling, argument, text) help += help_names(kSwitchNames);
 #define LOGS(field, spelling, argument, value, text) LINE(spelling, argument, text) help += help_names(kLogNames);
 #define DUMPS(field, spelling, argument, value, text) LINE(spelling, argument, text) help += help_names(kDumpNames);
 #include "runtime/base/options.def"

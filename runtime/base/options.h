@@ -22,6 +22,7 @@ struct Options {
 #define NUMBER(field, spelling, argument, value, text) int64_t field = value;
 #define TEXT(field, spelling, argument, value, text) std::string field = value;
 #define WORDS(field, spelling, argument, value, text) std::string field = value;
+#define KINDS(field, spelling, argument, value, text) std::string field = value;
 #define LOGS(field, spelling, argument, value, text) uint32_t field = value;
 #define DUMPS(field, spelling, argument, value, text) uint32_t field = value;
 #include "runtime/base/options.def"

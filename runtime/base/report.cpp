@@ -145,7 +145,9 @@ std::string Report::json() const {
                              {"exits", trace.exits},
                              {"partial_runs", trace.partial_runs},
                              {"interpreted_ms", trace.interpreted_ms},
-                             {"compiled_ms", trace.compiled_ms}});
+                             {"compiled_ms", trace.compiled_ms},
+                             {"operations", trace.operations},
+                             {"kernel_names", trace.kernel_names}});
   }
   all["loops"] = nlohmann::ordered_json::array();
   for (const LoopReport& loop : loops) {
@@ -179,6 +181,8 @@ std::string Report::json() const {
   all["policy"] = nlohmann::ordered_json::object();
   for (const auto& [decision, answers] : policy)
     all["policy"][decision] = {{"asked", answers.asked}, {"yes", answers.yes}, {"no", answers.no}, {"against", answers.against}};
+  all["switches"] = switches;
+  all["failures"] = {{"again", failures.again}, {"own", failures.own}};
   all["recordings"] = recordings;
   all["record_ms"] = record_ms;
   all["compile_ms"] = compile_ms;

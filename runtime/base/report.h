@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace dynvm::base {
 
@@ -33,6 +34,7 @@ struct TraceReport {
   double partial_runs = 0;       // parts of runs that ended in an exit, each by its share of the tensor operations
   double interpreted_ms = 0;     // the fastest iteration in the interpreter that was measured before compiling; 0: not known
   double compiled_ms = 0;        // all runs and exits together; 0: not measured
+  std::vector<std::string> operations, kernel_names;  // of the library's calls and of kernels, each name once; only where the report is wanted
 };
 
 // A loop, or a function that is traced by itself, that has had a trace. Times: milliseconds since the process began to run dynvm.
@@ -94,6 +96,11 @@ struct Report {
     std::map<std::string, uint64_t> not_kept;      // why a trace was not written -> times
   } cache;
   std::map<std::string, PolicyReport> policy;      // decision -> answers
+  std::map<std::string, uint64_t> switches;        // of --disable and --safe -> times that something was left out
+  struct {
+    uint64_t again = 0;                            // operations of traces that failed, and that the interpreter was left to try again
+    std::map<std::string, uint64_t> own;           // those of them that did not fail there: "FILE:LINE: message" -> times
+  } failures;
   uint64_t recordings = 0;
   double record_ms = 0;
   double compile_ms = 0;

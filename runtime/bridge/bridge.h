@@ -26,11 +26,13 @@
 #include "codegen/x86/matmul/matmul.h"
 #include "ir/arrange.h"
 #include "ir/trace.h"
+#include "runtime/base/defects.h"
 #include "runtime/base/heuristics.h"
+#include "runtime/base/switches.h"
 
 namespace dynvm::bridge {
 
-inline constexpr int kBridgeVersion = 9;
+inline constexpr int kBridgeVersion = 10;
 
 // Conventions of AtenCall here and in CallSpec, beyond those of ir/trace.h:
 //  - results of a list type stand one by one; a result that is no tensor stands as -1.
@@ -307,6 +309,10 @@ class Bridge {
   virtual Captures* captures() { return nullptr; }
   // The numbers of runtime/base/heuristics.def that the bridge goes by from now on; as in the table at first.
   virtual void set_heuristics(const base::Heuristics& numbers) { (void)numbers; }
+  // What is left out of this process, and seeded defects, which the bridge asks for too from then on.
+  virtual void set_switches(const base::AskedSwitches& asked, uint64_t defects) { (void)asked; (void)defects; }
+  // Names of all operations that torch has, "aten::add" once for each overload.
+  virtual std::vector<std::string> operators() { return {}; }
   // Matrix products that the function serves are its own from now on; the others stay the library's.
   virtual void set_matmul(codegen::MatmulFunction function) { (void)function; }
 };

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "codegen/cuda/batch.h"
+#include "runtime/base/switches.h"
 
 namespace dynvm::runtime {
 namespace {
@@ -93,7 +94,7 @@ class Batches {
     for (Ref ref : together_) {
       const ir::Kernel& kernel = trace_.kernels[trace_.insts[ref].imm];
       Open mine{{}, meta(ref).device_index, batches_.size()};
-      if (together_.size() < 2 || !trace_.symbols.empty() || !codegen::cuda::batch_form(kernel, &mine.form)) {
+      if (together_.size() < 2 || base::left_out(base::Part::kBatches) || !trace_.symbols.empty() || !codegen::cuda::batch_form(kernel, &mine.form)) {
         batches_.push_back({ref});
         continue;
       }

@@ -1,4 +1,5 @@
 // Compiling, running and leaving traces (compiled_trace.h).
+#include "runtime/base/defects.h"
 #include "runtime/exec/compiled_trace.h"
 
 #include <x86intrin.h>
@@ -13,6 +14,7 @@
 #include "ir/text.h"
 #include "runtime/base/check.h"
 #include "runtime/base/log.h"
+#include "runtime/base/switches.h"
 #include "runtime/exec/batches.h"
 #include "runtime/exec/device_users.h"
 #include "runtime/exec/helpers.h"
@@ -168,7 +170,8 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
     helpers_.set_grad = address(&set_grad);
     helpers_.grad_context = bridge;
   }
-  if (on_gpu()) mirrors_ = plan_mirrors(trace_, &programs_);
+  if (on_gpu() && !base::left_out(base::Part::kMirrors)) mirrors_ = plan_mirrors(trace_, &programs_);
+  else mirrors_.of_read.assign(trace_.insts.size(), -1);
   if (programs_.has_tensors) {
     std::string error;
     program_ = bridge->build(programs_.spec, &error);
@@ -224,8 +227,15 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
                   (slots[k] != ir::kSlotNull && trace_.insts[slots[k]].op == Op::k_slot && trace_.insts[slots[k]].imm == static_cast<int64_t>(k));
       if (!same) written_.emplace_back(static_cast<int32_t>(k), slots[k]);
     }
+    if (base::seeded(base::Defect::kWriteBackForgets) && written_.size() > 1) written_.erase(written_.begin());
   }
   return {};
+}
+
+bool CompiledTrace::may_do_again(const RunResult& result) const {
+  const ir::Inst& inst = trace_.insts[result.inst];
+  if (!inst.again || result.snapshot < 0 || stretches_.captures != nullptr) return false;  // what was put off may have failed, not this
+  return inst.op != Op::k_aten || (trace_.calls[inst.imm].mutates.empty() && !trace_.calls[inst.imm].is_random);
 }
 
 bool CompiledTrace::ready() {

@@ -99,6 +99,10 @@ class CompiledTrace {
   // wrap that raises) leaves its slot null and a Python exception set: the caller unwinds at the innermost position then.
   std::vector<FrameState> take_exit_state(const RunResult& result);
 
+  // After kErrorExit: nothing that can be seen has been done since the state that the exit's snapshot describes, nor could the operation that failed have done it; so the
+  // interpreter may try again from there, and raise what the script would have seen. take_exit_state as ever.
+  bool may_do_again(const RunResult& result) const;
+
   // It may be run: with options.background only once its kernels have been compiled. failure(): why they could not be, asked then; it cannot be run.
   bool ready();
   base::Status failure() const;

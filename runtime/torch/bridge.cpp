@@ -114,6 +114,15 @@ class BridgeImpl final : public bridge::Bridge {
   int num_threads() override { return at::get_num_threads(); }
   bridge::Captures* captures() override { return cuda_captures(); }
   void set_heuristics(const base::Heuristics& numbers) override { base::detail::store(numbers); }
+  void set_switches(const base::AskedSwitches& asked, uint64_t defects) override {
+    base::set_asked_switches(asked);
+    base::set_seeded_defects(defects);
+  }
+  std::vector<std::string> operators() override {
+    std::vector<std::string> names;
+    for (const c10::OperatorName& each : c10::Dispatcher::singleton().getAllOpNames()) names.push_back(each.name);
+    return names;
+  }
   void set_matmul(codegen::MatmulFunction function) override { torch_bridge::set_matmul(function); }
 };
 

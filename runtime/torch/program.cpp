@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "runtime/base/heuristics.h"
+#include "runtime/base/switches.h"
 #include "runtime/torch/convert.h"
 #include "runtime/torch/packed_convolution.h"
 #include "runtime/torch/session.h"
@@ -189,10 +190,12 @@ CallHow classify(const ir::AtenCall& call, const OperatorFacts& facts, bool on_c
     if (call.results.empty()) return CallHow::kInPlace;  // it is there to raise, as _linalg_check_errors is
     return has_results(call) && ir::has_run_time_numbers(call) ? CallHow::kMovedView : CallHow::kNothing;
   }
-  *direct = find_direct(call.name, call.overload);
+  const bool plain = base::left_out(base::SwitchKind::kOp, call.name);
+  if (!plain && !base::left_out(base::Part::kDirect)) *direct = find_direct(call.name, call.overload);
+  if (facts.lift_fresh) *direct = find_direct(call.name, call.overload);
   if (direct->function && (on_cpu || direct->anywhere || facts.lift_fresh)) return CallHow::kDirect;
   if (only_aliases(call)) return CallHow::kInPlace;
-  if (call.mutates.empty()) {
+  if (call.mutates.empty() && !plain && !base::left_out(base::Part::kOut)) {
     *out = find_out_overload(facts.handle);
     if (*out) return CallHow::kOut;
   }
@@ -326,7 +329,7 @@ void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
   } else if (plan.call.follows && plan.call.mutates.empty() && only_aliases(plan.call)) {
     plan.how = CallHow::kNothing;     // symbols say where the view looks
   }
-  plan.packs_weight = on_cpu && may_pack_weight(plan.call) && plan.results.size() == 1 && plan.results[0] >= 0 && plan.tensors.size() >= 2 && plan.tensors[1].argument == 1;
+  plan.packs_weight = on_cpu && !base::left_out(base::Part::kPacked) && !base::left_out(base::SwitchKind::kOp, plan.call.name) && may_pack_weight(plan.call) && plan.results.size() == 1 && plan.results[0] >= 0 && plan.tensors.size() >= 2 && plan.tensors[1].argument == 1;
   plan.small = on_cpu && small && !plan.direct.product;
   if (plan.how == CallHow::kMovedView) {
     if (plan.results.size() != 1) fail("view of several results with run-time scalars: " + full_name(spec.call));

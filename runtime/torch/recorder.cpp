@@ -1,4 +1,5 @@
 // The recording and counting fallback; see recorder.h.
+#include "runtime/base/defects.h"
 #include "runtime/torch/recorder.h"
 
 #include <ATen/Context.h>
@@ -24,6 +25,7 @@
 #include "runtime/torch/philox.h"
 #include "runtime/torch/python_tensor.h"
 #include "runtime/torch/torch_state.h"
+#include "runtime/base/switches.h"
 
 namespace dynvm::torch_bridge {
 namespace {
@@ -397,6 +399,7 @@ class RecorderImpl final : public bridge::Recorder {
     call.inference_mode = c10::InferenceMode::is_enabled();
     call.in_backward = autograd_engine_is_running();
     refuse(record, facts.unsupported);
+    if (base::left_out(base::SwitchKind::kRecord, facts.name)) refuse(record, "left out by --disable");
     call.args.resize(stack.size() - base);
     for (size_t i = base; i < stack.size(); ++i) describe_value(stack[i], call.args[i - base], record);
     call.mutates.assign(facts.writes.begin(), facts.writes.end());
@@ -416,7 +419,7 @@ class RecorderImpl final : public bridge::Recorder {
       }
     }
     if (!unwritten_.empty()) look_for_unwritten(facts, stack, base, record);
-    call.is_random = facts.random && draws(facts, stack, base);
+    call.is_random = facts.random && draws(facts, stack, base) && !base::seeded(base::Defect::kRandomKept);
     call.defines_sizes = facts.defines_sizes || (facts.checks_index && is_mask_index(stack, base));
     if (facts.lift_fresh) describe_lifted(stack[base].toTensor(), record);
   }

@@ -13,6 +13,7 @@
 
 #include "ir/arrange.h"
 #include "runtime/base/heuristics.h"
+#include "runtime/base/switches.h"
 #include "runtime/torch/block_pool.h"
 #include "runtime/torch/convert.h"
 #include "runtime/torch/python_tensor.h"
@@ -363,7 +364,7 @@ int SessionImpl::allocate(int32_t number) {
     const int failed = guarded_call([&] {
       const c10::OptionalDeviceGuard device(plan.device.is_cpu() ? std::nullopt : std::optional(plan.device));
       c10::Allocator* allocator = c10::GetAllocator(plan.device.type());
-      c10::DataPtr memory = plan.device.is_cpu() && bytes >= static_cast<size_t>(base::heuristics().pooled_from) << 10 ? allocate_pooled(bytes) : allocator->allocate(bytes);
+      c10::DataPtr memory = plan.device.is_cpu() && !base::left_out(base::Part::kPool) && bytes >= static_cast<size_t>(base::heuristics().pooled_from) << 10 ? allocate_pooled(bytes) : allocator->allocate(bytes);
       slot.real = c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, std::move(memory), allocator, /*resizable=*/true));
       return 0;
     });

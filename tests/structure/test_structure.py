@@ -111,7 +111,8 @@ class Tables(unittest.TestCase):
         """Tables whose rows readers see (help, logs, reference pages) explain each row at its end."""
         wrong = []
         for table in ("runtime/base/options.def", "runtime/base/log_categories.def", "runtime/base/dump_stages.def",
-                      "vm/insts.def", "tracer/aborts.def", "runtime/base/heuristics.def", "ir/ops.def"):
+                      "vm/insts.def", "tracer/aborts.def", "runtime/base/heuristics.def", "ir/ops.def", "runtime/base/switch_kinds.def", "runtime/base/parts.def",
+                      "runtime/base/safe.def", "runtime/base/defects.def", "tracer/own_errors.def"):
             if not os.path.exists(os.path.join(ROOT, table)):
                 continue
             for line in read(table).splitlines():
@@ -124,6 +125,19 @@ class Pages(unittest.TestCase):
     def test_heuristics_page_is_that_of_the_table(self):
         done = subprocess.run([sys.executable, os.path.join(ROOT, "docs", "heuristics.py"), "--check"], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""), "run docs/heuristics.py")
+
+    def test_switches_page_is_that_of_the_tables(self):
+        done = subprocess.run([sys.executable, os.path.join(ROOT, "docs", "switches.py"), "--check"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""), "run docs/switches.py")
+
+    def check_asked(self, table, pattern):
+        rows = re.findall(r"^X\((k\w+),", read(table), re.M)
+        sources = "".join(read(path) for path in files(SOURCE_FOLDERS, ".h", ".cpp", ".inc.h"))
+        self.assertEqual([row for row in rows if not re.search(pattern.format(row), sources)], [], f"rows of {table} that nothing asks for")
+
+    def test_no_part_and_no_defect_is_left_unused(self):
+        self.check_asked("runtime/base/parts.def", r"Part::{}\b")
+        self.check_asked("runtime/base/defects.def", r"Defect::{}\b")
 
     def test_no_heuristic_is_left_unused(self):
         names = re.findall(r"^X\((\w+),", read("runtime/base/heuristics.def"), re.M)

@@ -4,6 +4,7 @@
 #include "vm/native/emitter.h"
 #include "vm/operands.h"
 #include "vm/specialise.h"
+#include "runtime/base/defects.h"
 
 #include <array>
 #include <optional>
@@ -399,7 +400,7 @@ Emitter::Next Emitter::binary_int(int index) {
     case Form::kAddInt:
       a_.mov(result, a);
       has_constant ? a_.add(result, constant) : a_.add(result, b);
-      a_.jo(fail());
+      if (!base::seeded(base::Defect::kNativeOverflow)) a_.jo(fail());
       break;
     case Form::kSubInt:
       a_.mov(result, a);

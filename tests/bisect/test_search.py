@@ -1,0 +1,124 @@
+"""The search for culprits and the order of stages, on programs that are only made up: no process is started."""
+
+import random
+import unittest
+
+from bisect_case import PACKAGE  # noqa: F401  the package from the source tree
+from dynvm.bisect.runs import Judge, Outcome
+from dynvm.bisect.search import grown, minimal
+from dynvm.bisect.stages import Investigation, RIGHT, UNSTEADY, WRONG
+
+TABLES = {"parts": ["out", "direct", "native", "cache", "gemm"], "passes": ["fold", "cse", "fuse"], "kinds": {}, "safe": {}}
+
+
+class Minimal(unittest.TestCase):
+    def test_it_finds_any_set(self):
+        chance = random.Random(3)
+        for _ in range(300):
+            names = [f"n{k}" for k in range(chance.randint(1, 40))]
+            culprits = set(chance.sample(names, min(len(names), chance.randint(1, 4))))
+            asked = []
+
+            def right(part):
+                asked.append(part)
+                return culprits <= set(part)
+
+            found = minimal(names, right)
+            self.assertEqual(set(found), culprits)
+            self.assertLessEqual(len(asked), (len(culprits) + 1) * 9)
+
+    def test_either_of_two_is_enough(self):
+        self.assertEqual(len(minimal(list("abcdef"), lambda part: bool({"b", "e"} & set(part)))), 1)
+
+    def test_nothing_is_needed(self):
+        self.assertEqual(minimal(list("abc"), lambda part: True), [])
+
+    def test_where_less_is_right_and_more_is_not(self):
+        """Such a set is still one that makes it right."""
+        def right(part):
+            return set(part) in ({"a", "b", "c", "d"}, {"c"}, {"b", "c"})
+        self.assertTrue(right(minimal(list("abcd"), right)))
+
+    def test_what_comes_to_life(self):
+        inner = {"outer": ["inner"], "inner": ["innermost"], "innermost": []}
+        found = grown(["outer"], lambda part: "innermost" in part, lambda part: [new for name in part for new in inner[name]])
+        self.assertEqual(found, ["outer", "inner", "innermost"])
+        self.assertIsNone(grown(["outer"], lambda part: False, lambda part: []))
+        self.assertIsNone(grown([], lambda part: True, lambda part: []))
+
+
+class MadeUp:
+    """A program that is right where any of `ways` (sets of switches and options) is left out."""
+
+    def __init__(self, *ways, traces=(), python=("1.0\n", "1.0\n")):
+        self.ways, self.traces, self._python = [set(way) for way in ways], traces, list(python)
+        self.count, self.timeout = 0, 100
+
+    def python(self):
+        return Outcome(0, self._python.pop(0), "", {}, 1.0)
+
+    def dynvm(self, switches=(), options=(), kept=True):
+        self.count += 1
+        given = {*switches, *options}
+        right = any(way <= given for way in self.ways)
+        rows = [{"file": file, "line": line, "operations": operations, "kernel_names": kernels} for file, line, operations, kernels in self.traces
+                if f"trace:{file}:{line}" not in given]
+        return Outcome(0, "1.0\n" if right else "2.0\n", "", {"traces": rows, "loops": rows}, 1.0)
+
+    def places(self, outcome, switches=()):
+        return [f"{loop['file']}:{loop['line']}" for loop in outcome.report["loops"]]
+
+
+TRACES = [("a.py", 3, ["aten::add", "aten::mul", "dynvm::hooked"], ["add_mul", "sum"]), ("a.py", 9, ["aten::sub"], ["sub"])]
+
+
+class Stages(unittest.TestCase):
+    def verdict(self, program, **judge):
+        return Investigation(program, Judge(1e-4, **judge), TABLES, lambda line: None).run()
+
+    def test_right(self):
+        self.assertEqual(self.verdict(MadeUp(set())).kind, RIGHT)
+
+    def test_a_script_that_differs_by_itself(self):
+        self.assertEqual(self.verdict(MadeUp(set(), python=("1.0\n", "3.0\n"))).kind, UNSTEADY)
+
+    def test_with_an_expected_text_python_is_not_asked(self):
+        self.assertEqual(self.verdict(MadeUp(set(), python=()), expect="1.0\n").kind, RIGHT)
+        self.assertEqual(self.verdict(MadeUp(set(), python=()), expect="5.0\n").kind, WRONG)
+
+    def test_rounding_is_no_difference(self):
+        self.assertEqual(self.verdict(MadeUp(python=("2.00001\n", "2.00001\n"))).kind, RIGHT)
+
+    def test_the_interpreter(self):
+        verdict = self.verdict(MadeUp({"--vm=off"}))
+        self.assertEqual((verdict.kind, verdict.option), (WRONG, "--vm=off"))
+        verdict = self.verdict(MadeUp({"--vm=off"}, {"--jit=off", "opt:native"}))
+        self.assertEqual((verdict.kind, verdict.option), (WRONG, "--native=off"))
+        self.assertEqual(self.verdict(MadeUp()).option, "")
+
+    def test_the_narrowest_is_named(self):
+        jit = {"--jit=off"}
+        program = MadeUp(jit, {"trace:a.py:3"}, {"pass:fuse"}, {"op:aten::mul"}, {"kernel:add_mul"}, traces=TRACES)
+        verdict = self.verdict(program)
+        self.assertEqual([culprit.switches for culprit in verdict.culprits], [["trace:a.py:3"], ["pass:fuse"], ["op:aten::mul"], ["kernel:add_mul"]])
+        self.assertEqual(verdict.option, "--disable=kernel:add_mul")
+        self.assertIn("the kernel add_mul in the loop at a.py:3", verdict.text)
+        self.assertFalse(verdict.safe)
+
+    def test_operations_of_other_loops_are_not_tried(self):
+        program = MadeUp({"--jit=off"}, {"trace:a.py:3"}, {"op:aten::sub"}, traces=TRACES)
+        self.assertEqual([culprit.kind for culprit in self.verdict(program).culprits], ["trace"])
+
+    def test_several_together(self):
+        program = MadeUp({"--jit=off"}, {"trace:a.py:3", "trace:a.py:9"}, {"op:aten::mul", "op:aten::sub"}, traces=TRACES)
+        verdict = self.verdict(program)
+        self.assertEqual(set(verdict.culprits[0].names), {"a.py:3", "a.py:9"})
+        self.assertEqual(set(verdict.culprits[-1].switches), {"op:aten::mul", "op:aten::sub"})
+
+    def test_safe_alone(self):
+        verdict = self.verdict(MadeUp({"--jit=off"}, {"--safe"}, traces=TRACES))
+        self.assertEqual((verdict.option, verdict.safe, verdict.culprits), ("--jit=off", True, []))
+
+
+if __name__ == "__main__":
+    unittest.main()
