@@ -13,9 +13,8 @@ import os
 import re
 import sys
 
-sys.path += [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", folder) for folder in ("programs", "lib")]
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from compare import no_addresses  # noqa: E402
-from tolerant import _FLOAT as FLOAT  # noqa: E402
 
 RELATIVE = {"float32": 2e-5, "float64": 1e-11}
 ABSOLUTE = {"float32": 2e-7, "float64": 1e-13}
@@ -40,6 +39,8 @@ class Difference:
         return f"{self.kind}, line {self.line + 1}\n  python {texts[0] if self.kind not in ('crash', 'time') else self.expected}\n  dynvm  {texts[1]}"
 
 
+# A number with a point or an exponent, nan or inf; a sign belongs to it only where no name or number stands before.
+FLOAT = re.compile(r"(?<![\w.])[-+]?(?:\d+\.\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+|nan\b|inf\b)")
 VERSION = re.compile(r" v\d+ ")
 
 

@@ -22,7 +22,7 @@ from side import DYNVM, MODES, PYTHON  # noqa: E402
 from compare import FULL  # noqa: E402
 from verdicts import end_with_children  # noqa: E402
 
-FIRST, COUNT = 0, 1500 if FULL else 90
+FIRST, COUNT = 0, 1500 if FULL else 40
 USUAL = ("plain", "hot", "exit")
 SHARE = 0.15   # of tensor operations that must run compiled over the usual programs
 

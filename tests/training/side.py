@@ -21,7 +21,8 @@ from process import describe, end_group, live  # noqa: E402
 STRESS = "DYNVM_STRESS"
 # mode -> (options, variables)
 MODES = {"plain": ((), {}), "hot": (("--hot=2",), {}), "exit": (("--hot=2",), {STRESS: "exit"}), "check": (("--hot=2",), {STRESS: "check"})}
-SECONDS = 20 * PATIENCE      # for a program
+SECONDS = 20 * PATIENCE      # of processor time for a program
+WAITS = 12                   # times as many seconds on the clock
 PROGRAMS = 150               # of a worker before it is made anew
 TAIL = 3000
 
@@ -83,17 +84,27 @@ class Side:
 
     def line(self, seconds):
         """The next result, "" when the worker ended, None when its time was over."""
-        deadline = time.monotonic() + seconds
+        begun, used = time.monotonic(), self.processor_time()
         while b"\n" not in self.rest:
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self.results], [], [], left)[0]:
-                return None
+            if not select.select([self.results], [], [], 2)[0]:
+                if self.processor_time() - used > seconds or time.monotonic() - begun > WAITS * seconds:
+                    return None
+                continue
             piece = os.read(self.results, 1 << 20)
             if not piece:
                 return ""
             self.rest += piece
         line, self.rest = self.rest.split(b"\n", 1)
         return line.decode()
+
+    def processor_time(self):
+        """Seconds that the worker and its children that have ended have used: how busy the machine is must not decide."""
+        try:
+            with open(f"/proc/{self.process.pid}/stat", encoding="utf-8") as file:
+                fields = file.read().rpartition(")")[2].split()
+            return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+        except OSError:
+            return 0.0
 
     def run(self, text, noise=None, alone=False):
         """Shown. alone: in a process that has run nothing before."""
