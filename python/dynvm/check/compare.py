@@ -8,7 +8,7 @@ Invariants: the rules of RULES alone decide. Exact is all that is not a number w
   version counters, integers, graphs, random states. Numbers with a fraction may differ by rounding: of a tensor by so
   much of its greatest element (TOLERANCE), since what an operation gives is as exact as the numbers that it adds up; of
   Python's numbers by so much of the number. Text is compared likewise where numbers stand in it, and without addresses.
-Tests:   tests/check/test_compare.py.
+Tests:   tests/check/test_describe.py.
 """
 
 import math
