@@ -1,6 +1,7 @@
 // See check.h: which runs are checked, and what becomes of the verdict.
 #include "tracer/check.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,8 +11,6 @@
 #include <cerrno>
 #include <map>
 #include <string>
-
-#include <fmt/format.h>
 
 #include "ir/text.h"
 #include "runtime/base/checks.h"
@@ -24,21 +23,28 @@ namespace dynvm::tracer::check {
 
 namespace {
 
-constexpr int kDifferent = 97;             // exit status
-constexpr uint64_t kIterations[] = {1, 1, 2, 1, 5, 1, 3, 1};  // of a trace, by its checked runs: most defects show in one, some only where a run goes round
+constexpr int kDifferent = 97;  // exit status
+// Iterations of a trace, by its checked runs: most defects show in one, some only where a run goes round.
+constexpr uint64_t kIterations[] = {1, 1, 2, 1, 5, 1, 3, 1};
 
 struct Counts {
-  uint64_t arrivals = 0, due = 0;          // at the trace; the one from which on it is looked at again, after arrivals that it could not be entered at
-  uint64_t refused = 0;                    // such arrivals, in a row
+  uint64_t arrivals = 0;  // at the trace
+  uint64_t due = 0;       // the one from which on it is looked at, after some that it could not be entered at
+  uint64_t refused = 0;   // such arrivals, in a row
   uint64_t runs = 0, checked = 0;
-  std::map<ir::Ref, uint64_t> exits;       // checks where it was left
+  std::map<ir::Ref, uint64_t> exits;  // checks where it was left
 };
-auto& counts = *new std::map<int, Counts>; // by the trace's number
-bool busy = false;                         // a check is under way; a trace that runs inside of it is not checked
+auto& counts = *new std::map<int, Counts>;                                           // by the trace's number
+auto& loops_checked = *new std::map<std::pair<const PyCodeObject*, int>, uint64_t>;  // checks of all traces of a loop
+bool busy = false;  // a check is under way; a trace that runs inside of it is not checked
 
 int most_runs() {
   static const int runs = base::stress_number("runs", 24);
   return runs;
+}
+int most_of_loop() {
+  static const int checks = base::stress_number("loop", 100);
+  return checks;
 }
 int most_exits() {
   static const int exits = base::stress_number("exits", 3);
@@ -54,7 +60,7 @@ bool one_thread() {
 }
 
 bool handles(int signal) {
-  struct sigaction action {};
+  struct sigaction action{};
   return sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_DFL;
 }
 
@@ -81,7 +87,8 @@ void end(pid_t child) {
   wait_for(child);
 }
 
-// The instruction that gave what the path names, where that is a variable of a frame as it is: "locals['x'].grad" of the frame by that name.
+// The instruction that gave what the path names, where that is a variable of a frame as it is: "locals['x'].grad" of
+// the frame by that name.
 std::string origin(const LoopTrace& trace, ir::Ref left, std::string_view path) {
   const ir::Trace& ir = trace.compiled->ir();
   if (left >= ir.insts.size() || ir.insts[left].snapshot < 0) return "";
@@ -96,7 +103,8 @@ std::string origin(const LoopTrace& trace, ir::Ref left, std::string_view path) 
       const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(code->co_localsplusnames, static_cast<Py_ssize_t>(slot)));
       if (name == nullptr || !path.starts_with(fmt::format("{}locals['{}']", before, name))) continue;
       std::string text = ir::print_inst(ir, ref);
-      for (ir::Ref from = ref, steps = 0; steps < 3 && ir.insts[from].count > 0; steps++) {  // a wrap's tensor, and the operation that gave it
+      for (ir::Ref from = ref, steps = 0; steps < 3 && ir.insts[from].count > 0; steps++) {
+        // A wrap's tensor, and the operation that gave it.
         from = ir.arg(from, 0);
         if (from >= ir.insts.size()) break;
         text += "  <-  " + ir::print_inst(ir, from);
@@ -108,25 +116,31 @@ std::string origin(const LoopTrace& trace, ir::Ref left, std::string_view path) 
 }
 
 std::string place_text(const Position& at) {
-  return fmt::format("{}:{} ({})", PyUnicode_AsUTF8(at.code->co_filename), PyCode_Addr2Line(at.code, at.unit * 2), PyUnicode_AsUTF8(at.code->co_qualname));
+  return fmt::format("{}:{} ({})", PyUnicode_AsUTF8(at.code->co_filename), PyCode_Addr2Line(at.code, at.unit * 2),
+                     PyUnicode_AsUTF8(at.code->co_qualname));
 }
 
 void different(const LoopState& loop, const LoopTrace& trace, const LeaveResult& left, const Control& control) {
   base::checks().different++;
   const ir::Trace& ir = trace.compiled->ir();
   const Position header{loop.code, loop.unit, vm::Continuation::kPush};
-  std::string text = fmt::format("dynvm: check: trace {} of {} {} is not what the interpreter does\n", trace.id, loop.function ? "the function" : "the loop", place_text(header));
+  std::string text = fmt::format("dynvm: check: trace {} of {} {} is not what the interpreter does\n", trace.id,
+                                 loop.function ? "the function" : "the loop", place_text(header));
   const std::string inst = left.inst < ir.insts.size() ? fmt::format(" by {}", ir::print_inst(ir, left.inst)) : "";
-  if (left.kind == LeaveResult::kBreak) text += fmt::format("  at the loop's header after {} iterations\n", left.iterations);
-  else text += fmt::format("  left{} in front of {} after {} iterations{}\n", inst, place_text(control.stop.place[control.stop.depth - 1]), left.iterations,
-                           left.kind == LeaveResult::kRaised ? ", with an exception" : "");
+  if (left.kind == LeaveResult::kBreak)
+    text += fmt::format("  at the loop's header after {} iterations\n", left.iterations);
+  else
+    text += fmt::format("  left{} in front of {} after {} iterations{}\n", inst,
+                        place_text(control.stop.place[control.stop.depth - 1]), left.iterations,
+                        left.kind == LeaveResult::kRaised ? ", with an exception" : "");
   text += fmt::format("{}\n", control.text);
   if (const std::string from = origin(trace, left.inst, control.first); !from.empty()) text += from + "\n";
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
   if (base::stress("continue")) return;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  if (PyObject* out = PySys_GetObject("stdout"); out != nullptr && out != Py_None) Py_XDECREF(PyObject_CallMethod(out, "flush", nullptr));
+  if (PyObject* out = PySys_GetObject("stdout"); out != nullptr && out != Py_None)
+    Py_XDECREF(PyObject_CallMethod(out, "flush", nullptr));
   base::write_report();
   _exit(kDifferent);
 }
@@ -136,18 +150,25 @@ void count(const LoopState& loop, const LoopTrace& trace, const LeaveResult& lef
   auto& checks = base::checks();
   if (WIFSIGNALED(status)) return skipped(fmt::format("the comparing process ended by signal {}", WTERMSIG(status)));
   switch (c.verdict) {
-    case Verdict::kNone: return skipped(fmt::format("the comparing process ended with status {}", WEXITSTATUS(status)));
-    case Verdict::kSkipped: return skipped(c.why[0] != 0 ? c.why : "no reason");
+    case Verdict::kNone:
+      return skipped(fmt::format("the comparing process ended with status {}", WEXITSTATUS(status)));
+    case Verdict::kSkipped:
+      return skipped(c.why[0] != 0 ? c.why : "no reason");
     case Verdict::kUndetermined:
       checks.undetermined++;
       [[fallthrough]];
-    case Verdict::kSame: checks.made++; return;
-    case Verdict::kDifferent: checks.made++; return different(loop, trace, left, c);
+    case Verdict::kSame:
+      checks.made++;
+      return;
+    case Verdict::kDifferent:
+      checks.made++;
+      return different(loop, trace, left, c);
   }
 }
 
 // The place where the trace was left, for the interpreted process. False: it cannot be said.
-bool say_where(const vm::ThreadView& view, _PyInterpreterFrame* root, const LoopState& loop, const LoopTrace& trace, const LeaveResult& left, bool from_header) {
+bool say_where(const vm::ThreadView& view, _PyInterpreterFrame* root, const LoopState& loop, const LoopTrace& trace,
+               const LeaveResult& left, bool from_header) {
   Stop& stop = control()->stop;
   const std::vector<LiveFrame> frames = live_frames(view, root);
   if (frames.empty() || frames.size() > kMostFrames) return false;
@@ -172,12 +193,16 @@ bool on() {
   return wanted;
 }
 
-LeaveResult run(vm::ThreadView& view, const LoopState& loop, _PyInterpreterFrame* root, LoopTrace& trace, bridge::Bridge* bridge) {
+LeaveResult run(vm::ThreadView& view, const LoopState& loop, _PyInterpreterFrame* root, LoopTrace& trace,
+                bridge::Bridge* bridge) {
   if (busy || control() == nullptr) return run_and_leave(view, root, trace);
   Counts& of_trace = counts[trace.id];
-  if (++of_trace.arrivals < of_trace.due || !is_due(of_trace.runs + 1, most_runs())) {
+  uint64_t& of_loop = loops_checked[{loop.code, loop.unit}];
+  if (++of_trace.arrivals < of_trace.due || !is_due(of_trace.runs + 1, most_runs()) ||
+      !is_due(of_loop + 1, most_of_loop())) {
     const LeaveResult left = run_and_leave(view, root, trace);
     of_trace.runs += left.kind != LeaveResult::kNotEntered;
+    of_loop += left.kind != LeaveResult::kNotEntered && of_loop >= static_cast<uint64_t>(most_of_loop());
     return left;
   }
   std::string why;
@@ -208,12 +233,14 @@ LeaveResult run(vm::ThreadView& view, const LoopState& loop, _PyInterpreterFrame
   of_trace.refused = entered ? 0 : of_trace.refused + 1;
   of_trace.due = of_trace.arrivals + (uint64_t{1} << std::min<uint64_t>(of_trace.refused, 4));
   if (entered) of_trace.runs++, of_trace.due = 0;
-  if (!entered || !is_due(++of_trace.exits[left.inst], most_exits()) || !say_where(view, root, loop, trace, left, from_header)) {
+  if (!entered || !is_due(++of_trace.exits[left.inst], most_exits()) ||
+      !say_where(view, root, loop, trace, left, from_header)) {
     end(interpreted);
     busy = false;
     return left;
   }
   of_trace.checked++;
+  of_loop++;
   const pid_t judging = fork();
   if (judging == 0) judge(view, root, left.kind == LeaveResult::kRaised);
   if (judging < 0) {

@@ -27,7 +27,8 @@ constexpr int kMostVisits = 64;
 
 // What python/dynvm/check gives; owned for good.
 struct Functions {
-  PyObject *describe = nullptr, *prepare = nullptr, *disturb = nullptr, *missing = nullptr, *report = nullptr, *count = nullptr;
+  PyObject *describe = nullptr, *prepare = nullptr, *disturb = nullptr, *missing = nullptr, *report = nullptr,
+           *count = nullptr;
 };
 Functions functions;
 bool tried = false;
@@ -80,7 +81,9 @@ PyObject* run_file(PyObject* folder, const char* name) {
   const Object code(Py_CompileStringObject(PyBytes_AS_STRING(text.get()), path.get(), Py_file_input, nullptr, -1));
   Object space(PyDict_New());
   const Object own_name(PyUnicode_FromFormat("dynvm.check.%s", name));
-  if (!code || !space || !own_name || PyDict_SetItemString(space.get(), "__builtins__", PyEval_GetBuiltins()) < 0 || PyDict_SetItemString(space.get(), "__name__", own_name.get()) < 0) return nullptr;
+  if (!code || !space || !own_name || PyDict_SetItemString(space.get(), "__builtins__", PyEval_GetBuiltins()) < 0 ||
+      PyDict_SetItemString(space.get(), "__name__", own_name.get()) < 0)
+    return nullptr;
   const Object done(PyEval_EvalCode(code.get(), space.get(), space.get()));
   return done ? space.release() : nullptr;
 }
@@ -89,15 +92,19 @@ bool load() {
   const Object importing(PyImport_ImportModule("_frozen_importlib_external"));
   const Object finder(importing ? PyObject_GetAttrString(importing.get(), "PathFinder") : nullptr);
   const Object spec(finder ? PyObject_CallMethod(finder.get(), "find_spec", "s", "dynvm") : nullptr);
-  const Object folders(spec && spec.get() != Py_None ? PyObject_GetAttrString(spec.get(), "submodule_search_locations") : nullptr);
+  const Object folders(spec && spec.get() != Py_None ? PyObject_GetAttrString(spec.get(), "submodule_search_locations")
+                                                     : nullptr);
   const Object folder(folders ? PySequence_GetItem(folders.get(), 0) : nullptr);
   if (!folder) {
     if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_ImportError, "the package dynvm is not there");
     return false;
   }
-  const Object describing(run_file(folder.get(), "describe.py")), comparing(describing ? run_file(folder.get(), "compare.py") : nullptr);
+  const Object describing(run_file(folder.get(), "describe.py")),
+      comparing(describing ? run_file(folder.get(), "compare.py") : nullptr);
   if (!comparing) return false;
-  const auto take = [](const Object& space, const char* name) { return Py_XNewRef(PyDict_GetItemString(space.get(), name)); };
+  const auto take = [](const Object& space, const char* name) {
+    return Py_XNewRef(PyDict_GetItemString(space.get(), name));
+  };
   Functions found;
   found.describe = take(describing, "describe");
   found.prepare = take(describing, "prepare");
@@ -111,7 +118,8 @@ bool load() {
 
 PyObject* or_missing(PyObject* object) { return object != nullptr ? object : functions.missing; }
 
-// (code, slots, stack, globals) of a frame whose stack ends at sp; null: nothing of that is described. dead: nor of its variables.
+// (code, slots, stack, globals) of a frame whose stack ends at sp; null: nothing of that is described. dead: nor of its
+// variables.
 PyObject* frame_parts(_PyInterpreterFrame* frame, PyObject* const* sp, bool dead) {
   PyCodeObject* code = vm::FrameView::code(frame);
   PyObject* const* slots = vm::FrameView::locals(frame);
@@ -120,11 +128,13 @@ PyObject* frame_parts(_PyInterpreterFrame* frame, PyObject* const* sp, bool dead
   const Object locals(PyTuple_New(count)), stack(PyTuple_New(sp != nullptr ? std::max<Py_ssize_t>(sp - base, 0) : 0));
   if (!locals || !stack) return nullptr;
   for (int i = 0; i < count; i++) PyTuple_SET_ITEM(locals.get(), i, Py_NewRef(or_missing(slots[i])));
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(stack.get()); i++) PyTuple_SET_ITEM(stack.get(), i, Py_NewRef(or_missing(base[i])));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(stack.get()); i++)
+    PyTuple_SET_ITEM(stack.get(), i, Py_NewRef(or_missing(base[i])));
   return PyTuple_Pack(4, reinterpret_cast<PyObject*>(code), locals.get(), stack.get(), vm::FrameView::globals(frame));
 }
 
-// A list of entries, or null with an exception. exception: under way, or null; the stack of the frame that raises is in no defined state then.
+// A list of entries, or null with an exception. exception: under way, or null; the stack of the frame that raises is in
+// no defined state then.
 PyObject* described(const vm::ThreadView& view, _PyInterpreterFrame* root, PyObject* exception) {
   static const int most_objects = base::stress_number("objects", 3000);
   const std::vector<LiveFrame> frames = live_frames(view, root);
@@ -133,10 +143,12 @@ PyObject* described(const vm::ThreadView& view, _PyInterpreterFrame* root, PyObj
   for (size_t i = 0; i < frames.size(); i++) {
     const bool raises = exception != nullptr && i + 1 == frames.size();
     const bool below = i + 1 < frames.size() && frames[i + 1].continuation == vm::Continuation::kReplace;
-    const Object parts(frame_parts(frames[i].frame, raises ? nullptr : frames[i].sp - below, i == 0 && control()->stop.returns));
+    const Object parts(
+        frame_parts(frames[i].frame, raises ? nullptr : frames[i].sp - below, i == 0 && control()->stop.returns));
     if (!parts || PyList_Append(list.get(), parts.get()) < 0) return nullptr;
   }
-  return PyObject_CallFunction(functions.describe, "OOi", list.get(), exception != nullptr ? exception : Py_None, most_objects);
+  return PyObject_CallFunction(functions.describe, "OOi", list.get(), exception != nullptr ? exception : Py_None,
+                               most_objects);
 }
 
 // The exception that is set, as an object, or null; it is under way no longer.
@@ -207,7 +219,8 @@ void visit(vm::ThreadView& view, bool raised) {
 }
 
 std::string text_of(const Position& at) {
-  return std::string(PyUnicode_AsUTF8(at.code->co_qualname)) + " unit " + std::to_string(at.unit) + " " + std::string(vm::continuation_name(at.continuation));
+  return std::string(PyUnicode_AsUTF8(at.code->co_qualname)) + " unit " + std::to_string(at.unit) + " " +
+         std::string(vm::continuation_name(at.continuation));
 }
 
 bool is_at_stop(const vm::ThreadView& view) {
@@ -218,7 +231,11 @@ bool is_at_stop(const vm::ThreadView& view) {
   const Place place = checked_place(live_frames(view, interpreted.root));
   if (place.size() != stop.depth || !std::equal(place.begin(), place.end(), stop.place)) {
     const auto [here, there] = std::mismatch(place.begin(), place.end(), stop.place, stop.place + stop.depth);
-    interpreted.nearly = "it comes to that instruction called in another way: " + (here == place.end() ? "from fewer frames" : there == stop.place + stop.depth ? "from more frames" : "from " + text_of(*here) + " and not " + text_of(*there));
+    interpreted.nearly =
+        "it comes to that instruction called in another way: " +
+        (here == place.end()                ? "from fewer frames"
+         : there == stop.place + stop.depth ? "from more frames"
+                                            : "from " + text_of(*here) + " and not " + text_of(*there));
     return false;
   }
   interpreted.nearly = "it comes there after " + std::to_string(interpreted.arrivals) + " arrivals at the header";
@@ -226,15 +243,18 @@ bool is_at_stop(const vm::ThreadView& view) {
 }
 
 [[noreturn]] void leave(std::string how) {
-  for (const std::string& more : {interpreted.nearly, interpreted.raised.empty() ? "" : "it raised " + interpreted.raised})
+  for (const std::string& more :
+       {interpreted.nearly, interpreted.raised.empty() ? "" : "it raised " + interpreted.raised})
     if (!more.empty()) how += "; " + more;
   come(Came::kOver, how.c_str());
 }
 
 vm::HookResult on_instruction(vm::ThreadView& view) {
   const Stop& stop = control()->stop;
-  const bool at_header = !interpreted.function && view.frame == interpreted.root && vm::unit_of(vm::FrameView::code(view.frame), view.ip) == interpreted.unit;
-  if (std::exchange(interpreted.begun, true) && at_header && ++interpreted.arrivals > stop.to) leave("the interpreter begins another iteration");
+  const bool at_header = !interpreted.function && view.frame == interpreted.root &&
+                         vm::unit_of(vm::FrameView::code(view.frame), view.ip) == interpreted.unit;
+  if (std::exchange(interpreted.begun, true) && at_header && ++interpreted.arrivals > stop.to)
+    leave("the interpreter begins another iteration");
   interpreted.at_stop = is_at_stop(view);
   if (interpreted.at_stop && !stop.raised) visit(view, false);
   return vm::HookResult::kContinue;
@@ -247,16 +267,20 @@ void on_event(vm::ThreadView& view, const vm::EventInfo& info) {
       interpreted.at_stop = false;
       if (PyObject* type = PyErr_Occurred()) {
         PyCodeObject* code = vm::FrameView::code(view.frame);
-        interpreted.raised = std::string(reinterpret_cast<PyTypeObject*>(type)->tp_name) + " in " + PyUnicode_AsUTF8(code->co_qualname);
+        interpreted.raised =
+            std::string(reinterpret_cast<PyTypeObject*>(type)->tp_name) + " in " + PyUnicode_AsUTF8(code->co_qualname);
       }
       break;
     case vm::Event::kFrameReturned:
     case vm::Event::kFrameUnwound:
       if (info.frame == interpreted.root) leave("the interpreter leaves the function");
       break;
-    case vm::Event::kActivationEnd: leave("the interpreter leaves the function");
-    case vm::Event::kHandover: come(Came::kSkipped, "a frame is handed to CPython's evaluator");
-    default: break;
+    case vm::Event::kActivationEnd:
+      leave("the interpreter leaves the function");
+    case vm::Event::kHandover:
+      come(Came::kSkipped, "a frame is handed to CPython's evaluator");
+    default:
+      break;
   }
 }
 
@@ -346,7 +370,8 @@ Place checked_place(const std::vector<LiveFrame>& frames) {
 
 Control* control() {
   static Control* const memory = [] {
-    void* at = mmap(nullptr, sizeof(Control) + kRegion, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* at = mmap(nullptr, sizeof(Control) + kRegion, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return at == MAP_FAILED ? nullptr : new (at) Control;
   }();
   return memory;
@@ -373,7 +398,8 @@ bool load_python(std::string* why) {
   return false;
 }
 
-void begin_interpreted(vm::ThreadView& view, _PyInterpreterFrame* root, int unit, bool function, bridge::Bridge* bridge) {
+void begin_interpreted(vm::ThreadView& view, _PyInterpreterFrame* root, int unit, bool function,
+                       bridge::Bridge* bridge) {
   begin_process();
   Control& c = *control();
   wait(&c.told[0]);
@@ -394,7 +420,8 @@ void begin_interpreted(vm::ThreadView& view, _PyInterpreterFrame* root, int unit
   {
     const runtime::OwnWork work;
     const Object prepared(PyObject_CallNoArgs(functions.prepare));
-    if (!prepared || (second && PyObject_CallNoArgs(functions.disturb) == nullptr)) come(Came::kSkipped, ("preparing failed: " + take_error()).c_str());
+    if (!prepared || (second && PyObject_CallNoArgs(functions.disturb) == nullptr))
+      come(Came::kSkipped, ("preparing failed: " + take_error()).c_str());
   }
   hooks.record = on_instruction;
   hooks.event = on_event;
@@ -419,7 +446,8 @@ void judge(vm::ThreadView& view, _PyInterpreterFrame* root, bool raised) {
   const Object same(PyObject_CallFunctionObjArgs(functions.count, theirs, mine.get(), nullptr));
   if (same && PyLong_AsLong(same.get()) == 0) decide(Verdict::kSame);
   PyObject* again = second_description(visit);
-  const Object found(PyObject_CallFunctionObjArgs(functions.report, theirs, mine.get(), again != nullptr ? again : Py_None, nullptr));
+  const Object found(
+      PyObject_CallFunctionObjArgs(functions.report, theirs, mine.get(), again != nullptr ? again : Py_None, nullptr));
   if (!found) decide(Verdict::kSkipped, "comparing failed: " + take_error());
   c.undetermined = PyLong_AsSize_t(PyTuple_GET_ITEM(found.get(), 2));
   if (PyTuple_GET_ITEM(found.get(), 0) == Py_None) decide(Verdict::kUndetermined);

@@ -34,7 +34,8 @@ std::vector<int> open_files() {
   DIR* folder = opendir("/proc/self/fd");
   if (folder == nullptr) return {};
   while (const dirent* entry = readdir(folder))
-    if (const int file = std::atoi(entry->d_name); entry->d_name[0] != '.' && file != dirfd(folder)) files.push_back(file);
+    if (const int file = std::atoi(entry->d_name); entry->d_name[0] != '.' && file != dirfd(folder))
+      files.push_back(file);
   closedir(folder);
   return files;
 }
@@ -46,7 +47,8 @@ void put_in_place(int of, int by) {
   close(by);
 }
 
-// A copy that nobody else sees, at the same place; of one that is only read another opening, which has a place of its own.
+// A copy that nobody else sees, at the same place; of one that is only read another opening, which has a place of its
+// own.
 bool copy_file(int file, int mode, off_t size) {
   const off_t at = lseek(file, 0, SEEK_CUR);
   const std::string path = "/proc/self/fd/" + std::to_string(file);
@@ -78,7 +80,9 @@ const char* reason_of(int number) {
   if (number == SYS_##name) return why;
   FORBIDDEN_CALLS(X)
 #undef X
-  return number == SYS_read || number == SYS_readv || number == SYS_write || number == SYS_writev ? "uses a pipe or socket" : "makes or changes a file";
+  return number == SYS_read || number == SYS_readv || number == SYS_write || number == SYS_writev
+             ? "uses a pipe or socket"
+             : "makes or changes a file";
 }
 
 void handle(int, siginfo_t* info, void*) { on_forbidden(reason_of(info->si_syscall)); }
@@ -126,7 +130,7 @@ class Filter {
 // Where the system does not allow filters the files' copies have to do.
 void forbid(const std::vector<int>& talking, Forbidden forbidden) {
   on_forbidden = forbidden;
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = handle;
   action.sa_flags = SA_SIGINFO;
   sigaction(SIGSYS, &action, nullptr);
@@ -153,7 +157,7 @@ void isolate(Forbidden forbidden) {
   std::vector<int> talking;
   for (const int file : open_files()) {
     const int flags = fcntl(file, F_GETFL);
-    struct stat about {};
+    struct stat about{};
     if (flags < 0 || (flags & O_PATH) || fstat(file, &about) < 0) continue;
     const int mode = flags & O_ACCMODE;
     if (S_ISDIR(about.st_mode)) continue;

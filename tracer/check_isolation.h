@@ -1,7 +1,9 @@
 // Keeps what a forked process does from everybody else (check_child.h).
 //
-// Inputs: this process, just forked. Outputs: the same, with its own copies of the files that it may write, at their own offsets; with its writing to pipes and terminals going nowhere; and, where a
-// handler is given, ended by it at a system call of check_system_calls.def, at one that would make or change a file, or that reads what somebody else is to have.
+// Inputs: this process, just forked. Outputs: the same, with its own copies of the files that it may write, at their
+// own offsets; with its writing to pipes and terminals going nowhere; and, where a handler is given, ended by it at a
+// system call of check_system_calls.def, at one that would make or change a file, or that reads what somebody else is
+// to have.
 // Invariants: for a process of one thread that is to end soon. Tests: tests/check/test_isolation.py.
 #pragma once
 

@@ -8,7 +8,8 @@
 namespace dynvm::base {
 
 struct Checks {
-  uint64_t made = 0, different = 0;         // runs of traces that were compared with the interpreter's; those that were not the same
+  uint64_t made = 0;                        // runs of traces that were compared with the interpreter's
+  uint64_t different = 0;                   // those that were not the same
   uint64_t undetermined = 0;                // those that differed only where two interpreted runs do, too
   std::map<std::string, uint64_t> skipped;  // why there was no comparison -> times
 };

@@ -48,7 +48,8 @@ int stress_number(std::string_view word, int usual) {
   int number = usual;
   for (std::string_view words = options().stress; !words.empty();) {
     const std::string_view each = take_word(&words);
-    if (each.size() > word.size() && each.substr(0, word.size()) == word && each[word.size()] == '=') (void)read_number(each.substr(word.size() + 1), &number);
+    if (each.size() > word.size() && each.substr(0, word.size()) == word && each[word.size()] == '=')
+      (void)read_number(each.substr(word.size() + 1), &number);
   }
   return number;
 }
@@ -59,11 +60,13 @@ Status check_stress(std::string_view words) {
     const size_t equals = each.find('=');
     int number = 0;
     const bool known = std::any_of(std::begin(kRows), std::end(kRows), [&](const Row& row) {
-      return row.word == each.substr(0, equals) && row.number == (equals != std::string_view::npos) && (!row.number || read_number(each.substr(equals + 1), &number));
+      return row.word == each.substr(0, equals) && row.number == (equals != std::string_view::npos) &&
+             (!row.number || read_number(each.substr(equals + 1), &number));
     });
     if (known) continue;
     std::string names;
-    for (const Row& row : kRows) names += fmt::format("{}{}{}", names.empty() ? "" : ", ", row.word, row.number ? "=N" : "");
+    for (const Row& row : kRows)
+      names += fmt::format("{}{}{}", names.empty() ? "" : ", ", row.word, row.number ? "=N" : "");
     return Status::failure(fmt::format("--stress: expected {}, got '{}'", names, each));
   }
   return {};

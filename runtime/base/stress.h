@@ -1,6 +1,7 @@
 // --stress: ways to run that are to show defects.
 //
-// Inputs: the option's words, `WORD` or `WORD=N`, with commas between. Invariants: as options.h. Tests: tests/base/base_test.cpp, tests/launcher/test_options.py.
+// Inputs: the option's words, `WORD` or `WORD=N`, with commas between. Invariants: as options.h. Tests:
+// tests/check/test_runs.py, tests/launcher/test_options.py.
 #pragma once
 
 #include <string>

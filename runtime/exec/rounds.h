@@ -1,7 +1,8 @@
 // A limit on the iterations of one run of a trace, for checks.
 //
-// Inputs: `round_limit` before CompiledTrace::run, which gets &round_limit.over for an eval breaker. Outputs: the run comes back at the loop's header after so many iterations of the trace. Invariants: runs
-// inside of that one have breakers of their own and do not count. Tests: tests/check.
+// Inputs: `round_limit` before CompiledTrace::run, which gets &round_limit.over for an eval breaker. Outputs: the run
+// comes back at the loop's header after so many iterations of the trace. Invariants: runs inside of that one have
+// breakers of their own and do not count. Tests: tests/check.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 """DYNVM_STRESS=check over whole runs: no difference where there is none, and a difference named where there is one.
 
-A difference is made by what a forked process tells from the script's own: the interpreted run has Python's collector switched off (python/dynvm/check/describe.py), so a script that asks for it does
-something else there.
+A difference is made by what a forked process tells from the script's own: the interpreted run has Python's collector
+switched off (python/dynvm/check/describe.py), so a script that asks for it does something else there.
 """
 
 import json
@@ -35,10 +35,12 @@ def differs(): return gc.isenabled()
 class CheckCase(CompareCase):
     def checked(self, body, *, words="check", status=0, count=24, options=()):
         """The outcome and the report's checks of a loop with this body in a function."""
-        text = HEAD + "def main():\n    for i in range(%d):\n" % count + "".join(f"        {line}\n" for line in body.strip().splitlines()) + "main()\nprint('to the end')\n"
+        lines = "".join(f"        {line}\n" for line in body.strip().splitlines())
+        text = HEAD + f"def main():\n    for i in range({count}):\n{lines}main()\nprint('to the end')\n"
         report = os.path.join(self.folder, "report.json")
         script = self.script(text)
-        outcome = run(INSTALLED, ["--hot=2", "--report", report, *options, script], env={"DYNVM_STRESS": words, "OMP_NUM_THREADS": "1"}, timeout=300)
+        env = {"DYNVM_STRESS": words, "OMP_NUM_THREADS": "1"}
+        outcome = run(INSTALLED, ["--hot=2", "--report", report, *options, script], env=env, timeout=300)
         self.assertEqual(outcome.status, status, outcome)
         self.expected = run(PLAIN, [script])
         with open(report, encoding="utf-8") as file:
@@ -173,7 +175,8 @@ class Different(CheckCase):
         self.differs("""
 y = x * i
 flag = differs()
-""", "dynvm: check: trace ", "script.py:11 (main) is not what the interpreter does", "locals['flag']: True in the trace's run, False in the interpreter's")
+""", "dynvm: check: trace ", "script.py:11 (main) is not what the interpreter does",
+                     "locals['flag']: True in the trace's run, False in the interpreter's")
 
     def test_values(self):
         self.differs("""

@@ -1,11 +1,14 @@
 """How two descriptions of what an iteration has left differ.
 
-Purpose: of two lists of entries that describe.py makes, one of a trace's run and one of an interpreted run of the same iteration, the entries that are not the same.
-Inputs:  differences(interpreted, traced). Outputs: a list of (path, what the trace's run has, what the interpreter's has), the nearest first.
-Invariants: the rules of RULES alone decide. Exact is all that is not a number with a fraction: types, shapes, strides, version counters, integers, graphs, random states.
-  Numbers with a fraction may differ by rounding: of a tensor by so much of its greatest element (TOLERANCE), since what an operation gives is as exact as the numbers that it adds up;
-  of Python's numbers by so much of the number. Text is compared likewise where numbers stand in it, and without addresses.
-Tests:   tests/check/test_compare.py.
+Purpose: of two lists of entries that describe.py makes, one of a trace's run and one of an interpreted run of the same
+  iteration, the entries that are not the same.
+Inputs:  differences(interpreted, traced). Outputs: a list of (path, what the trace's run has, what the interpreter's
+  has), the nearest first.
+Invariants: the rules of RULES alone decide. Exact is all that is not a number with a fraction: types, shapes, strides,
+  version counters, integers, graphs, random states. Numbers with a fraction may differ by rounding: of a tensor by so
+  much of its greatest element (TOLERANCE), since what an operation gives is as exact as the numbers that it adds up; of
+  Python's numbers by so much of the number. Text is compared likewise where numbers stand in it, and without addresses.
+Tests:   tests/check/test_describe.py.
 """
 
 import math
@@ -13,9 +16,16 @@ import re
 import sys
 
 # Of a tensor's greatest element, and what is as good as 0 whatever it is: a sum of what cancels.
-TOLERANCE = {"float64": (1e-7, 1e-12), "complex128": (1e-7, 1e-12), "float32": (2e-4, 1e-6), "complex64": (2e-4, 1e-6), "float16": (2e-2, 1e-3), "bfloat16": (1e-1, 1e-2)}
-NUMBER = 1e-3       # of a number of Python's, which may be of a tensor of any type
-SMALLEST = 1e-6     # such a number that is as good as 0
+TOLERANCE = {
+    "float64": (1e-7, 1e-12),
+    "complex128": (1e-7, 1e-12),
+    "float32": (2e-4, 1e-6),
+    "complex64": (2e-4, 1e-6),
+    "float16": (2e-2, 1e-3),
+    "bfloat16": (1e-1, 1e-2),
+}
+NUMBER = 1e-3  # of a number of Python's, which may be of a tensor of any type
+SMALLEST = 1e-6  # such a number that is as good as 0
 NUMBERS = re.compile(r"[-+]?(?:\d+\.\d*(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+|\binf\b|\bnan\b)")
 ADDRESSES = re.compile(r"\b0x[0-9a-f]+\b|\bat \d{9,}\b")
 
@@ -89,8 +99,18 @@ def close_array(a, b):
     return _close(numpy, x.astype("f8"), y.astype("f8"), TOLERANCE[a[0]])
 
 
-RULES = {"is": exact, "int": exact, "bytes": exact, "same": exact, "lines": exact, "float": close, "complex": close_complex, "text": close_text, "values": close_values,
-         "array": close_array}
+RULES = {
+    "is": exact,
+    "int": exact,
+    "bytes": exact,
+    "same": exact,
+    "lines": exact,
+    "float": close,
+    "complex": close_complex,
+    "text": close_text,
+    "values": close_values,
+    "array": close_array,
+}
 NOTHING = ("nothing", None)
 
 
@@ -130,7 +150,10 @@ def differing_element(a, b):
         if not x.is_complex():
             apart[x.isnan() & y.isnan() | (x == y)] = 0
         at = int(apart.argmax())
-        return f"element {at} of {a[1]}: {x[at].item()!r}", f"{y[at].item()!r}; {int((apart > 0).sum())} elements are not the same"
+        return (
+            f"element {at} of {a[1]}: {x[at].item()!r}",
+            f"{y[at].item()!r}; {int((apart > 0).sum())} elements are not the same",
+        )
 
 
 def differences(interpreted, traced):
@@ -150,8 +173,9 @@ def differences(interpreted, traced):
 
 
 def report(interpreted, traced, again, most=12):
-    """The differences as lines of text, the nearest first; None where there is none. `again`: a second interpreted run's description, or None; where that differs from the
-    first, the iteration does not determine what is there, or not beyond rounding (describe.disturb). With the first path, and how many of all that was undetermined."""
+    """The differences as lines of text, the nearest first; None where there is none. `again`: a second interpreted
+    run's description, or None; where that differs from the first, the iteration does not determine what is there, or
+    not beyond rounding (describe.disturb). With the first path, and how many of all that was undetermined."""
     found = differences(interpreted, traced)
     loose = 0
     if again is not None and found:
@@ -160,7 +184,9 @@ def report(interpreted, traced, again, most=12):
         loose, found = len(found) - len(certain), certain
     if not found:
         return None, "", loose
-    lines = [f"  {path}: {mine} in the trace's run, {theirs} in the interpreter's" for path, mine, theirs in found[:most]]
+    lines = [
+        f"  {path}: {mine} in the trace's run, {theirs} in the interpreter's" for path, mine, theirs in found[:most]
+    ]
     if len(found) > most:
         lines.append(f"  and {len(found) - most} more")
     return "\n".join(lines), found[0][0], loose

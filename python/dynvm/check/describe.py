@@ -1,13 +1,17 @@
 """What a run of an iteration has left, as a flat list of entries that another process can compare with its own.
 
-Purpose: DYNVM_STRESS=check compares a trace's run with an interpreted one. Each of the two is described by this module, in a forked process that ends afterwards: so it
-  may make instances' dicts, run `backward()` and leave references, and none of it is seen by the script.
-Inputs:  describe(frames, exception): frames from the trace's loop inwards, each (code, slots, stack, globals), with `MISSING` for what is not there; the exception that is
-  under way, or None.
-Outputs: a list of entries (path, kind, value), of values that `marshal` takes. Paths are Python's: locals['loss'].grad_fn. Kinds are those of RULES in compare.py.
-  Not said, since a trace need not do what eager does there: how much memory lies behind a tensor's elements (losses with a reduction keep that of their terms), what is behind a graph that is freed.
-Invariants: the order of entries follows from the objects alone, so that two processes that were forked from one and did the same give the same list. The nearest objects come first, and at most
-  `limit` of them are described. No code of the script runs but hooks of tensors, in the last step (Gradients).
+Purpose: DYNVM_STRESS=check compares a trace's run with an interpreted one. Each of the two is described by this module,
+  in a forked process that ends afterwards: so it may make instances' dicts, run `backward()` and leave references, and
+  none of it is seen by the script.
+Inputs:  describe(frames, exception): frames from the trace's loop inwards, each (code, slots, stack, globals), with
+  `MISSING` for what is not there; the exception that is under way, or None.
+Outputs: a list of entries (path, kind, value), of values that `marshal` takes. Paths are Python's:
+  locals['loss'].grad_fn. Kinds are those of RULES in compare.py. Not said, since a trace need not do what eager does
+  there: how much memory lies behind a tensor's elements (losses with a reduction keep that of their terms), what is
+  behind a graph that is freed, or which hooks are.
+Invariants: the order of entries follows from the objects alone, so that two processes that were forked from one and did
+  the same give the same list. The nearest objects come first, and at most `limit` of them are described. No code of the
+  script runs but hooks of tensors, in the last step (Gradients).
 Tests:   tests/check/test_describe.py.
 """
 
@@ -19,21 +23,33 @@ import sys
 import types
 import weakref
 
-LIMIT = 3000           # objects
+LIMIT = 3000  # objects
 MOST_ELEMENTS = 1 << 14  # of a tensor that are kept; of a larger one so many, evenly spread
-MOST_ITEMS = 1000      # of a range that an iterator is over
-MOST_NODES = 400       # of an autograd graph
-MOST_GRADIENTS = 3     # tensors whose graphs are run
-MOST_WORK = 1 << 24    # elements of leaves that a graph may be run for
+MOST_ITEMS = 1000  # of a range that an iterator is over
+MOST_NODES = 400  # of an autograd graph
+MOST_GRADIENTS = 3  # tensors whose graphs are run
+MOST_WORK = 1 << 24  # elements of leaves that a graph may be run for
 
 MISSING = type("Missing", (), {"__repr__": lambda self: "missing"})()
 
 ATOMS = (type(None), bool, int, str, bytes, float, complex, type(Ellipsis), type(NotImplemented))
-ITERATORS = tuple({type(iter(each)) for each in ([], (), range(0), range(1 << 70), {}, {}.values(), {}.items(), "", b"", set(), reversed([]))})
+ITERATORS = tuple(
+    {
+        type(iter(each))
+        for each in ([], (), range(0), range(1 << 70), {}, {}.values(), {}.items(), "", b"", set(), reversed([]))
+    }
+)
 WRAPPERS = (enumerate, zip, map, filter, itertools.chain, itertools.islice, itertools.count, itertools.repeat)
 VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
-C_FUNCTIONS = (types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType, types.GetSetDescriptorType,
-               types.MemberDescriptorType)
+C_FUNCTIONS = (
+    types.BuiltinFunctionType,
+    types.MethodWrapperType,
+    types.WrapperDescriptorType,
+    types.MethodDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+)
 
 
 def slot_names(code):
@@ -51,16 +67,19 @@ class Describer:
         self.limit = limit
         self.entries = []
         self.waiting = collections.deque()
-        self.seen = {}                        # id -> path
-        self.kept = []                        # so that no id comes twice
+        self.seen = {}  # id -> path
+        self.kept = []  # so that no id comes twice
         self.storages = {}
-        self.graphs = []                      # (path, tensor) of those with a graph
-        self.leaves = {}                      # id -> path, of tensors without one
+        self.graphs = []  # (path, tensor) of those with a graph
+        self.leaves = {}  # id -> path, of tensors without one
         self.torch = sys.modules.get("torch")
         self.numpy = sys.modules.get("numpy")
         if self.torch is not None and not hasattr(self.torch, "autograd"):
-            self.torch = None                 # it is being imported
-        self.library = tuple(filter(None, (getattr(sys.modules.get(name), "__file__", None) for name in ("os", "torch")))) # what lies beside these is no script's
+            self.torch = None  # it is being imported
+        # What lies beside these is no script's.
+        self.library = tuple(
+            filter(None, (getattr(sys.modules.get(name), "__file__", None) for name in ("os", "torch")))
+        )
         self.library = tuple(path.rsplit("/", 1)[0] + "/" for path in self.library) + ("<frozen",)
 
     # ---- entries
@@ -91,8 +110,10 @@ class Describer:
             self.put(path, "bytes", value if len(value) <= 4096 else value[:4096])
         elif kind in ATOMS:
             self.put(path, "is", repr(value))
-        else:                                 # a subclass, such as an enumeration's member
-            self.put(path, "is", f"{name_of(kind)} {next(base for base in ATOMS if issubclass(kind, base)).__repr__(value)}")
+        else:  # a subclass, such as an enumeration's member
+            self.put(
+                path, "is", f"{name_of(kind)} {next(base for base in ATOMS if issubclass(kind, base)).__repr__(value)}"
+            )
 
     def run(self):
         while self.waiting and len(self.kept) < self.limit:
@@ -105,8 +126,15 @@ class Describer:
             return
         self.kept.append(value)
         kind = type(value)
-        if kind is tuple or kind is frozenset or kind is slice or kind is range or kind in C_FUNCTIONS or kind is types.MethodType:
-            pass                              # made anew or not, nobody cares
+        if (
+            kind is tuple
+            or kind is frozenset
+            or kind is slice
+            or kind is range
+            or kind in C_FUNCTIONS
+            or kind is types.MethodType
+        ):
+            pass  # made anew or not, nobody cares
         else:
             self.seen[id(value)] = path
         if self.torch is not None and issubclass(kind, self.torch.Tensor):
@@ -152,7 +180,11 @@ class Describer:
         names = []
         for i, (key, item) in enumerate(items):
             if type(key) in ATOMS:
-                at = f"{path}[{key!r}]" if not isinstance(key, (str, bytes)) or len(key) < 80 else f"{path}[{key[:77]!r}...]"
+                at = (
+                    f"{path}[{key!r}]"
+                    if not isinstance(key, (str, bytes)) or len(key) < 80
+                    else f"{path}[{key[:77]!r}...]"
+                )
                 names.append(f"{key!r:.80}")
             else:
                 at = f"{path}[key {i}]"
@@ -179,11 +211,11 @@ class Describer:
             return
         callable_, arguments, *state = rest
         if callable_ is iter and isinstance(arguments[0], (list, tuple)):
-            items = list(arguments[0][(state[0] if state else 0):])
+            items = list(arguments[0][(state[0] if state else 0) :])
         elif callable_ is iter and isinstance(arguments[0], range) and len(arguments[0]) <= MOST_ITEMS:
-            items = list(arguments[0][(state[0] if state else 0):])
+            items = list(arguments[0][(state[0] if state else 0) :])
         elif callable_ is iter and isinstance(arguments[0], (str, bytes, range)):
-            items = [arguments[0][(state[0] if state else 0):]]
+            items = [arguments[0][(state[0] if state else 0) :]]
         else:
             items = [arguments, *state]
         self.put(path, "is", f"iterator of {len(items)}")
@@ -261,7 +293,9 @@ class Describer:
         if not isinstance(value.__dict__, types.MappingProxyType) or self.is_library(sys.modules.get(value.__module__)):
             return
         for name, item in value.__dict__.items():
-            if not name.startswith("__") and not issubclass(type(item), (types.FunctionType, staticmethod, classmethod, property, *C_FUNCTIONS)):
+            if not name.startswith("__") and not issubclass(
+                type(item), (types.FunctionType, staticmethod, classmethod, property, *C_FUNCTIONS)
+            ):
                 self.push(f"{path}.{name}", item)
 
     def is_library(self, module):
@@ -297,7 +331,7 @@ class Describer:
             for name, item in list(attributes.items()):
                 self.push(f"{path}.{name}", item)
         for cls in type(value).__mro__:
-            if not cls.__flags__ & 1 << 9:    # written in C
+            if not cls.__flags__ & 1 << 9:  # written in C
                 continue
             for name, descriptor in list(cls.__dict__.items()):
                 if isinstance(descriptor, types.MemberDescriptorType):
@@ -345,7 +379,7 @@ class Describer:
         if value.dtype.hasobject:
             return self.push(path + ".tolist()", value.tolist() if value.size <= 100 else None)
         data = self.numpy.ascontiguousarray(value).reshape(-1)
-        data = data[::max(1, data.size // MOST_ELEMENTS)]
+        data = data[:: max(1, data.size // MOST_ELEMENTS)]
         self.put(path + " values", "array", (str(value.dtype), data.tobytes()))
 
     # ---- tensors
@@ -372,7 +406,7 @@ class Describer:
                 self.push(path + "._indices()", value._indices())
                 self.push(path + "._values()", value._values())
             attributes = self.dict_of(value)
-            if value._backward_hooks:
+            if value.is_leaf and value._backward_hooks:  # others are part of the graph
                 self.push(path + "._backward_hooks", value._backward_hooks)
             if value.grad_fn is not None:
                 self.put(path + ".grad_fn", "is", value.grad_fn.name())
@@ -426,13 +460,19 @@ class Describer:
         torch = self.torch
         if torch is None:
             return
-        self.put("torch's modes", "is", f"grad {torch.is_grad_enabled()}, inference {torch.is_inference_mode_enabled()}, autocast {torch.is_autocast_enabled('cpu')} "
-                 f"{torch.get_autocast_dtype('cpu')}, default {torch.get_default_dtype()}, deterministic {torch.are_deterministic_algorithms_enabled()}, "
-                 f"warn always {torch.is_warn_always_enabled()}")
+        self.put(
+            "torch's modes",
+            "is",
+            f"grad {torch.is_grad_enabled()}, inference {torch.is_inference_mode_enabled()}, "
+            f"autocast {torch.is_autocast_enabled('cpu')} {torch.get_autocast_dtype('cpu')}, "
+            f"default {torch.get_default_dtype()}, deterministic {torch.are_deterministic_algorithms_enabled()}, "
+            f"warn always {torch.is_warn_always_enabled()}",
+        )
 
     @staticmethod
     def nodes_behind(root):
-        """The nodes behind a tensor in the order of their meeting, and each with the edges to those behind it, as text."""
+        """The nodes behind a tensor in the order of their meeting, and each with the edges to those behind it, as
+        text."""
         numbers, nodes, lines = {root: 0}, collections.deque([root]), []
         while nodes and len(lines) < MOST_NODES:
             node = nodes.popleft()
@@ -449,7 +489,8 @@ class Describer:
         return list(numbers), tuple(lines)
 
     def gradients(self):
-        """The graphs, and what they give: the last step, since hooks run and saved tensors may be found to have been written. Of a graph that is freed nobody can have more than the error."""
+        """The graphs, and what they give: the last step, since hooks run and saved tensors may be found to have been
+        written. Of a graph that is freed nobody can have more than the error."""
         torch = self.torch
         done = set()
         runs = 0
@@ -459,17 +500,25 @@ class Describer:
             done.add(value.grad_fn)
             nodes, lines = self.nodes_behind(value.grad_fn)
             leaves = [node.variable for node in nodes if hasattr(node, "variable")]
-            if runs >= MOST_GRADIENTS or len(nodes) >= MOST_NODES or sum(leaf.numel() for leaf in leaves) + value.numel() > MOST_WORK:
-                continue                      # it may be one that is freed
+            if (
+                runs >= MOST_GRADIENTS
+                or len(nodes) >= MOST_NODES
+                or sum(leaf.numel() for leaf in leaves) + value.numel() > MOST_WORK
+            ):
+                continue  # it may be one that is freed
             runs += 1
             found = []
             try:
                 with torch.enable_grad(), torch._C.DisableTorchFunctionSubclass():
                     if leaves:
-                        found = torch.autograd.grad(value, leaves, torch.ones_like(value), retain_graph=True, allow_unused=True)
+                        found = torch.autograd.grad(
+                            value, leaves, torch.ones_like(value), retain_graph=True, allow_unused=True
+                        )
                     else:
                         torch.autograd.backward(value, torch.ones_like(value), retain_graph=True)
-            except Exception as error:        # a graph that is freed, or memory that has been written: the interpreter's says the same
+            except (
+                Exception
+            ) as error:  # a graph that is freed, or memory that has been written: the interpreter's says the same
                 if "a second time" in str(error):
                     self.put(path + ".grad_fn and what is behind it", "is", "freed")
                     continue
@@ -484,12 +533,29 @@ class Describer:
 
 
 KINDS = (
-    (dict, Describer.of_dict), (list, Describer.of_list), (tuple, Describer.of_tuple), (collections.deque, Describer.of_deque), ((set, frozenset), Describer.of_set), (VIEWS, Describer.of_view),
-    (ITERATORS, Describer.of_iterator), (WRAPPERS, Describer.of_wrapper), ((types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType), Describer.of_generator),
-    (types.FunctionType, Describer.of_function), (types.CellType, Describer.of_cell), (types.MethodType, Describer.of_method), (C_FUNCTIONS, Describer.of_c_function),
-    (functools.partial, Describer.of_partial), ((property, staticmethod, classmethod, super), Describer.of_property), (types.ModuleType, Describer.of_module),
-    (types.CodeType, Describer.of_code), (type, Describer.of_type), (weakref.ReferenceType, Describer.of_weak), (BaseException, Describer.of_exception),
-    ((types.FrameType, types.TracebackType), Describer.of_frame), ((range, slice), Describer.of_constant), (ATOMS, Describer.atom),
+    (dict, Describer.of_dict),
+    (list, Describer.of_list),
+    (tuple, Describer.of_tuple),
+    (collections.deque, Describer.of_deque),
+    ((set, frozenset), Describer.of_set),
+    (VIEWS, Describer.of_view),
+    (ITERATORS, Describer.of_iterator),
+    (WRAPPERS, Describer.of_wrapper),
+    ((types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType), Describer.of_generator),
+    (types.FunctionType, Describer.of_function),
+    (types.CellType, Describer.of_cell),
+    (types.MethodType, Describer.of_method),
+    (C_FUNCTIONS, Describer.of_c_function),
+    (functools.partial, Describer.of_partial),
+    ((property, staticmethod, classmethod, super), Describer.of_property),
+    (types.ModuleType, Describer.of_module),
+    (types.CodeType, Describer.of_code),
+    (type, Describer.of_type),
+    (weakref.ReferenceType, Describer.of_weak),
+    (BaseException, Describer.of_exception),
+    ((types.FrameType, types.TracebackType), Describer.of_frame),
+    ((range, slice), Describer.of_constant),
+    (ATOMS, Describer.atom),
 )
 
 
@@ -518,10 +584,17 @@ def describe(frames, exception=None, limit=LIMIT, callers=True):
         namespaces.setdefault(id(main), main)
     for namespace in namespaces.values():
         if namespace is main or not describer.is_library(sys.modules.get(namespace.get("__name__"))):
-            describer.push(f"{namespace.get('__name__')}: globals" if namespace is not main else "globals", {name: value for name, value in namespace.items() if not is_plumbing(name, value)})
-    while outer is not None:                  # callers of the loop's frame hold what its caller passed on
+            describer.push(
+                f"{namespace.get('__name__')}: globals" if namespace is not main else "globals",
+                {name: value for name, value in namespace.items() if not is_plumbing(name, value)},
+            )
+    while outer is not None:  # callers of the loop's frame hold what its caller passed on
         code = outer.f_code
-        if outer.f_locals is not outer.f_globals and not code.co_filename.startswith(describer.library) and all(code is not frame[0] for frame in frames):
+        if (
+            outer.f_locals is not outer.f_globals
+            and not code.co_filename.startswith(describer.library)
+            and all(code is not frame[0] for frame in frames)
+        ):
             for name, value in outer.f_locals.items():
                 describer.push(f"{code.co_name} (caller): locals[{name!r}]", value)
         outer = outer.f_back
@@ -533,7 +606,8 @@ def describe(frames, exception=None, limit=LIMIT, callers=True):
 
 
 def calls_as_pairs(stack):
-    """A value stack where each bound method that is to be called alone stands as its function and what it is bound to: which of both ways it is does not matter."""
+    """A value stack where each bound method that is to be called alone stands as its function and what it is bound to:
+    which of both ways it is does not matter."""
     values = list(stack)
     for i in range(len(values) - 1):
         first, second = values[i], values[i + 1]
@@ -546,11 +620,17 @@ def calls_as_pairs(stack):
 
 def is_plumbing(name, value):
     """Is it a module variable that no iteration changes, or that dynvm's own work does?"""
-    return issubclass(type(value), (types.ModuleType, *C_FUNCTIONS)) or name in ("__builtins__", "__loader__", "__spec__", "__cached__")
+    return issubclass(type(value), (types.ModuleType, *C_FUNCTIONS)) or name in (
+        "__builtins__",
+        "__loader__",
+        "__spec__",
+        "__cached__",
+    )
 
 
 def prepare():
-    """In a forked process, before it does anything else: torch's threads have not come along, and what is dropped when is no concern."""
+    """In a forked process, before it does anything else: torch's threads have not come along, and what is dropped when
+    is no concern."""
     import gc
 
     gc.disable()
@@ -560,14 +640,15 @@ def prepare():
 
 
 def disturb():
-    """In the second interpreted run: memory that comes next is elsewhere and has other contents than in the first, and numbers that the script has are rounded otherwise, so that what two runs
-    do not agree in is what an iteration does not determine."""
+    """In the second interpreted run: memory that comes next is elsewhere and has other contents than in the first, and
+    numbers that the script has are rounded otherwise, so that what two runs do not agree in is what an iteration does
+    not determine."""
     kept = [bytearray(b"\xa5" * size) for size in itertools.chain(range(16, 512, 16), (1 << k for k in range(9, 21)))]
     kept += [object() for _ in range(64)] + [[] for _ in range(64)] + [{} for _ in range(64)]
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "full"):
         for size in itertools.chain(range(4, 256, 4), (1 << k for k in range(8, 18))):
-            torch.full((size,), 7.5)          # and away again
+            torch.full((size,), 7.5)  # and away again
         round_otherwise(torch)
     return kept
 
@@ -580,14 +661,24 @@ def round_otherwise(torch):
     done = set()
     with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
         for value in gc.get_objects():
-            if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout is not torch.strided or value.device.type != "cpu" or not value.dtype.is_floating_point:
+            if (
+                type(value) not in (torch.Tensor, torch.nn.Parameter)
+                or value.layout is not torch.strided
+                or value.device.type != "cpu"
+                or not value.dtype.is_floating_point
+            ):
                 continue
-            if value.dtype.itemsize < 2 or value.is_inference() or value.numel() > MOST_WORK or not value.is_contiguous():
+            if (
+                value.dtype.itemsize < 2
+                or value.is_inference()
+                or value.numel() > MOST_WORK
+                or not value.is_contiguous()
+            ):
                 continue
             memory = value.untyped_storage().data_ptr()
             if memory == 0 or memory in done:
                 continue
             done.add(memory)
-            data = value.data                 # has a version counter of its own
+            data = value.data  # has a version counter of its own
             signs = torch.empty(data.shape, dtype=data.dtype).bernoulli_(0.5, generator=generator).mul_(2).sub_(1)
             data.copy_(torch.where(data == data.round(), data, data * (1 + torch.finfo(data.dtype).eps * signs)))
