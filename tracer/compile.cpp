@@ -128,14 +128,13 @@ static bool fuses_cuda(const ir::Trace& trace) {
   return why.empty();
 }
 
-// A seeded defect: branches leave by the snapshot of an instruction before them.
-static void leave_by_earlier_exits(ir::Trace& trace) {
-  int32_t before = ir::kNoSnapshot, latest = ir::kNoSnapshot;
+// A seeded defect: branches leave by the first snapshot behind the entry's, so that the interpreter does again what the iteration has done since.
+static void leave_by_first_exit(ir::Trace& trace) {
+  int32_t first = ir::kNoSnapshot;
   for (ir::Inst& inst : trace.insts) {
-    if (inst.snapshot == ir::kNoSnapshot || trace.snapshots[inst.snapshot].elsewhere) continue;
-    if (inst.snapshot != latest) before = std::exchange(latest, inst.snapshot);
-    const bool branch = inst.op == ir::Op::k_guard_true || inst.op == ir::Op::k_guard_false;
-    if (branch && before > 0) inst.snapshot = before;
+    if (inst.snapshot <= 0 || trace.snapshots[inst.snapshot].elsewhere) continue;
+    if (first == ir::kNoSnapshot) first = inst.snapshot;
+    if (inst.op == ir::Op::k_guard_true || inst.op == ir::Op::k_guard_false) inst.snapshot = first;
   }
 }
 
@@ -184,7 +183,7 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
     *reason = Abort::k_pass_failed;
     if (!status.ok()) return status;
     if (base::dump_on(base::DumpStage::kIr)) base::dump(base::DumpStage::kIr, name + " optimised", before);
-    if (base::seeded(base::Defect::kWrongExit)) leave_by_earlier_exits(ir);
+    if (base::seeded(base::Defect::kWrongExit)) leave_by_first_exit(ir);
     plan = ir::make_plan(ir, [bridge](const ir::AtenCall& call) { return bridge != nullptr && bridge->has_planned_form(call); },
                          {int64_t{base::heuristics().cuda_lent_from} << 10, int64_t{base::heuristics().cuda_kept} << 10});
     *reason = Abort::k_compile_failed;

@@ -48,7 +48,7 @@ class Investigation:
         wrong = self.judge.opinion(self.program.dynvm(switches, options))
         if self.program.count != before:
             words = [*options, *([f"--disable={','.join(switches)}"] if switches else [])]
-            self.tell(f"{' '.join(words) or 'dynvm'}: {'wrong' if wrong else 'right'}")
+            self.tell(f"{' '.join(words) or 'dynvm'}: {'wrong: ' + wrong.splitlines()[0] if wrong else 'right'}")
         return wrong
 
     def run(self):
@@ -58,7 +58,6 @@ class Investigation:
             self.tell(f"python: {self.judge.expected.ending()}")
             if again:
                 return Verdict(UNSTEADY, f"python's own two runs differ, so there is nothing to compare with (--check or --expect may help): {again}", again)
-            self.program.timeout = min(self.program.timeout, 60 + 20 * self.judge.expected.seconds)
         wrong = self.opinion()
         if not wrong:
             return Verdict(RIGHT, "dynvm's result is right")
