@@ -1,8 +1,12 @@
-// Calls that change how Python's frames, or torch's operators, are run from then on: what a recording cannot go through. See recorder.h.
+// Calls that change how Python's frames, or torch's operators, are run from then on: what a recording cannot go
+// through. See recorder.h.
 //
-// torch's own compiler (torch.compile, torch.cond outside of it, torch.export) gives the interpreter a frame evaluation function (PEP 523) while a compiled function is called. That
-// one is asked about each Python frame: it may run other code instead. So a function that puts one there is called, not followed; where another one than dynvm's
-// is there, nothing is recorded and no trace is entered (manager.cpp). Which functions these are is learned: the first recording that follows one comes to the call that gives
+// torch's own compiler (torch.compile, torch.cond outside of it, torch.export) gives the interpreter a frame
+// evaluation function (PEP 523) while a compiled function is called. That
+// one is asked about each Python frame: it may run other code instead. So a function that puts one there is called,
+// not followed; where another one than dynvm's
+// is there, nothing is recorded and no trace is entered (manager.cpp). Which functions these are is learned: the
+// first recording that follows one comes to the call that gives
 // torch a callback.
 #include <algorithm>
 #include <iterator>
@@ -33,12 +37,15 @@ auto& switching_codes = *new std::unordered_set<PyObject*>;
 }  // namespace
 
 // Does this Python function give the interpreter another frame evaluation function while it runs?
-bool Recorder::switches_evaluation(PyObject* function) { return switching_codes.count(reinterpret_cast<PyFunctionObject*>(function)->func_code) != 0; }
+bool Recorder::switches_evaluation(PyObject* function) {
+  return switching_codes.count(reinterpret_cast<PyFunctionObject*>(function)->func_code) != 0;
+}
 
 // The C function `name` is about to be called. False: given up, since what comes behind it cannot be recorded.
 bool Recorder::may_follow(const std::string& name, const std::vector<V>& args) {
   if (!name.starts_with("torch._C.")) return true;
-  const auto found = std::find_if(std::begin(kSwitches), std::end(kSwitches), [&](const Switch& each) { return name == each.name; });
+  const auto is_named = [&](const Switch& each) { return name == each.name; };
+  const auto found = std::find_if(std::begin(kSwitches), std::end(kSwitches), is_named);
   if (found == std::end(kSwitches)) return true;
   if (found->unless_none && args.size() == 1 && concrete(args[0]) == Py_None) {
     if (!promote(args[0])) guard(ir::Op::k_guard_is, {as_object(args[0]), const_ref(Py_None)}, -1);

@@ -1,10 +1,13 @@
 // See watched_functions.h.
 //
-// torch's compiler compares the thread's key sets as they are when a function is compiled with those of later calls, all in C++: so the keys are away as long as this thread has a
-// callback for frames. set_eval_frame is the one way to give it one. It tells the callback that was there before; while the callback itself runs torch hides it, and
+// torch's compiler compares the thread's key sets as they are when a function is compiled with those of later
+// calls, all in C++: so the keys are away as long as this thread has a
+// callback for frames. set_eval_frame is the one way to give it one. It tells the callback that was there before;
+// while the callback itself runs torch hides it, and
 // what is set then nests: the depth is counted.
 //
-// A function is watched by putting another C function into its PyMethodDef, which all function objects made of it share, wherever they have been imported to.
+// A function is watched by putting another C function into its PyMethodDef, which all function objects made of it
+// share, wherever they have been imported to.
 #include "runtime/torch/watched_functions.h"
 
 #include <Python.h>
@@ -69,14 +72,17 @@ void evaluation_set(PyObject* before, PyObject* now) {
 }
 
 // Traces run no operations in the modes that these keys stand for.
-bool is_of_modes(std::string_view key) { return key == "Meta" || key == "Python" || key == "Functionalize" || key.starts_with("FuncTorch"); }
+bool is_of_modes(std::string_view key) {
+  return key == "Meta" || key == "Python" || key == "Functionalize" || key.starts_with("FuncTorch");
+}
 
 // May a trace have run what this registration replaces?
 bool concerns_traces(std::string_view name, std::string_view key) {
   if (is_of_modes(key)) return false;
   const size_t colons = name.find("::"), begin = colons == std::string_view::npos ? 0 : colons + 2;
   const size_t dot = name.find('.', begin);
-  const std::string base(name.substr(begin, dot - begin)), overload(dot == std::string_view::npos ? "" : name.substr(dot + 1));
+  const std::string base(name.substr(begin, dot - begin));
+  const std::string overload(dot == std::string_view::npos ? "" : name.substr(dot + 1));
   if (colons != std::string_view::npos && name.substr(0, colons) != "aten") return has_operator_facts(base);
   return has_operator_facts(base) || c10::Dispatcher::singleton().findOp({"aten::" + base, overload}).has_value();
 }
