@@ -263,6 +263,7 @@ HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, P
     if (const IrOp op = residual_op(o, args); op != IrOp::k_call) return residual_call(view, op, callee, args, kwnames, pops);
     if (kwnames == nullptr && args.size() == 1 && callable_name(o) == "python:inspect.signature")
       if (const V signature = signature_of(args[0]); signature != kNoValue) return finish_call(view, signature, pops);
+    if (switches_evaluation(o)) return residual_call(view, IrOp::k_call, callee, args, kwnames, pops);
     if (is_opaque(o) && promote(callee)) {
       PyObject* shortcut = kwnames == nullptr && bridge_ != nullptr ? bridge_->shortcut(o) : nullptr;
       return residual_call(view, IrOp::k_call, shortcut != nullptr ? constant(shortcut) : callee, args, kwnames, pops);
@@ -454,6 +455,7 @@ HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args,
     give_up(Abort::k_stream_changes);
     return HookResult::kContinue;
   }
+  if (!may_follow(callable_name(o), args)) return HookResult::kContinue;
   V result = kNoValue;
   if (kwnames == nullptr && args.size() == 1 && at(args[0]).kind == Value::kGenerator) {
     std::string name = callable_name(o);
@@ -704,7 +706,7 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
         // Check before the stack changes that the function will be entered.
         std::vector<V> probe;
         auto* code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(enter)->func_code);
-        if ((code->co_flags & kGeneratorFlags) || !bind_arguments(enter_value, {manager}, nullptr, &probe)) {
+        if ((code->co_flags & kGeneratorFlags) || switches_evaluation(enter) || !bind_arguments(enter_value, {manager}, nullptr, &probe)) {
           if (!done_) give_up(Abort::k_opcode, "with on an unusual __enter__");
           return HookResult::kContinue;
         }

@@ -115,9 +115,13 @@ bridge::Bridge* bridge_now() {
   codegen::cuda::set_current_stream(torch_bridge->cuda_stream());
   if (!base::left_out(base::Part::kGemm)) torch_bridge->set_matmul([](const codegen::Matmul& call) { return codegen::matmul(call); });
   torch_bridge->set_heuristics(base::heuristics());
+  torch_bridge->tell_of_kernels([] { if (reset_wanted = true; running_traces() > 0) reset(); });
   count_calls();
   return torch_bridge;
 }
+
+// May a trace be entered, or recorded? Not where another evaluator is asked about calls, nor before traces have gone that ran other kernels.
+bool may_trace() { return vm::has_slot() && !reset_wanted; }
 
 // Is no mode of torch's active that traces do not support?
 bool torch_is_plain() { return torch_bridge == nullptr || torch_bridge->torch_state().clean; }
@@ -270,7 +274,7 @@ HookResult on_skip(vm::ThreadView& view) {
       known_frame = true;
       if (skip.at == nullptr) skip.frames.resize(i + 1);
     }
-  bool ready = known_frame && skip.at == nullptr && !view.entered_handler && view.tstate->exc_info->exc_value == skip.handled && vm::opcode(view.ip) != vm::Op::kReraise && torch_is_plain();
+  bool ready = known_frame && skip.at == nullptr && !view.entered_handler && view.tstate->exc_info->exc_value == skip.handled && vm::opcode(view.ip) != vm::Op::kReraise && torch_is_plain() && vm::has_slot();
   if (!ready) {
     skip.at = nullptr;
     if (++skip.steps <= base::heuristics().max_step_over) return HookResult::kContinue;
@@ -352,7 +356,7 @@ void on_event(vm::ThreadView& view, const vm::EventInfo& info) {
 
 bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint* side) {
   std::vector<LiveFrame> frames = live_frames(view, root);
-  if (!can_begin(frames) || !vm::start_recording(view)) return false;
+  if (!may_trace() || !can_begin(frames) || !vm::start_recording(view)) return false;
   frames = live_frames(view, root);  // in plain code now
   recording_loop = &loop;
   loop.recorded_ms = base::ms_since_start();
@@ -582,6 +586,7 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
   bool main_path = !cut;                 // the loop's way always comes here
   Failed failed;
   for (;;) {
+    if (!may_trace()) return *entered || cut ? HookResult::kReload : HookResult::kContinue;
     bool header = view.frame == root && vm::unit_of(loop.code, view.ip) == loop.unit;
     Entry entry = Entry::kNone;
     if (cut) {  // while another thread records, nobody looks on
@@ -682,7 +687,8 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
 vm::Hooks hooks;
 
 HookResult at_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
-  if (runtime::own_work) return HookResult::kContinue;
+  if (reset_wanted) reset();
+  if (runtime::own_work || !may_trace()) return HookResult::kContinue;
   if (vm::recording_thread() == view.tstate) {
     if (probe.loop != nullptr) return HookResult::kContinue;
     if (recorder != nullptr) {
@@ -720,7 +726,8 @@ void count_calls() {
 }
 
 HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
-  if (runtime::own_work || vm::recording_thread() == view.tstate || torch_bridge == nullptr) return HookResult::kContinue;
+  if (reset_wanted) reset();
+  if (runtime::own_work || vm::recording_thread() == view.tstate || torch_bridge == nullptr || !may_trace()) return HookResult::kContinue;
   if (base::left_out(base::Part::kFunctions)) {
     counter.count = INT_MAX;
     return HookResult::kContinue;

@@ -494,6 +494,10 @@ HookResult Recorder::record_next(vm::ThreadView& view) {
     give_up(Abort::k_shadow_mismatch, "after " + where + mismatch_);
     return HookResult::kContinue;
   }
+  if (!vm::has_slot()) {
+    give_up(Abort::k_foreign_evaluation);
+    return HookResult::kContinue;
+  }
   previous_ip_ = view.ip;
   current_unit_ = vm::unit_of(top().code, view.ip);
   if (base::profile::on() || base::is_told(base::LogCategory::kExit)) note_origin();

@@ -561,6 +561,8 @@ class Recorder {
   PyObject* known_to_raise(const std::string& name, const std::vector<V>& args);
   bool call_followed(vm::ThreadView& view, PyObject* callee, const std::vector<V>& args, PyObject* kwnames, int pops);
   static bool is_opaque(PyObject* callee);
+  static bool switches_evaluation(PyObject* function);
+  bool may_follow(const std::string& name, const std::vector<V>& args);
   bool looks_at_frames(PyObject* callee, const std::vector<V>& args);
   static bool is_pure(const std::string& name);
   ir::Op residual_op(PyObject* callee, const std::vector<V>& args);

@@ -66,7 +66,7 @@ base::CacheFolder* latest_folder = nullptr;  // that was asked for
 base::CacheFolder* folder(bridge::Bridge* bridge) {
   // What is recorded and compiled depends on the numbers that steer it: traces made with others are in a folder of their own.
   static auto* const folders = new std::map<std::string, base::CacheFolder>;
-  const auto [found, is_new] = folders->try_emplace(base::changed_heuristics());
+  const auto [found, is_new] = folders->try_emplace(base::changed_heuristics() + "|" + bridge->replaced_kernels());
   base::CacheFolder& the_folder = found->second;
   if (is_new) {
     const std::string root = base::cache_root();
@@ -77,7 +77,7 @@ base::CacheFolder* folder(bridge::Bridge* bridge) {
     const codegen::CpuFeatures& cpu = codegen::cpu_features();
     const std::string environment = build_of(reinterpret_cast<const void*>(&build_of)) + "|" + build_of(reinterpret_cast<const void*>(bridge->functions().call)) + "|" +
                                     Py_GetVersion() + "|" + bridge->torch_version() + "|" + std::to_string(cpu.avx2) + std::to_string(cpu.avx512) + "|" +
-                                    (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr ? std::getenv("CUDA_VISIBLE_DEVICES") : "") + (found->first.empty() ? "" : "|" + found->first);
+                                    (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr ? std::getenv("CUDA_VISIBLE_DEVICES") : "") + found->first;
     if (base::Status status = the_folder.open(root + "/" + base::stable_hash(environment)); !status.ok()) note(status.message());
   }
   return latest_folder = the_folder.is_open() ? &the_folder : nullptr;

@@ -158,6 +158,11 @@ void uninstall() {
 
 bool installed() { return g_installed; }
 
+bool has_slot() {
+  const PyInterpreterState* interp = cpython::current_thread()->interp;
+  return interp->eval_frame == evaluate_frame || interp->eval_frame == _PyEval_EvalFrameDefault || interp->eval_frame == nullptr;
+}
+
 const Stats& stats() {
   g_stats.decoded_codes = decoded_count();
   return g_stats;

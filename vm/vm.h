@@ -249,6 +249,8 @@ std::string counted();
 void set_native(const NativeSettings& native);
 void uninstall();
 bool installed();
+// Is the interpreter's frame evaluation function this evaluator's? Else another's is asked about each call of a Python function (PEP 523).
+bool has_slot();
 const Stats& stats();
 
 }  // namespace dynvm::vm

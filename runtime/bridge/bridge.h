@@ -282,6 +282,10 @@ class Bridge {
   // Counts ATen operations dispatched on this thread while on (about 0.15 us each): for --report and for finding tensor loops.
   virtual void set_counting(bool on) = 0;
   virtual uint64_t ops_counted() = 0;
+  // The listener is called behind each registration of a kernel that traces may have run another one instead of (torch.library).
+  virtual void tell_of_kernels(void (*listener)()) { (void)listener; }
+  // The kernels of ATen's operators that Python code has registered, as text: traces that were made with others do not fit.
+  virtual std::string replaced_kernels() { return {}; }
   // Values that only the bridge understands (AtenArg::kOpaque), as bytes that mean the same in another process; false where that cannot be.
   virtual bool opaque_text(int64_t handle, std::string* bytes) { (void)handle; (void)bytes; return false; }
   virtual bool opaque_of(const std::string& bytes, int64_t* handle) { (void)bytes; (void)handle; return false; }

@@ -24,6 +24,7 @@
 #include "runtime/torch/shortcuts.h"
 #include "runtime/torch/torch_symbol.h"
 #include "runtime/torch/torch_state.h"
+#include "runtime/torch/watched_functions.h"
 
 namespace dynvm::torch_bridge {
 namespace {
@@ -57,6 +58,8 @@ class BridgeImpl final : public bridge::Bridge {
 
   std::unique_ptr<bridge::Recorder> recorder() override { return make_recorder(); }
   void set_counting(bool on) override { torch_bridge::set_counting(on); }
+  void tell_of_kernels(void (*listener)()) override { torch_bridge::tell_of_kernels(listener); }
+  std::string replaced_kernels() override { return torch_bridge::replaced_kernels(); }
   uint64_t ops_counted() override { return torch_bridge::ops_counted(); }
 
   std::unique_ptr<bridge::Program> build(const bridge::ProgramSpec& spec, std::string* error) override { return ProgramImpl::build(spec, error); }
@@ -157,6 +160,7 @@ extern "C" __attribute__((visibility("default"))) dynvm::bridge::Bridge* dynvm_t
   try {
     register_recording_fallback();
     register_function_output();
+    watch_functions();
   } catch (...) {
     set_python_error(std::current_exception());
     return nullptr;

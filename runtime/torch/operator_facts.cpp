@@ -113,13 +113,26 @@ std::unique_ptr<OperatorFacts> derive(const c10::OperatorHandle& handle) {
 
 }  // namespace
 
+namespace {
+
+std::mutex facts_mutex;
+auto& facts_table = *new std::unordered_map<c10::OperatorName, std::unique_ptr<OperatorFacts>>;
+
+}  // namespace
+
 const OperatorFacts& operator_facts(const c10::OperatorHandle& handle) {
-  static std::mutex mutex;
-  static auto* table = new std::unordered_map<c10::OperatorName, std::unique_ptr<OperatorFacts>>;
-  std::lock_guard lock(mutex);
-  std::unique_ptr<OperatorFacts>& entry = (*table)[handle.operator_name()];
+  std::lock_guard lock(facts_mutex);
+  std::unique_ptr<OperatorFacts>& entry = facts_table[handle.operator_name()];
   if (!entry) entry = derive(handle);
   return *entry;
+}
+
+bool has_operator_facts(std::string_view name) {
+  std::lock_guard lock(facts_mutex);
+  return std::any_of(facts_table.begin(), facts_table.end(), [name](const auto& entry) {
+    const std::string& known = entry.first.name;
+    return std::string_view(known).substr(known.find("::") + 2) == name;
+  });
 }
 
 std::optional<OutOverload> find_out_overload(const c10::OperatorHandle& handle) {

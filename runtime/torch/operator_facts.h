@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dynvm::torch_bridge {
@@ -40,6 +41,8 @@ struct OperatorFacts {
 };
 
 const OperatorFacts& operator_facts(const c10::OperatorHandle& handle);
+// Has an operator of this name, without namespace and overload, been met so far?
+bool has_operator_facts(std::string_view name);
 
 // The overload that writes the results of `handle` into given tensors and computes as `handle` does; nothing when there is none, or
 // only a generated one that computes elsewhere and copies. Its arguments are those of `handle` without the ones in `dropped`, then the

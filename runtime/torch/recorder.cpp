@@ -25,6 +25,7 @@
 #include "runtime/torch/philox.h"
 #include "runtime/torch/python_tensor.h"
 #include "runtime/torch/torch_state.h"
+#include "runtime/torch/watched_functions.h"
 #include "runtime/base/switches.h"
 
 namespace dynvm::torch_bridge {
@@ -39,6 +40,7 @@ class RecorderImpl;
 std::atomic<RecorderImpl*> active_recorder{nullptr};
 std::atomic<uint64_t> counted{0};
 std::atomic<bool> counting{false};  // somebody asks
+thread_local bool recorded_here = false;
 
 // Identity of a tensor's value: two TensorImpls with the same key look at the same memory the same way.
 struct Look {
@@ -200,9 +202,8 @@ class RecorderImpl final : public bridge::Recorder {
 
  private:
   static void mark(bool on) {
-    c10::impl::tls_set_dispatch_key_included(kRecordKey, on || counting);
-    c10::impl::tls_set_dispatch_key_included(kRecordedMark, on);
-    c10::impl::tls_set_dispatch_key_excluded(kRecordedMark, on);
+    recorded_here = on;
+    settle_keys();
   }
 
   // Of this very tensor, whatever else looks the same. It is held weakly, so that its address stays its own.
@@ -658,7 +659,14 @@ std::unique_ptr<bridge::Recorder> make_recorder() { return std::make_unique<Reco
 
 void set_counting(bool on) {
   counting = on;
-  if (!c10::impl::tls_is_dispatch_key_included(kRecordedMark)) c10::impl::tls_set_dispatch_key_included(kRecordKey, on);
+  if (!c10::impl::tls_is_dispatch_key_included(kRecordedMark)) c10::impl::tls_set_dispatch_key_included(kRecordKey, on && !keys_hidden());
+}
+
+void settle_keys() {
+  const bool shown = !keys_hidden(), recorded = shown && recorded_here;
+  c10::impl::tls_set_dispatch_key_included(kRecordKey, recorded || (shown && counting));
+  c10::impl::tls_set_dispatch_key_included(kRecordedMark, recorded);
+  c10::impl::tls_set_dispatch_key_excluded(kRecordedMark, recorded);
 }
 
 uint64_t ops_counted() { return counted.load(std::memory_order_relaxed); }

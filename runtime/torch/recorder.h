@@ -26,6 +26,7 @@ constexpr c10::DispatchKey kRecordedMark = c10::DispatchKey::TESTING_ONLY_Generi
 void register_recording_fallback();
 std::unique_ptr<bridge::Recorder> make_recorder();
 void set_counting(bool on);  // of this thread's operations
+void settle_keys();          // this thread's key sets as they are to be, now that keys_hidden() (watched_functions.h) may give something else
 uint64_t ops_counted();
 
 }  // namespace dynvm::torch_bridge
