@@ -280,8 +280,13 @@ void SessionImpl::run_forward(const WrapPlan& plan) {
     if (rerun_[static_cast<size_t>(number)]) continue;
     const CallPlan& call = program_.calls[static_cast<size_t>(number)];
     CallState& state = calls_[static_cast<size_t>(number)];
-    // detach() gives a tensor that looks the same: its users carry the mark that their operand required no grad.
-    if (call.call.name == "aten::detach" && call.results.size() == 1 && !call.tensors.empty() && call.results[0] == call.tensors[0].tensor) continue;
+    // detach() gives a tensor that looks the same, so what is used behind it may be either: uses of the detached one carry the mark that they required no grad.
+    if (call.call.name == "aten::detach" && call.results.size() == 1 && !call.tensors.empty()) {
+      const at::Tensor value = graph_operand(call.tensors[0].tensor, call.tensors[0].required_grad, plan);
+      if (call.results[0] >= 0) graph_[static_cast<size_t>(call.results[0])] = value;
+      rerun_[static_cast<size_t>(number)] = true;
+      continue;
+    }
     if (call.call.name == kFunctionOutput) {
       apply_function(call, number, plan);
       continue;
