@@ -277,8 +277,11 @@ class Fuse {
       if (tensor_effects(trace_, ref).may_raise) close_for_exit(inst);
       return;
     }
+    // What is there to raise is run for that, though nothing reads what it gives: lowered, it would be nothing.
+    const bool only_raises = std::all_of(results_[ref].begin(), results_[ref].end(), [](Ref result) { return result == kNoRef; }) &&
+                             trace_.calls[inst.imm].mutates.empty() && tensor_effects(trace_, ref).may_raise;
     std::vector<Lowered> lowered;
-    if (wanted(ref) && lower(ref, &lowered, provided(ref))) {
+    if (!only_raises && wanted(ref) && lower(ref, &lowered, provided(ref))) {
       trace_.insts[ref].sunk = true;
       trace_.insts[ref].snapshot = kNoSnapshot;
       int count = trace_.calls[inst.imm].count;
