@@ -21,27 +21,26 @@ namespace {
 
 class Mark {
  public:
-  explicit Mark(Trace& trace)
-      : trace_(trace), live_(trace.insts.size(), false), frame_live_(trace.frames.size(), false), storage_live_(trace.num_storages, false), writers_(trace.num_storages) {}
+  Mark(const Trace& trace, const std::vector<bool>& quiet)
+      : trace_(trace), quiet_(quiet), live_(trace.insts.size(), false), frame_live_(trace.frames.size(), false), storage_live_(trace.num_storages, false), writers_(trace.num_storages) {}
 
-  void run() {
+  std::vector<bool> run() {
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
       TensorEffects effects = tensor_effects(trace_, ref);
       for (int32_t storage : effects.writes) writers_[storage].push_back(ref);
-      if (root(trace_.insts[ref], effects)) mark(ref);
+      if (root(trace_.insts[ref], effects) && !quiet(ref)) mark(ref);
     }
     while (!work_.empty()) {
       Ref ref = work_.back();
       work_.pop_back();
       visit(ref);
     }
-    std::vector<bool> dead(live_.size());
-    for (size_t k = 0; k < live_.size(); ++k) dead[k] = !live_[k];
-    Replacements none(live_.size());
-    rebuild_without(&trace_, dead, &none);
+    return std::move(live_);
   }
 
  private:
+  bool quiet(Ref ref) const { return !quiet_.empty() && quiet_[ref]; }
+
   bool root(const Inst& inst, const TensorEffects& effects) const {
     if (inst.sunk) return false;
     if (has_effect(inst, kGuard | kWrite | kBarrier | kEnd)) return !is_checked_arithmetic(inst);
@@ -92,7 +91,7 @@ class Mark {
       for (Ref call : trace_.wraps[inst.imm].forward) mark(call);
       for (int32_t storage : wrap_storages(trace_, ref)) mark_storage(storage);
     }
-    if (inst.snapshot == kNoSnapshot || inst.sunk) return;
+    if (inst.snapshot == kNoSnapshot || inst.sunk || quiet(ref)) return;
     const Snapshot& snapshot = trace_.snapshots[inst.snapshot];
     for (uint32_t frame : snapshot.frames) {
       if (frame_live_[frame]) continue;
@@ -108,7 +107,8 @@ class Mark {
     for (Ref writer : writers_[storage]) mark(writer);
   }
 
-  Trace& trace_;
+  const Trace& trace_;
+  const std::vector<bool>& quiet_;
   std::vector<bool> live_, frame_live_, storage_live_;
   std::vector<std::vector<Ref>> writers_;
   std::vector<Ref> work_;
@@ -116,6 +116,13 @@ class Mark {
 
 }  // namespace
 
-void pass_dce(Trace& trace, const PassOptions&) { Mark(trace).run(); }
+std::vector<bool> live_instructions(const Trace& trace, const std::vector<bool>& quiet) { return Mark(trace, quiet).run(); }
+
+void pass_dce(Trace& trace, const PassOptions&) {
+  std::vector<bool> dead = live_instructions(trace, {});
+  dead.flip();
+  Replacements none(dead.size());
+  rebuild_without(&trace, dead, &none);
+}
 
 }  // namespace dynvm::ir

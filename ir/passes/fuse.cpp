@@ -101,18 +101,25 @@ class Fuse {
   }
 
   // A call that becomes a kernel, or that nothing runs for, leaves the trace no more, so its snapshot is dropped. True when one was.
+  // What is there to raise alone keeps it and stays a call: with no result to compute, a kernel of it would be nothing.
   bool drop_snapshots() {
     look();
-    bool dropped = false;
+    std::vector<bool> quiet(trace_.insts.size(), false);
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
-      Inst& inst = trace_.insts[ref];
+      const Inst& inst = trace_.insts[ref];
       if (inst.op != Op::k_aten || inst.sunk || inst.snapshot == kNoSnapshot) continue;
       if (!is_known_view(trace_, inst)) {
         std::vector<Lowered> lowered;
         if (is_view_call(trace_, inst) || !wanted(ref)) continue;
         if (!temporary_of(trace_, ref) && !lower(ref, &lowered, {})) continue;
       }
-      inst.snapshot = kNoSnapshot;
+      quiet[ref] = true;
+    }
+    const std::vector<bool> live = live_instructions(trace_, quiet);
+    bool dropped = false;
+    for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
+      if (!quiet[ref] || (!live[ref] && tensor_effects(trace_, ref).may_raise)) continue;
+      trace_.insts[ref].snapshot = kNoSnapshot;
       dropped = true;
     }
     return dropped;

@@ -70,6 +70,9 @@ void pass_stages(Trace& trace, const PassOptions& options);
 void pass_early(Trace& trace, const PassOptions& options);
 void pass_inplace(Trace& trace, const PassOptions& options);
 
+// By instruction: whether dce keeps it. quiet, by instruction or empty: a call there counts as one that cannot leave the trace.
+std::vector<bool> live_instructions(const Trace& trace, const std::vector<bool>& quiet);
+
 // Shared by cse and hoist: merges equal instructions as cse does; `guards_only` leaves the rest alone.
 void merge_equal(Trace& trace, bool guards_only);
 
