@@ -55,7 +55,7 @@ struct OpRecord {
   enum Number : uint8_t { kNoNumber, kIntNumber, kFloatNumber, kBoolNumber } number = kNoNumber;
   int64_t int_value = 0;
   double float_value = 0;
-  std::vector<int32_t> unversioned;  // those of call.mutates that are what `.data` gave, or views of it: no other tensor's version counter shows the write
+  std::vector<int32_t> unversioned;  // those of call.mutates whose version counter the operation leaves alone, or that `.data` gave (views of it too): no other tensor's counter shows the write
   bool raised = false;             // the operation raised: no results
   bool unwritten = false;          // no operation of this call has written the memory that its result is (empty)
   std::string note;                // not empty: for the report, why its random numbers are left to torch

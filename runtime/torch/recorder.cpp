@@ -114,6 +114,7 @@ class RecorderImpl final : public bridge::Recorder {
 
   std::vector<bridge::OpRecord> take() override {
     std::lock_guard lock(mutex_);
+    settle_versions();
     for (bridge::OpRecord& record : records_) record.unwritten = !record.call.results.empty() && unwritten_.count(storage_of(record.call.results[0])) != 0 && made_unwritten_.count(&record) != 0;
     made_unwritten_.clear();
     std::vector<bridge::OpRecord> out(std::make_move_iterator(records_.begin()), std::make_move_iterator(records_.end()));
@@ -184,8 +185,10 @@ class RecorderImpl final : public bridge::Recorder {
     std::vector<std::pair<const c10::TensorImpl*, int32_t>> written;
     {
       std::lock_guard lock(mutex_);
+      settle_versions();
       record = &records_.emplace_back();  // a deque: stays where it is while other records come
       describe_call(facts, *stack, base, *record, written);
+      note_versions(*stack, base, *record);
       if (record->call.is_random) record->call.stream = stream;
       record->note = std::move(note);
     }
@@ -266,6 +269,32 @@ class RecorderImpl final : public bridge::Recorder {
       overlapping_.insert(&added);
       overlapping_.insert(other.get());
     }
+  }
+
+  // Which version counters an operation advances is not in its schema: autograd's kernels do it, some operations have none (the fused optimizers), and an
+  // operation below them advances nothing (what AccumulateGrad copies). So they are looked at before it, and again before the next one or at the end.
+  void note_versions(const Stack& stack, size_t base, bridge::OpRecord& record) {
+    writing_ = &record;
+    const auto note = [&](int32_t argument, const at::Tensor& tensor) {
+      if (tensor.defined() && !tensor.is_inference()) counters_.push_back({argument, tensor.unsafeGetTensorImpl()->version_counter().current_version(), c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr())});
+    };
+    for (int32_t argument : record.call.mutates) {
+      const IValue& value = stack[base + static_cast<size_t>(argument)];
+      if (value.isTensor()) note(argument, value.toTensor());
+      if (value.isTensorList())
+        for (const at::Tensor& tensor : value.toTensorVector()) note(argument, tensor);
+    }
+  }
+
+  void settle_versions() {
+    std::set<int32_t> kept, advanced;
+    for (const Counter& counter : counters_) {
+      const auto tensor = counter.tensor.lock();
+      (tensor && tensor->version_counter().current_version() == counter.before ? kept : advanced).insert(counter.argument);
+    }
+    counters_.clear();
+    for (int32_t argument : kept)
+      if (advanced.count(argument) == 0) writing_->unversioned.push_back(argument);
   }
 
   bool is_data(const at::Tensor& tensor) const {
@@ -409,7 +438,6 @@ class RecorderImpl final : public bridge::Recorder {
       const IValue& target = stack[base + static_cast<size_t>(write.argument)];
       if (!when.isBool() || !when.toBool() || !target.isTensor() || !target.toTensor().defined()) continue;
       call.mutates.push_back(write.argument);
-      record.unversioned.push_back(write.argument);  // autograd, which advances counters, goes by the schema
     }
     for (int32_t argument : call.mutates) {
       const IValue& value = stack[base + static_cast<size_t>(argument)];
@@ -615,6 +643,13 @@ class RecorderImpl final : public bridge::Recorder {
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> data_tensors_;
   std::unordered_set<int32_t> unwritten_;                // storages that hold nothing, or what no operation has put there
   std::unordered_set<const bridge::OpRecord*> made_unwritten_;  // of records_: what made them
+  struct Counter {
+    int32_t argument;
+    uint32_t before;
+    c10::weak_intrusive_ptr<c10::TensorImpl> tensor;  // weak: AccumulateGrad looks at how many hold a gradient
+  };
+  bridge::OpRecord* writing_ = nullptr;  // whose operands counters_ are of
+  std::vector<Counter> counters_;
   std::unordered_set<const c10::StorageImpl*> separate_;  // memory that tensors with graphs of their own look at
   std::unordered_map<const c10::TensorImpl*, std::pair<int32_t, c10::weak_intrusive_ptr<c10::TensorImpl>>> own_ids_;
   int foreign_ = 0;                       // storages on memory that is not torch's

@@ -81,9 +81,9 @@ class Session:
         return found
 
     def smaller(self, finding):
-        """The finding's program made smaller, as long as it differs in the same way."""
+        """The finding's program made smaller, as long as it differs in the same way and reads no memory that it has not written."""
         from simplify import simplify
-        kind = finding.difference.kind
+        kind, perturbed = finding.difference.kind, Side("perturbed")
         allowed = ended_by(self.python.run(finding.text).output)
 
         def fails(text):
@@ -91,9 +91,10 @@ class Session:
             if expected.end is not None or ended_by(expected.output) not in (None, allowed):
                 return False
             difference = judged(self.judge(text, expected.output), self.sides[finding.mode].run(text, alone=True))
-            return difference is not None and difference.kind == kind
+            return difference is not None and difference.kind == kind and perturbed.run(text).output == expected.output
 
         text = simplify(finding.text, fails)
+        perturbed.close()
         expected = self.python.run(text)
         finding.text = text
         finding.difference = judged(self.judge(text, expected.output), self.sides[finding.mode].run(text, alone=True)) or finding.difference

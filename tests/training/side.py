@@ -21,6 +21,8 @@ from process import describe, end_group, live  # noqa: E402
 STRESS = "DYNVM_STRESS"
 # mode -> (options, variables)
 MODES = {"plain": ((), {}), "hot": (("--hot=2",), {}), "exit": (("--hot=2",), {STRESS: "exit"}), "check": (("--hot=2",), {STRESS: "check"})}
+# What runs under python itself. perturbed: memory that nothing has written holds other bytes, which what a program shows must not depend on.
+PYTHONS = {"python": {}, "perturbed": {"MALLOC_PERTURB_": "85"}}
 SECONDS = 20 * PATIENCE      # of processor time for a program
 WAITS = 12                   # times as many seconds on the clock
 PROGRAMS = 150               # of a worker before it is made anew
@@ -35,7 +37,7 @@ class Shown:
 
 
 class Side:
-    """mode: "python" or one of MODES."""
+    """mode: one of PYTHONS or of MODES."""
 
     def __init__(self, mode, patched=None):
         self.mode, self.process, self.before = mode, None, []
@@ -44,8 +46,8 @@ class Side:
 
     def start(self):
         self.folder = tempfile.TemporaryDirectory(prefix="dynvm-training-")
-        options, variables = MODES.get(self.mode, ((), {}))
-        command = [PYTHON] if self.mode == "python" else [DYNVM, "--report", os.path.join(self.folder.name, "report.json"), *options]
+        options, variables = ((), PYTHONS[self.mode]) if self.mode in PYTHONS else MODES[self.mode]
+        command = [PYTHON] if self.mode in PYTHONS else [DYNVM, "--report", os.path.join(self.folder.name, "report.json"), *options]
         read, write = os.pipe()
         self.words = open(os.path.join(self.folder.name, "words"), "w+b")
         self.process = subprocess.Popen([*command, *([self.patched] if self.patched else []), os.path.join(HERE, "worker.py"), str(write)], stdin=subprocess.PIPE,
