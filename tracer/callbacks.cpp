@@ -132,7 +132,7 @@ bool Recorder::follow_callback(_PyInterpreterFrame* entered) {
   vm::follow_nested();
   convert_call_so_far();
   if (first && !done_) {
-    if (!applies) free_graph(torch_call_->graph);  // as far as anybody can see from now on: the call is done again from before it, or not at all
+    if (!applies && !torch_call_->keeps_graph) free_graph(torch_call_->graph);  // as far as anybody can see from now on: the call is done again from before it, or not at all
     consumers_.back().raises = consumers_.size() > 1 ? consumers_.front().raises : new_snapshot();
   }
 
@@ -278,7 +278,9 @@ void Recorder::guard_early(std::pair<PyCodeObject*, int> place) {
       case 'D': guard_dict_of(object); break;
       case 'c':
       case 'i': {
+        if (fact == 'c' && PyCell_GET(object) == nullptr) break;  // nothing is there this time, and it is the callback's to say so
         const V item = fact == 'c' ? cell_content(constant(object)) : dict_item(object, key);
+        if (concrete(item) == nullptr) break;
         if (PyLong_CheckExact(concrete(item))) as_int(item);
         else if (PyFloat_CheckExact(concrete(item))) as_float(item);
         else promote(item);

@@ -386,7 +386,7 @@ class Recorder {
   // --- callbacks.cpp
   struct TorchCall {                  // under way
     const std::vector<V>& inputs;
-    bool backward;
+    bool backward, keeps_graph;       // keeps_graph: backward() with retain_graph
     const std::set<ir::Ref>& graph;   // of backward()
     std::pair<PyCodeObject*, int> place{};    // what lessons on it are kept for
     bool followed = false;            // a callback of it has been followed

@@ -376,6 +376,9 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
     if (done_) return false;
   }
   bool backward = callee != nullptr && callable_name(callee).find("run_backward") != std::string::npos;
+  // The engine's first truth value says whether the graph stays: then exits rebuild it, and a later backward() may go through it again.
+  const auto keeps = backward ? std::find_if(inputs.begin(), inputs.end(), [this](V v) { return PyBool_Check(concrete(v)); }) : inputs.end();
+  if (keeps != inputs.end() && !is_const(*keeps)) promote(*keeps);
   const std::set<Ref> graph = backward ? graph_of(tensors) : std::set<Ref>{};
   if (from_outside(graph)) {
     give_up(Abort::k_graph_from_outside);
@@ -396,7 +399,7 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   aten_->take();
   in_torch_ = true;
   python_in_torch_ = false;
-  TorchCall call{inputs, backward, graph, {top().code, current_unit_}};
+  TorchCall call{inputs, backward, keeps != inputs.end() && concrete(*keeps) == Py_True, graph, {top().code, current_unit_}};
   const size_t outer_callbacks = callbacks_.size();
   TorchCall* const outer_call = std::exchange(torch_call_, &call);
   // Entering or leaving a mode runs no operations, and may keep the thread's dispatch keys for later: the recorder's must not be among them.
@@ -474,7 +477,7 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   }
   refresh_written(records);
   if (backward) note_new_grads();
-  if (backward && !call.followed && !done_) free_graph(graph);
+  if (backward && !call.followed && !call.keeps_graph && !done_) free_graph(graph);
   if (done_) return false;
   bool ok = true;
   *out = tensor_result(result, inputs, records, &ok);

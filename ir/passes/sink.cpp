@@ -4,7 +4,8 @@
 // Code generation skips it and the exit makes it, operands first. Its value is the same then: its operands are values of the trace, and a
 // tensor object shares its storage, so it shows what has been written until the exit, as the object made early would. Objects whose making
 // depends on the time (iterators, functions with cells) are not sunk, nor is what a loop writes back to its frame: each iteration makes that, and a tensor
-// would be copied out of the arena each time. A sunk instruction needs no snapshot.
+// would be copied out of the arena each time. A sunk instruction needs no snapshot. A tensor object with a graph is not sunk past a write to what the graph goes
+// back to: built behind it, the graph would go through other values.
 //
 // For the same reason the tensors that frames hold where a trace ends are made in front of the `leave`, from memory that is theirs from the start: its snapshot becomes one of its own
 // that names those. Tensors inside of sunk objects are not, as they have to be the same objects there.
@@ -33,6 +34,14 @@ bool can_sink(const Inst& inst) {
     case Op::k_wrap: return true;
     default: return false;
   }
+}
+
+// Does an exit have to rebuild the graph of this tensor object from memory among these storages?
+bool rebuilt_from(const Trace& trace, const Inst& inst, const std::vector<bool>& storages) {
+  if (inst.op != Op::k_wrap || trace.wraps[inst.imm].forward.empty()) return false;
+  for (uint32_t k = 1; k < inst.count; ++k)
+    if (const int32_t storage = storage_of(trace, trace.arg(inst, k)); storage >= 0 && storages[static_cast<size_t>(storage)]) return true;
+  return false;
 }
 
 void note_parts(const Trace& trace, Ref object, std::vector<bool>* parts) {
@@ -88,9 +97,11 @@ void pass_sink(Trace& trace, const PassOptions&) {
   if (const Inst& last = trace.insts.back(); last.op == Op::k_loop)
     for (Ref slot : trace.frame(trace.snapshots[last.snapshot], 0).slots)
       if (slot < used.size()) used[slot] = true;
+  std::vector<bool> written(static_cast<size_t>(trace.num_storages), false);  // behind this
   for (Ref ref = static_cast<Ref>(trace.insts.size()); ref-- > 0;) {
     Inst& inst = trace.insts[ref];
-    if (!used[ref] && can_sink(inst)) {
+    for (int32_t storage : tensor_effects(trace, ref).writes) written[static_cast<size_t>(storage)] = true;
+    if (!used[ref] && can_sink(inst) && !rebuilt_from(trace, inst, written)) {
       inst.sunk = true;
       inst.snapshot = kNoSnapshot;
     }
