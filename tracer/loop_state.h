@@ -105,6 +105,8 @@ struct LoopState : Arrivals {
     if (base::report_wanted()) entry->last_ms = base::ms_since_start();
   }
 
+  bool has_tried() const { return recordings > 0 || !roots.empty(); }  // there is something to forget
+
   // All but what it is; its traces go to *dropped.
   void forget(std::vector<TraceGroup>* dropped) {
     dropped->push_back(std::exchange(roots, {}));

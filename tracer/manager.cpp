@@ -115,7 +115,7 @@ bridge::Bridge* bridge_now() {
   codegen::cuda::set_current_stream(torch_bridge->cuda_stream());
   if (!base::left_out(base::Part::kGemm)) torch_bridge->set_matmul([](const codegen::Matmul& call) { return codegen::matmul(call); });
   torch_bridge->set_heuristics(base::heuristics());
-  torch_bridge->tell_of_kernels([] { if (reset_wanted = true; running_traces() > 0) reset(); });
+  torch_bridge->tell_of_kernels([] { if (reset_wanted |= std::any_of(loops.begin(), loops.end(), [](const auto& each) { return each.second->has_tried(); }); running_traces() > 0) reset(); });
   count_calls();
   return torch_bridge;
 }

@@ -142,6 +142,8 @@ class Python(unittest.TestCase):
         self.assertEqual(paths(after(1, [1, 2, 3]), after(2, [1, 2, 3]))[0], "v")
         self.assertEqual(paths(after(1, range(9)), after(2, range(9)))[0], "v")
         self.assertEqual(paths(after(1, range(4)), after(0, (1, 2, 3))), [])
+        self.assertEqual(paths(enumerate(iter(())), zip(iter([1]), iter(()))), [])  # nothing is to come from either
+        self.assertEqual(paths(enumerate(iter([1])), enumerate(iter(())))[0], "v")
         iterator = after(1, [1, 2, 3])
         described(iterator)
         self.assertEqual(list(iterator), [2, 3])

@@ -62,12 +62,17 @@ def main():
             return 1
     end_with_children()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    from program import generate
+    from program import generate_apart, namespace
+    namespace()  # torch is imported once, in front of the forks
     session, begun, last = Session(modes, all=arguments.all or bool(arguments.given)), time.monotonic(), time.monotonic()
     for seed in seeds_of(arguments):
         if arguments.seconds and time.monotonic() - begun > arguments.seconds:
             break
-        for finding in session.check(seed, generate(seed)):
+        text = generate_apart(seed)
+        if text is None:
+            session.skipped += 1
+            continue
+        for finding in session.check(seed, text):
             print(f"FAILED seed {seed} mode {finding.mode}{'' if finding.alone else ' (only behind others)'}: {finding.difference}", flush=True)
             if arguments.shrink and finding.alone:
                 session.smaller(finding)

@@ -19,6 +19,7 @@ import collections
 import ctypes
 import functools
 import itertools
+import operator
 import sys
 import types
 import weakref
@@ -133,6 +134,7 @@ class Describer:
             or kind is range
             or kind in C_FUNCTIONS
             or kind is types.MethodType
+            or (self.torch is not None and kind is self.torch.Size)
         ):
             pass  # made anew or not, nobody cares
         else:
@@ -227,6 +229,9 @@ class Describer:
             rest = value.__reduce__()
         except (TypeError, AttributeError, NotImplementedError):
             rest = ()
+        if ended(value):  # an exit may make an iterator over no items in its place
+            self.put(path, "is", "iterator of 0")
+            return
         self.put(path, "is", name_of(type(value)))
         self.push(path + " state", tuple(rest[1:]))
 
@@ -413,7 +418,7 @@ class Describer:
                 self.graphs.append((path, value))
             elif value.requires_grad:
                 self.leaves[id(value)] = path
-            if value._is_view():
+            if value._is_view() and value.grad_fn is None:  # else the base's graph is part of its own
                 self.push(path + "._base", value._base)
             if value.is_leaf or value.retains_grad:
                 self.push(path + ".grad", value.grad)
@@ -530,6 +535,19 @@ class Describer:
                     self.put(of, "is", repr(gradient is None))
                 else:
                     self.put(of, "values", self.values(gradient))
+
+
+def ended(iterator):
+    """Is it known to give nothing more?"""
+    if type(iterator) in ITERATORS:
+        return operator.length_hint(iterator, 1) == 0
+    if type(iterator) not in (enumerate, zip, map, filter):
+        return False
+    try:
+        parts = iterator.__reduce__()[1]
+    except (TypeError, AttributeError, NotImplementedError):
+        return False
+    return any(ended(part) for part in parts)
 
 
 KINDS = (
