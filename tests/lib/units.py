@@ -1,10 +1,10 @@
 """What workers that run unittest's tests in their process share: results become events, and tests are picked by name.
 
 Inputs: a file of events (events.py); a function that names a test.
-Outputs: an event for each test. A test may leave text in its attribute `shown`: it stands in the event of one that passes, and is
-  compared (verdicts.py).
-Invariants: a test with subtests is one test; it fails when one of them does. What could not be set up is a test of its own
-  ("setUpClass (...)").
+Outputs: an event for each test. A test may leave text in its attribute `shown`: it stands in the event of one that
+  passes, and is compared (verdicts.py).
+Invariants: a test with subtests is one test; it fails when one of them does. What could not be set up is a test of
+  its own ("setUpClass (...)").
 Tests: tests/cpython/test_runner.py, tests/torch_own/test_runner.py.
 """
 

@@ -1,19 +1,23 @@
 #!/usr/bin/env python3
 """Torch's own tests under dynvm: each test that passes under python must pass under dynvm.
 
-Usage:   run.py [--quick | --full] [--source DIR] [--modes NAME,...] [--part K/N] [-j N] [--folder DIR] [--report FILE.json]
-                [--limit SECONDS] [-v] [NAME ...]
-         NAME: a row of modules.def or any other file below torch's `test` (functorch.test_vmap), or tests of one, as failures print
-         them (test_nn.TestNN.test_dir). Without names: the usual rows; --quick: what ./check runs, from what torch ships; --full, also by
-         DYNVM_TEST_FULL=1: all rows in all modes. --modes: rows of modes.def (default: once,hot). --part K/N: each N-th module.
-         --source, also by DYNVM_TORCH_TESTS: a folder `test` of torch's sources that fits the installed torch. -v: also what was skipped.
-Inputs:  DYNVM and DYNVM_TEST_PYTHON, what is compared, with torch; modules.def, modes.def, exclusions.def. --folder: where sources,
-         packages and python's results are kept (default: build/torch_own).
-Outputs: a line for each module and mode, each failure with its detail; --report: all of it as JSON; last line "N passed, N failed,
-         N skipped" over single tests, exit status 1 when one failed, 77 when there was nothing to run.
-Method:  Test files are those of the commit that the installed torch was built from, fetched with git; where that cannot be had, they are
-         skipped with the reason, and parts/ remains: tests made from the descriptions of modules, optimizers and operators that torch ships.
-         tests/lib/process.py runs a file under both, worker.py tells of each test, tests/lib/verdicts.py compares.
+Usage:   run.py [--quick | --full] [--source DIR] [--modes NAME,...] [--part K/N] [-j N] [--folder DIR] [--report
+                FILE.json] [--limit SECONDS] [-v] [NAME ...]
+         NAME: a row of modules.def or any other file below torch's `test` (functorch.test_vmap), or tests of one, as
+         failures print them (test_nn.TestNN.test_dir). Without names: the usual rows; --quick: what ./check runs,
+         from what torch ships; --full, also by DYNVM_TEST_FULL=1: all rows in all modes. --modes: rows of modes.def
+         (default: once,hot). --part K/N: each N-th module.
+         --source, also by DYNVM_TORCH_TESTS: a folder `test` of torch's sources that fits the installed torch. -v:
+         also what was skipped.
+Inputs:  DYNVM and DYNVM_TEST_PYTHON, what is compared, with torch; modules.def, modes.def, exclusions.def. --folder:
+         where sources, packages and python's results are kept (default: build/torch_own).
+Outputs: a line for each module and mode, each failure with its detail; --report: all of it as JSON; last line "N
+         passed, N failed, N skipped" over single tests, exit status 1 when one failed, 77 when there was nothing to
+         run.
+Method:  Test files are those of the commit that the installed torch was built from, fetched with git; where that
+         cannot be had, they are skipped with the reason, and parts/ remains: tests made from the descriptions of
+         modules, optimizers and operators that torch ships. tests/lib/process.py runs a file under both, worker.py
+         tells of each test, tests/lib/verdicts.py compares.
 Tests:   test_runner.py.
 """
 
@@ -64,7 +68,8 @@ class Exclusions:
 
 
 def modes_of(names):
-    known = {name: Mode(name, int(times), tuple(switches.split())) for name, times, switches, _ in table("modes.def", "MODE", 4)}
+    known = {name: Mode(name, int(times), tuple(switches.split()))
+             for name, times, switches, _ in table("modes.def", "MODE", 4)}
     unknown = [name for name in names if name not in known]
     if unknown:
         raise SystemExit(f"run.py: modes.def has no {', '.join(unknown)}")
@@ -94,8 +99,9 @@ class Runner:
         variables = {"PYTHONPATH": self.extra, "DYNVM_TEST_INPUTS": inputs, "MKL_NUM_THREADS": "1"}
         stock = Side(PYTHON, False, WORKER, options, self.arguments.limit, tuple(exclusions.reasons), variables)
         # What is kept belongs to these files and this torch.
-        about = dataclasses.replace(stock, options={**options, "torch": self.torch.commit, "files": [mark(root) for root in self.roots],
-                                                    "parts": mark(os.path.join(HERE, "parts")), "inputs": inputs})
+        about = dataclasses.replace(stock, options={
+            **options, "torch": self.torch.commit, "files": [mark(root) for root in self.roots],
+            "parts": mark(os.path.join(HERE, "parts")), "inputs": inputs})
         kept = Kept(about, os.path.join(self.arguments.folder, "results"))
         return kept, dataclasses.replace(stock, program=DYNVM, report=True, switches=mode.switches), exclusions
 
@@ -104,7 +110,8 @@ class Runner:
         result = verdicts.judge(module, kept, own, exclusions, only)
         first = kept.load(module)
         if not any(test[0] == "ok" for name, test in first.tests.items() if name != f"{module} (import)"):
-            result["left_out"].append((f"{module} (python)", "no test passes under python: " + (first.why or first_word(first))))
+            why = "no test passes under python: " + (first.why or first_word(first))
+            result["left_out"].append((f"{module} (python)", why))
         result["module"] = f"{module} [{mode.name}]"
         return result
 
@@ -147,7 +154,7 @@ def chosen(arguments):
 
 
 def pick(names, roots):
-    """module -> None (all of it) or a list of test ids; names of files that there are not are left out and given apart."""
+    """module -> None (all of it) or a list of test ids; and the names of which there is no file."""
     picked, absent = {}, []
     for name in names:
         module = owner(name, roots)
@@ -197,10 +204,12 @@ def main():
     results.sort(key=lambda result: result["module"])
     if arguments.report:
         with open(arguments.report, "w", encoding="utf-8") as file:
-            json.dump({"torch": torch.version, "commit": torch.commit, "modules": results, "absent": absent}, file, indent=1)
+            about = {"torch": torch.version, "commit": torch.commit, "modules": results, "absent": absent}
+            json.dump(about, file, indent=1)
     passed, failed, left = (sum(result[kind] for result in results) for kind in ("passed", "failed", "skipped"))
     operations, compiled = (sum(result[kind] for result in results) for kind in ("operations", "compiled"))
-    print(f"{len(results)} runs of files, {time.monotonic() - start:.0f} s; {sum(len(result['unsteady']) for result in results)} unsteady; "
+    unsteady = sum(len(result["unsteady"]) for result in results)
+    print(f"{len(results)} runs of files, {time.monotonic() - start:.0f} s; {unsteady} unsteady; "
           f"{compiled} of {operations} tensor operations ran in traces")
     print(f"{passed} passed, {failed} failed, {left + skipped} skipped")
     return 77 if not results else 1 if failed or not passed else 0

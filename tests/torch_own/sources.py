@@ -1,9 +1,10 @@
 """Where torch's own tests come from, and what they import besides torch.
 
-Inputs: the interpreter under test and its torch; a folder that the user names, or git and torch's public repository; pip's index.
+Inputs: the interpreter under test and its torch; a folder that the user names, or git and torch's public repository;
+  pip's index.
 Outputs: Torch: its version and commit; sources(): the folder of test files; packages(): a folder for PYTHONPATH.
-Invariants: nothing is fetched into the project's tree but its build folder; what is there from an earlier run is used again; a
-  fetch that fails leaves nothing behind and raises NotFetched with the last line that was said.
+Invariants: nothing is fetched into the project's tree but its build folder; what is there from an earlier run is
+  used again; a fetch that fails leaves nothing behind and raises NotFetched with the last line that was said.
 Tests: tests/torch_own/test_runner.py.
 """
 
@@ -27,8 +28,9 @@ class Torch:
     """The torch that a Python has."""
 
     def __init__(self, python):
-        text = subprocess.run([python, "-c", "import json, sys, torch; print(json.dumps([torch.__version__, torch.version.git_version, "
-                               "'%d.%d' % sys.version_info[:2]]))"], capture_output=True, text=True, env=environment())
+        asked = ("import json, sys, torch\n"
+                 "print(json.dumps([torch.__version__, torch.version.git_version, '%d.%d' % sys.version_info[:2]]))")
+        text = subprocess.run([python, "-c", asked], capture_output=True, text=True, env=environment())
         if text.returncode != 0:
             raise NotFetched("no torch: " + last_line(text.stderr))
         self.version, self.commit, self.python = json.loads(text.stdout.splitlines()[-1])
@@ -43,7 +45,8 @@ def command(words, where):
     """Runs a command that may not ask anything."""
     variables = environment({"GIT_TERMINAL_PROMPT": "0"})
     try:
-        done = subprocess.run(words, cwd=where, capture_output=True, text=True, env=variables, stdin=subprocess.DEVNULL, timeout=FETCH_S)
+        done = subprocess.run(words, cwd=where, capture_output=True, text=True, env=variables, stdin=subprocess.DEVNULL,
+                              timeout=FETCH_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NotFetched(str(error)) from None
     if done.returncode != 0:
@@ -78,7 +81,8 @@ def sources(torch, folder, repository=REPOSITORY):
 def packages(torch, folder):
     """A folder with what torch's tests import."""
     def make(part):
-        command([torch.interpreter, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--target", part, *PACKAGES], part)
+        pip = [torch.interpreter, "-m", "pip", "--disable-pip-version-check"]
+        command([*pip, "install", "--quiet", "--target", part, *PACKAGES], part)
     return complete(os.path.join(folder, f"packages-{torch.python}"), make)
 
 

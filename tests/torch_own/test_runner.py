@@ -1,4 +1,4 @@
-"""The runner of torch's tests: what its worker tells, what loops do, where sources come from, what it takes for a difference."""
+"""The runner of torch's tests: what its worker tells, what loops do, where sources come from, what is a difference."""
 
 import os
 import subprocess
@@ -15,7 +15,8 @@ from process import Run, Side  # noqa: E402
 
 
 def run_of(**tests):
-    return Run({name: [outcome, 0, shown] for name, (outcome, shown) in tests.items()}, True, True, "", 1.0, False, None)
+    found = {name: [outcome, 0, shown] for name, (outcome, shown) in tests.items()}
+    return Run(found, True, True, "", 1.0, False, None)
 
 
 class Verdicts(unittest.TestCase):
@@ -31,7 +32,8 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.kind(("fail", "a"), ("ok", "b")), "skipped")
 
     def test_two_runs_that_differ_say_nothing(self):
-        self.assertEqual(verdicts.undetermined(run_of(t=("ok", "1.0"), u=("ok", "1.0")), run_of(t=("ok", "2.0"), u=("ok", "1.0"))), {"t"})
+        first, second = run_of(t=("ok", "1.0"), u=("ok", "1.0")), run_of(t=("ok", "2.0"), u=("ok", "1.0"))
+        self.assertEqual(verdicts.undetermined(first, second), {"t"})
 
     def test_exclusions_are_of_modes(self):
         table = [("test_a.K.f", "hot looped", "why."), ("test_b.K", "all", "why.")]
@@ -86,21 +88,27 @@ class Processes(CompareCase):
 
     def test_outcomes_and_what_is_shown(self):
         run, found = self.run_module(self.TEXT)
-        self.assertEqual(found, {"test_sample (import)": "ok", "test_sample.K.test_a": "ok", "test_sample.K.test_once": "ok",
-                                 "test_sample.K.test_skipped": "skip", "test_sample.K.test_expected": "ok"})
+        self.assertEqual(found, {"test_sample (import)": "ok", "test_sample.K.test_a": "ok",
+                                 "test_sample.K.test_once": "ok", "test_sample.K.test_skipped": "skip",
+                                 "test_sample.K.test_expected": "ok"})
         self.assertEqual(run.tests["test_sample.K.test_a"][2], "text of a")
         self.assertTrue(run.finished and run.ended)
 
     def test_a_loop_calls_the_method_again(self):
         _, found = self.run_module(self.TEXT, times=3)
-        self.assertEqual(found, {"test_sample (import)": "ok", "test_sample.K.test_a": "ok", "test_sample.K.test_once": "fail",
-                                 "test_sample.K.test_skipped": "skip", "test_sample.K.test_expected": "ok"})
+        self.assertEqual(found, {"test_sample (import)": "ok", "test_sample.K.test_a": "ok",
+                                 "test_sample.K.test_once": "fail", "test_sample.K.test_skipped": "skip",
+                                 "test_sample.K.test_expected": "ok"})
 
     def test_files_in_folders_find_their_neighbours(self):
         self.script("", "near.py")
         os.makedirs(os.path.join(self.folder, "below"))
         self.script("", "below/beside.py")
-        _, found = self.run_module("import near, beside\n" + "import unittest\nclass K(unittest.TestCase):\n def test_a(self): pass\n", "below.test_sample")
+        _, found = self.run_module("""
+            import near, beside, unittest
+            class K(unittest.TestCase):
+                def test_a(self): pass
+            """, "below.test_sample")
         self.assertEqual(found, {"below.test_sample (import)": "ok", "below.test_sample.K.test_a": "ok"})
 
     def test_single_tests(self):
@@ -109,7 +117,8 @@ class Processes(CompareCase):
 
     def test_what_cannot_be_imported(self):
         self.assertEqual(self.run_module("1 / 0")[1], {"test_sample (import)": "error"})
-        self.assertEqual(self.run_module("import unittest; raise unittest.SkipTest('no')")[1], {"test_sample (import)": "skip"})
+        _, found = self.run_module("import unittest; raise unittest.SkipTest('no')")
+        self.assertEqual(found, {"test_sample (import)": "skip"})
 
 
 class Sources(CompareCase):
@@ -119,8 +128,8 @@ class Sources(CompareCase):
         return torch
 
     def git(self, *words):
-        return subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *words], cwd=os.path.join(self.folder, "origin"),
-                              check=True, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *words], check=True,
+                              cwd=os.path.join(self.folder, "origin"), capture_output=True, text=True).stdout.strip()
 
     def test_only_the_tests_of_one_commit_are_fetched(self):
         os.makedirs(os.path.join(self.folder, "origin"))
@@ -143,10 +152,11 @@ class Sources(CompareCase):
         self.assertFalse(os.path.exists(os.path.join(os.path.dirname(folder), "other")))
 
     def test_what_cannot_be_fetched_leaves_nothing(self):
-        os.makedirs(os.path.join(self.folder, "kept"))
+        kept = os.path.join(self.folder, "kept")
+        os.makedirs(kept)
         with self.assertRaises(sources.NotFetched):
-            sources.sources(self.torch("0" * 40), os.path.join(self.folder, "kept"), "file://" + os.path.join(self.folder, "nothing"))
-        self.assertEqual(os.listdir(os.path.join(self.folder, "kept")), [])
+            sources.sources(self.torch("0" * 40), kept, "file://" + os.path.join(self.folder, "nothing"))
+        self.assertEqual(os.listdir(kept), [])
 
     def test_what_changes_is_not_kept(self):
         path = self.script("a = 1", "test_a.py")

@@ -1,10 +1,11 @@
 """Runs one file of torch's own tests, or one of parts/, and writes an event for each test.
 
-Usage: worker.py EVENTS MODULE JSON; JSON: {"roots": [folders], "times": n, "only": [test ids] or null, "without": [test ids],
-  "limit": seconds}. Started by tests/lib/process.py, under python and under dynvm alike.
-Inputs: MODULE with dots is a file below one of the roots. Outputs: the events of tests/lib/events.py. A test's id is MODULE.CLASS.METHOD.
-Method: with times > 1 a test's method is called that often in a loop, between one set-up and one teardown: what a test does becomes the
-  body of a hot loop, and a test that cannot be repeated fails under python, too.
+Usage: worker.py EVENTS MODULE JSON; JSON: {"roots": [folders], "times": n, "only": [test ids] or null, "without":
+  [test ids], "limit": seconds}. Started by tests/lib/process.py, under python and under dynvm alike.
+Inputs: MODULE with dots is a file below one of the roots. Outputs: the events of tests/lib/events.py. A test's id is
+  MODULE.CLASS.METHOD.
+Method: with times > 1 a test's method is called that often in a loop, between one set-up and one teardown: what a
+  test does becomes the body of a hot loop, and a test that cannot be repeated fails under python, too.
 Tests: tests/torch_own/test_runner.py.
 """
 

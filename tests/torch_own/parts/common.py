@@ -1,9 +1,10 @@
 """What the tests of this folder share: fresh loops, and texts that say what values came out.
 
 Inputs: DYNVM_TEST_INPUTS: how many inputs of each description are tried (empty: as many as the file says).
-Outputs: texts for a test's attribute `shown`, which tests/lib/verdicts.py compares with python's, floats within rounding.
-Invariants: a loop's function is made anew for each input, so that each has traces of its own; random numbers begin with a seed that
-  the test's name gives; an exception is text like any other result.
+Outputs: texts for a test's attribute `shown`, which tests/lib/verdicts.py compares with python's, floats within
+  rounding.
+Invariants: a loop's function is made anew for each input, so that each has traces of its own; random numbers begin
+  with a seed that the test's name gives; an exception is text like any other result.
 Tests: tests/torch_own/test_runner.py.
 """
 
@@ -16,6 +17,7 @@ import torch
 ROUNDS = 8         # of each loop: with --hot=2 the second or third is recorded, the others run in its trace
 SHOWN = 6          # elements of each tensor that are shown singly
 WORDS = 160        # characters of an exception
+PLAIN = (int, float, complex, str, bool, type(None), torch.Size, torch.dtype)  # shown as they are
 NOTHING = 50.0     # times a dtype's precision: what is less may be nothing, rounded
 
 
@@ -25,7 +27,9 @@ def inputs(usual):
 
 def fresh(function):
     """The function with a code object of its own."""
-    made = types.FunctionType(function.__code__.replace(), function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    code = function.__code__.replace()
+    made = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__,
+                              function.__closure__)
     made.__kwdefaults__ = function.__kwdefaults__
     return made
 
@@ -54,8 +58,8 @@ def clones(value):
 
 
 def loss_of(value):
-    """One number of all floating results that have a graph, or None: distances from a ramp, whose gradient does not vanish behind what
-    normalises."""
+    """One number of all floating results that have a graph, or None: distances from a ramp, whose gradient does not
+    vanish behind what normalises."""
     total = None
     for one in tensors(value):
         if one.requires_grad and one.numel():
@@ -67,7 +71,7 @@ def loss_of(value):
 
 
 def show_floats(value):
-    """Elements as shares of their root mean square, whose last digit may be rounded otherwise; sums without cancellation."""
+    """Elements as shares of their root mean square, whose last digit may be rounded; sums that cancel nothing."""
     flat = value.reshape(-1).double()
     usual = flat[flat.isfinite()]
     scale = float(usual.square().mean().sqrt()) if usual.numel() else 0.0
@@ -75,7 +79,8 @@ def show_floats(value):
         return "nothing"
     weights = torch.linspace(0.5, 1.5, flat.numel(), dtype=torch.float64)
     sums = [float((flat * sign).clamp(min=0).mul(weights).mean()) if flat.numel() else 0.0 for sign in (1, -1)]
-    return f"rms {scale:.4e} sums {sums[0]:.4e} {sums[1]:.4e} | " + " ".join(f"{float(x) / (scale or 1.0):.3f}" for x in flat[:SHOWN])
+    singly = " ".join(f"{float(x) / (scale or 1.0):.3f}" for x in flat[:SHOWN])
+    return f"rms {scale:.4e} sums {sums[0]:.4e} {sums[1]:.4e} | {singly}"
 
 
 def show(value):
@@ -85,7 +90,8 @@ def show(value):
             about = f"{str(value.dtype)[6:]} {list(value.shape)}"
             if value.layout != torch.strided or value.is_quantized:
                 return f"{about} {value.layout}"
-            about += f" {list(value.stride())}{' graph' if value.grad_fn is not None else ' leaf' if value.requires_grad else ''} "
+            kind = " graph" if value.grad_fn is not None else " leaf" if value.requires_grad else ""
+            about += f" {list(value.stride())}{kind} "
             value = value.detach().resolve_conj().resolve_neg()
             if value.is_complex():
                 value = torch.view_as_real(value)
@@ -97,7 +103,7 @@ def show(value):
         return f"{type(value).__name__}(" + "; ".join(show(one) for one in value) + ")"
     if isinstance(value, dict):
         return "{" + "; ".join(f"{key}: {show(one)}" for key, one in value.items()) + "}"
-    return repr(value) if isinstance(value, (int, float, complex, str, bool, type(None), torch.Size, torch.dtype)) else type(value).__name__
+    return repr(value) if isinstance(value, PLAIN) else type(value).__name__
 
 
 def failure(error):

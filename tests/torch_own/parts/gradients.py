@@ -1,5 +1,5 @@
-"""torch.autograd.gradcheck of each operator and module that torch.testing._internal describes, several times over: its loops over elements
-get hot, and what is right the first time must be right from traces.
+"""torch.autograd.gradcheck of each operator and module that torch.testing._internal describes, several times over:
+its loops over elements get hot, and what is right the first time must be right from traces.
 
 Inputs: op_db, module_db. Outputs: a test for each; its text says what gradcheck said.
 Tests: tests/torch_own/test_runner.py.
@@ -52,20 +52,23 @@ class Gradients(unittest.TestCase):
                 return sample.output_process_fn_grad(out)
 
             seed(f"{operator.name} {number}")
-            attempt(lines, str(number), checks, function, leaves, operator.supports_gradgrad, operator.gradcheck_nondet_tol)
+            second, tolerance = operator.supports_gradgrad, operator.gradcheck_nondet_tol
+            attempt(lines, str(number), checks, function, leaves, second, tolerance)
         self.shown = "\n".join(lines)
 
     def module(self, info):
         self.shown = ""
         lines = []
         seed(info.name)
-        for number, one in enumerate(info.module_inputs_func(info, device="cpu", dtype=torch.float64, requires_grad=True, training=True)):
+        found = info.module_inputs_func(info, device="cpu", dtype=torch.float64, requires_grad=True, training=True)
+        for number, one in enumerate(found):
             try:
                 module = info.module_cls(*one.constructor_input.args, **one.constructor_input.kwargs).double()
             except Exception as error:
                 lines.append(failure(error))
                 continue
-            leaves = [leaf for leaf in tensors((one.forward_input.args, one.forward_input.kwargs)) if leaf.requires_grad]
+            given = (one.forward_input.args, one.forward_input.kwargs)
+            leaves = [leaf for leaf in tensors(given) if leaf.requires_grad]
             leaves += list(module.parameters())
             if not small(leaves) or len(lines) >= inputs(SAMPLES):
                 continue

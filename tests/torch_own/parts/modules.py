@@ -1,5 +1,5 @@
-"""Each module of torch.nn, as torch.testing._internal.common_modules describes it, in loops: training, evaluation, both in turn, copies,
-pickles, states that are kept and read again.
+"""Each module of torch.nn, as torch.testing._internal.common_modules describes it, in loops: training, evaluation,
+both in turn, copies, pickles, states that are kept and read again.
 
 Inputs: module_db. Outputs: a test for each module, dtype and mode; its text has losses, results, gradients, buffers.
 Tests: tests/torch_own/test_runner.py.
@@ -91,7 +91,8 @@ class Modules(unittest.TestCase):
         lines = []
         seed(info.name)
         try:
-            found = info.module_inputs_func(info, device="cpu", dtype=dtype, requires_grad=True, training=training)[:inputs(INPUTS)]
+            found = info.module_inputs_func(info, device="cpu", dtype=dtype, requires_grad=True, training=training)
+            found = found[:inputs(INPUTS)]
         except TypeError as error:  # of what the description asks of its caller
             self.skipTest(failure(error))
         for number, one in enumerate(found):
@@ -99,7 +100,8 @@ class Modules(unittest.TestCase):
                 seed(f"{info.name} {number}")
                 label = f"{number} {way.__name__}"
                 try:
-                    module = info.module_cls(*one.constructor_input.args, **one.constructor_input.kwargs).to(dtype).train(training)
+                    made = one.constructor_input
+                    module = info.module_cls(*made.args, **made.kwargs).to(dtype).train(training)
                     arguments, named = copy.deepcopy((one.forward_input.args, one.forward_input.kwargs))
                 except Exception as error:
                     lines.append(f"{label} {failure(error)}")

@@ -1,4 +1,5 @@
-"""Each operator, as torch.testing._internal.common_methods_invocations describes it, in loops: with gradients, in place, into given results.
+"""Each operator, as torch.testing._internal.common_methods_invocations describes it, in loops: with gradients, in
+place, into given results.
 
 Inputs: op_db. Outputs: a test for each operator and dtype; its text has results and gradients of each round.
 Tests: tests/torch_own/test_runner.py.
@@ -71,7 +72,8 @@ class Operators(unittest.TestCase):
             ways.append(into)
         seed(operator.name)
         try:
-            samples = list(itertools.islice(operator.sample_inputs("cpu", dtype, requires_grad=gradients), inputs(SAMPLES)))
+            made = operator.sample_inputs("cpu", dtype, requires_grad=gradients)
+            samples = list(itertools.islice(made, inputs(SAMPLES)))
         except Exception as error:  # of what makes samples
             self.skipTest(failure(error))
         for number, sample in enumerate(samples):

@@ -1,8 +1,9 @@
-"""Each optimizer, as torch.testing._internal.common_optimizers describes it, in loops: every option, its forms (foreach, fused, ...),
-schedulers, states that are kept and read again.
+"""Each optimizer, as torch.testing._internal.common_optimizers describes it, in loops: every option, its forms
+(foreach, fused, ...), schedulers, states that are kept and read again.
 
 Inputs: optim_db. Outputs: a test for each optimizer and form; its text has losses, parameters and states.
-Invariants: numbers are doubles: some of these runs diverge or divide by nearly nothing, which makes single precision's rounding visible.
+Invariants: numbers are doubles: some of these runs diverge or divide by nearly nothing, which makes single
+  precision's rounding visible.
 Tests: tests/torch_own/test_runner.py.
 """
 
@@ -16,7 +17,7 @@ from torch.testing._internal.common_optimizers import optim_db
 from common import attempt, failure, inputs, seed, show
 
 ROUNDS = 12
-ROUNDS_OF_SEARCHES = 4  # of optimizers that iterate themselves: a few more and they have arrived, where rounding is all that is left
+ROUNDS_OF_SEARCHES = 4  # of optimizers that iterate themselves: with more they arrive, and only rounding is left
 INPUTS = 40
 SCHEDULERS = 20
 
@@ -24,7 +25,8 @@ SCHEDULERS = 20
 def model_of(sparse):
     if sparse:
         return torch.nn.Sequential(torch.nn.Embedding(7, 4, sparse=True)).double(), torch.tensor([1, 3, 3, 5])
-    return torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2)).double(), torch.randn(5, 3).double()
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
+    return model.double(), torch.randn(5, 3).double()
 
 
 def steps(info, options, schedulers):
@@ -61,7 +63,8 @@ def groups_in_turn(info, options, schedulers):
     """Two groups, of which one's rate changes by hand; a parameter is left out now and then."""
     model, data = model_of(info.only_supports_sparse_grads)
     parameters = list(model.parameters())
-    optimizer = info.optim_cls([{"params": parameters[:1], "lr": 0.02}, *([{"params": parameters[1:]}] if parameters[1:] else [])], **options)
+    groups = [{"params": parameters[:1], "lr": 0.02}, {"params": parameters[1:]}]
+    optimizer = info.optim_cls([group for group in groups if group["params"]], **options)
     for i in range(ROUNDS):
         optimizer.zero_grad()
         (model(data) - 0.5).square().mean().backward()
