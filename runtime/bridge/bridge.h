@@ -32,7 +32,7 @@
 
 namespace dynvm::bridge {
 
-inline constexpr int kBridgeVersion = 11;
+inline constexpr int kBridgeVersion = 12;
 
 // Conventions of AtenCall here and in CallSpec, beyond those of ir/trace.h:
 //  - results of a list type stand one by one; a result that is no tensor stands as -1.
@@ -111,6 +111,7 @@ struct StorageSpec {
   bool symbolic = false;        // its size is made of symbols: bytes is an example
   uint32_t first = 0, last = 0; // its lifetime, for arrange
   bool shared = false;          // a view at a run-time place, or what it is a view of
+  bool unwritten = false;       // made by a call that does not run and writes nothing, as empty: an exit before `first` hands out memory as it comes
 };
 
 struct CallSpec {

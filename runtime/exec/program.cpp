@@ -65,6 +65,7 @@ class Builder {
                                    std::to_string(trace_.num_storages));
     call_of_.assign(n, -1);
     number_tensors();
+    note_unwritten();
     for (Ref ref = 0; ref < n; ++ref) {
       const Op op = trace_.insts[ref].op;
       if (op == Op::k_aten && runs(ref)) out_.plan.call[ref] = call(ref);
@@ -153,6 +154,16 @@ class Builder {
       std::vector<int32_t>& results = results_[trace_.arg(inst, 0)];
       if (results.size() <= static_cast<size_t>(inst.imm)) results.resize(inst.imm + 1, -1);
       if (results[inst.imm] < 0) results[inst.imm] = out_.plan.tensor[ref];
+    }
+  }
+
+  void note_unwritten() {
+    for (const Inst& inst : trace_.insts) {
+      if (inst.op != Op::k_aten || !inst.sunk) continue;
+      const ir::AtenCall& call = trace_.calls[inst.imm];
+      if (call.name.rfind("aten::empty", 0) != 0 && call.name.rfind("aten::new_empty", 0) != 0) continue;
+      for (const int32_t result : call.results)
+        if (result >= 0) out_.spec.storages[static_cast<size_t>(trace_.metas[result].storage)].unwritten = true;
     }
   }
 

@@ -128,13 +128,21 @@ const TensorPlan& SessionImpl::plan_now(int32_t number, TensorPlan* opened) cons
   return *opened;
 }
 
+// What nothing has written yet gets memory as it comes, which is what the script sees too; else something that should have brought it has not.
+void SessionImpl::need_memory(size_t s) {
+  if (storage_data_[s] != nullptr || bytes_now(s) == 0) return;
+  TORCH_CHECK(program_.storages[s].spec.unwritten, "dynvm: a tensor escapes before it has a value");
+  if (allocate(static_cast<int32_t>(s)) != 0) throw PythonRaised();
+}
+
 // An arena storage was not planned to escape: its contents are copied, and what follows in the trace goes on in the arena.
 void SessionImpl::own_memory(size_t s) {
   StorageSlot& slot = storages_[s];
   if (slot.real) return;
+  need_memory(s);
+  if (slot.real) return;
   const StoragePlan& plan = program_.storages[s];
   const int64_t size = bytes_now(s);
-  TORCH_CHECK(storage_data_[s] != nullptr || size == 0, "dynvm: a tensor escapes before it has a value");
   at::Tensor bytes = at::empty({size}, at::TensorOptions().dtype(at::kByte).device(plan.device));
   TensorPlan all;
   all.type = at::kByte;
@@ -148,12 +156,12 @@ void SessionImpl::own_memory(size_t s) {
   slot.real = bytes.storage();
 }
 
-at::Tensor SessionImpl::as_shown(int32_t number) const {
+at::Tensor SessionImpl::as_shown(int32_t number) {
   const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
   const at::Tensor& shadow = shadows_[static_cast<size_t>(number)];
   const ir::TensorMeta& meta = program_.tensors[static_cast<size_t>(number)].meta;
   if (meta.shown.empty()) return shadow.clone();
-  TORCH_CHECK(storage_data_[static_cast<size_t>(meta.storage)] != nullptr, "dynvm: a tensor escapes before it has a value");
+  need_memory(static_cast<size_t>(meta.storage));
   return at::empty_strided(meta.sizes, meta.shown, shadow.options()).copy_(shadow);
 }
 

@@ -125,8 +125,9 @@ class SessionImpl {
   // --- real_tensors.cpp
   at::Tensor tensor_over(const c10::Storage& storage, const TensorPlan& plan, int64_t shift_bytes);
   const TensorPlan& plan_now(int32_t tensor, TensorPlan* opened) const;  // with the geometry of this iteration; *opened: where it may be put
+  void need_memory(size_t storage);                       // for what an exit hands out
   void own_memory(size_t storage);                        // copies an arena storage out so that it can escape
-  at::Tensor as_shown(int32_t tensor) const;              // a copy with the strides that the script sees
+  at::Tensor as_shown(int32_t tensor);                    // a copy with the strides that the script sees
   const at::Tensor& graph_value(int32_t tensor) const;    // undefined where the rebuilt graph has none
   at::Tensor real_tensor(int32_t tensor, bool detach_base);
   void snapshot(size_t storage);                          // keeps a copy of a bound input's storage, once an iteration

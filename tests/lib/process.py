@@ -18,7 +18,8 @@ import time
 
 from compare import environment
 
-EVENTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "events.py")
+LIB = os.path.dirname(os.path.abspath(__file__))
+SHARED = [os.path.join(LIB, name) for name in ("events.py", "units.py")]  # what workers import
 TAIL = 3000  # characters of standard error that are kept
 STUCK = 3    # tests of a module that may not come to an end
 live = set()  # processes that run: whoever ends this one early ends their groups
@@ -34,6 +35,8 @@ class Run:
     seconds: float
     traced: bool             # tracing or profiling was switched on
     handovers: int | None    # of dynvm's report; None: no report
+    compiled: int = 0        # tensor operations that ran in traces
+    operations: int = 0      # all of them
 
     def to_json(self):
         return dataclasses.asdict(self)
@@ -49,12 +52,13 @@ class Side:
     limit: float = 600.0     # seconds for a module
     without: tuple = ()      # tests that are not run
     variables: dict = dataclasses.field(default_factory=dict)  # of the environment
+    switches: tuple = ()     # the program's own options
     tree: str | None = None  # a folder of which the process gets a copy to work in; None: an empty one
 
     def key(self):
         """Names results that may be kept: they belong to one interpreter, one worker and one set of options."""
         workers = b""
-        for path in (self.worker, EVENTS):
+        for path in (self.worker, *SHARED):
             with open(path, "rb") as file:
                 workers += file.read()
         about = [subprocess.run([self.program, "-c", "import sys; print(sys.version, sys.prefix, sys.base_prefix)"],
@@ -92,7 +96,8 @@ class Side:
         temporary = os.path.join(folder, "tmp")
         os.mkdir(temporary)
         options = {**self.options, "only": only, "without": [*self.without, *without], "limit": self.limit}
-        command = [self.program, *(["--report", report] if self.report else []), "-u", self.worker, events, module, json.dumps(options)]
+        command = [self.program, *(["--report", report] if self.report else []), *self.switches, "-u", self.worker, events, module,
+                   json.dumps(options)]
         # Variables of Python's would reach the tests' own child processes.
         unset = {name: None for name in os.environ if name.startswith("PYTHON")}
         variables = environment({**unset, "TMPDIR": temporary, "TEMP": temporary, "TMP": temporary, "PYTHONHASHSEED": "0",
@@ -121,7 +126,8 @@ class Side:
             run.why = f"{status}\n{tail}"
         if self.report and os.path.exists(report):
             with open(report, encoding="utf-8") as file:
-                run.handovers = json.load(file)["handovers"]
+                told = json.load(file)
+            run.handovers, run.compiled, run.operations = (told[key] for key in ("handovers", "tensor_ops_compiled", "tensor_ops_total"))
         return run
 
 
