@@ -66,12 +66,15 @@ std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObj
   return explained(result) ? "" : "its result is not made by recorded operations";
 }
 
-// Integers of a tensor in the host's memory that this call was given and that none of its operations reads: C++ code that runs above the recorder, as that
-// of ctc_loss or of an LSTM on packed sequences, may have read them there, and they decide what the operations are. Where the call asks for a tensor's geometry
-// alone, nobody has.
+// Data of a tensor in the host's memory that this call was given and that none of its operations reads: C++ code that runs above the recorder may have read them
+// there. Integers, as those of ctc_loss or of an LSTM on packed sequences, decide what the operations are; any number may be among the data of a new tensor
+// (torch.tensor([x])), which is made with the recorder's key off. Where the call asks for a tensor's geometry alone, as that of the first one of new_tensor,
+// nobody has.
 std::string Recorder::read_unseen(const std::vector<OpRecord>& records, const std::vector<V>& tensors, PyObject* result, std::string_view name) {
   name = name.substr(name.rfind('.') + 1);
-  if (records.empty() || name.ends_with("_as") || name.ends_with("_like") || name.starts_with("new_") || name == "to" || name == "result_type") return {};
+  const bool lifts = std::any_of(records.begin(), records.end(), [](const OpRecord& record) { return record.call.name == "aten::lift_fresh"; });
+  const bool of_class = name.starts_with("new_");
+  if (records.empty() || name.ends_with("_as") || name.ends_with("_like") || (of_class && !lifts) || name == "to" || name == "result_type") return {};
   std::set<int32_t> seen;
   for (const OpRecord& record : records) seen.insert(record.tensors.begin(), record.tensors.end());
   const auto storage = [this](PyObject* o) { return aten_->meta(aten_->tensor_id(o)).storage; };
@@ -83,9 +86,9 @@ std::string Recorder::read_unseen(const std::vector<OpRecord>& records, const st
   for (Py_ssize_t i = 0; PyTuple_Check(result) && i < PyTuple_GET_SIZE(result); i++) gives(PyTuple_GET_ITEM(result, i));
   for (V v : tensors) {
     const int32_t id = aten_->tensor_id(concrete(v));
-    if (id < 0 || seen.count(id) != 0) continue;
+    if (id < 0 || seen.count(id) != 0 || (of_class && v == tensors.front())) continue;
     const ir::TensorMeta& meta = aten_->meta(id);
-    if (meta.device_type == 0 && !ir::is_floating(meta.dtype) && ir::elements(meta) != 0 && given_back.count(meta.storage) == 0) return "data of a tensor is read by no operation";
+    if (meta.device_type == 0 && (lifts || !ir::is_floating(meta.dtype)) && ir::elements(meta) != 0 && given_back.count(meta.storage) == 0) return "data of a tensor is read by no operation";
   }
   return {};
 }

@@ -13,7 +13,7 @@ namespace dynvm::torch_bridge {
 namespace {
 
 struct Quirk {
-  enum Kind { kUnsupported, kSupported, kMutates, kOwnSize, kUnwritten } kind;
+  enum Kind { kUnsupported, kSupported, kMutates, kOwnSize, kUnwritten, kDefinesSizes } kind;
   std::string_view name;
   int argument, when;
   std::string_view sentence;
@@ -25,7 +25,9 @@ constexpr Quirk kQuirks[] = {
 #define MUTATES(name, argument, when, sentence) {Quirk::kMutates, name, argument, when, sentence},
 #define OWN_SIZE(name, result, sentence) {Quirk::kOwnSize, name, result, -1, sentence},
 #define UNWRITTEN(name, sentence) {Quirk::kUnwritten, name, -1, -1, sentence},
+#define DEFINES_SIZES(name, sentence) {Quirk::kDefinesSizes, name, -1, -1, sentence},
 #include "runtime/torch/quirks.def"
+#undef DEFINES_SIZES
 #undef UNWRITTEN
 #undef OWN_SIZE
 #undef UNSUPPORTED
@@ -65,16 +67,17 @@ std::unique_ptr<OperatorFacts> derive(const c10::OperatorHandle& handle) {
   const c10::FunctionSchema& schema = handle.schema();
   const auto& arguments = schema.arguments();
 
-  bool exempt = false;
+  bool exempt = false, untagged = false;
   for (const Quirk& quirk : kQuirks) {
     if (quirk.name != name) continue;
     if (quirk.kind == Quirk::kUnsupported) facts->unsupported = std::string(quirk.sentence);
     if (quirk.kind == Quirk::kSupported) exempt = true;
     if (quirk.kind == Quirk::kUnwritten) facts->unwritten = true;
+    if (quirk.kind == Quirk::kDefinesSizes) untagged = true;
     if (quirk.kind == Quirk::kOwnSize) facts->own_size = quirk.argument;
     if (quirk.kind == Quirk::kMutates) facts->conditional_writes.push_back({quirk.argument, quirk.when});
   }
-  facts->defines_sizes = !exempt && handle.hasTag(at::Tag::dynamic_output_shape);
+  facts->defines_sizes = untagged || (!exempt && handle.hasTag(at::Tag::dynamic_output_shape));
   if (!exempt && handle.hasTag(at::Tag::data_dependent_output)) facts->unsupported = "data-dependent result";
   if (!name.starts_with("aten::") && !name.starts_with("prims::")) facts->unsupported = "operator of another library";
 

@@ -19,8 +19,6 @@ import concurrent.futures
 import glob
 import json
 import os
-import shutil
-import subprocess
 import sys
 import tarfile
 import tomllib
@@ -28,53 +26,34 @@ import tomllib
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "lib")]
 import verdicts  # noqa: E402
-from compare import DYNVM, PATIENCE, PYTHON, ROOT, environment  # noqa: E402
+from compare import DYNVM, PATIENCE  # noqa: E402
+from packages import Environment, NotFetched, folder_for  # noqa: E402
 from process import Kept, Side  # noqa: E402
 
 WORKER = os.path.join(HERE, "worker.py")
 LIMIT_S = 1800
 
 
-class NotFetched(Exception):
-    """A package, or what its tests need, cannot be had; the text is pip's last line."""
-
-
-class Package:
+class Package(Environment):
     """A row of packages.toml, also the exclusions that verdicts.py asks for."""
 
     def __init__(self, name, row, folder):
-        self.name, self.version, self.requirements = name, row["version"], row["with"]
+        super().__init__(os.path.join(folder, name), [f"{name}=={row['version']}", *row["with"]])
+        self.name = name
         self.arguments, self.source = row["arguments"], row.get("source", False)
         self.reasons = row.get("without", {})
-        self.folder = os.path.join(folder, name)
-        self.environment = os.path.join(self.folder, "env")
-        self.python = os.path.join(self.environment, "bin", "python")
         self.tree = os.path.join(self.folder, "source") if self.source else None
 
     def of(self, name):
         return list(self.reasons.items())
 
-    def pip(self, *arguments):
-        command = [self.python, "-m", "pip", "--disable-pip-version-check", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment(), stdin=subprocess.DEVNULL)
-        if done.returncode != 0:
-            raise NotFetched((done.stderr.strip() or f"pip: exit status {done.returncode}").splitlines()[-1])
+    def wanted(self):
+        return json.dumps([self.requirements, self.source])
 
-    def make(self):
-        """Makes the environment and the source tree, unless they are there as the row wants them."""
-        done = os.path.join(self.folder, "complete")
-        wanted = json.dumps([self.version, self.requirements, self.source])
-        if os.path.exists(done) and open(done).read() == wanted:
-            return
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.makedirs(self.folder)
-        subprocess.run([PYTHON, "-m", "venv", self.environment], check=True, env=environment())
-        pinned = f"{self.name}=={self.version}"
-        self.pip("install", "--quiet", pinned, *self.requirements)
+    def fill(self):
+        super().fill()
         if self.source:
-            self.unpack(pinned)
-        with open(done, "w") as file:
-            file.write(wanted)
+            self.unpack(self.requirements[0])
 
     def unpack(self, pinned):
         fetched = os.path.join(self.folder, "fetched")
@@ -84,15 +63,12 @@ class Package:
         os.rename(*glob.glob(os.path.join(fetched, "*", "")), self.tree)
 
     def side(self, program, report, limit):
-        variables = {"VIRTUAL_ENV": self.environment, "PATH": os.path.dirname(self.python) + os.pathsep + os.environ["PATH"]}
-        return Side(program, report, WORKER, {"arguments": self.arguments}, limit, tuple(self.reasons), variables, self.tree)
+        return Side(program, report, WORKER, {"arguments": self.arguments}, limit, tuple(self.reasons), self.variables(), self.tree)
 
     def run(self, arguments, only):
         self.make()
         own = self.side(DYNVM, True, arguments.limit)
-        prefix = subprocess.run([DYNVM, "-c", "import sys; print(sys.prefix)"], capture_output=True, text=True, env=environment(own.variables))
-        if prefix.stdout.strip() != self.environment:
-            raise NotFetched(f"{DYNVM} runs in an environment of its own: name the one of a build folder by DYNVM")
+        self.check_dynvm()
         stock = Kept(self.side(self.python, False, arguments.limit), os.path.join(self.folder, "results"))
         result = verdicts.judge(self.name, stock, own, self, only)
         first = stock.load(self.name)
@@ -123,8 +99,8 @@ def main():
         table = tomllib.load(file)
     arguments = parse(table)
     verdicts.end_with_children()
-    version = subprocess.run([PYTHON, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], capture_output=True, text=True, check=True)
-    folder = os.path.abspath(arguments.folder or os.path.join(ROOT, "build", "popular-" + version.stdout.strip()))
+    usual = folder_for("popular")
+    folder = os.path.abspath(arguments.folder or usual)
     packages = [Package(name, table[name], folder) for name in arguments.packages or table]
     results, missing = [], []
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
@@ -139,7 +115,7 @@ def main():
             verdicts.show(results[-1], arguments.verbose)
     if arguments.report:
         with open(arguments.report, "w", encoding="utf-8") as file:
-            json.dump({"version": version.stdout.strip(), "packages": results, "missing": missing}, file, indent=1)
+            json.dump({"version": usual.rpartition("-")[2], "packages": results, "missing": missing}, file, indent=1)
     passed, failed, skipped = (sum(result[kind] for result in results) for kind in ("passed", "failed", "skipped"))
     print(f"{passed} passed, {failed} failed, {skipped + len(missing)} skipped")
     return 77 if not results else 1 if failed else 0

@@ -89,6 +89,7 @@ def values_of(report):
             "made_for_sizes": report["sizes"]["made"],
             "open_sizes": report["sizes"]["open"],
             "aborts": sum(report["aborts"].values()),
+            "failed": report["failures"]["again"],
             "residual_calls": sum(report["residual_calls"].values())}
 
 

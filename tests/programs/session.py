@@ -41,7 +41,7 @@ def _text(path):
         return ""
 
 
-def _report(path):
+def read_report(path):
     """The report's object, or None where it is absent or damaged."""
     try:
         with open(path, encoding="utf-8") as file:
@@ -84,7 +84,7 @@ def _run_part(mode, scripts, options, env, seconds):
                 runs.append(Run("lost", out, f"{err}\nthe driver ended with status {status}:\n{last_words}"))
             else:
                 end = "time limit" if entry["status"] is None else entry["status"]
-                runs.append(Run(end, out, err, _report(os.path.join(folder, f"report.{entry['pid']}.json"))))
+                runs.append(Run(end, out, err, read_report(os.path.join(folder, f"report.{entry['pid']}.json"))))
         return runs
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -111,5 +111,5 @@ def run_alone(mode, script, *, args=(), options=(), env=None, seconds=120, inter
     with tempfile.TemporaryDirectory(prefix="dynvm-session-") as folder:
         outcome = run(_command(mode, options, folder), [script, *args], env={**THREADS, **(env or {})}, timeout=seconds,
                       interrupt_after=interrupt_after)
-        report = _report(os.path.join(folder, "report.json")) if mode == "dynvm" else None
+        report = read_report(os.path.join(folder, "report.json")) if mode == "dynvm" else None
         return Run(outcome.status, outcome.stdout, outcome.stderr, report)
