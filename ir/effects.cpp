@@ -61,6 +61,8 @@ int32_t storage_of(const Trace& trace, Ref tensor) {
   return inst.meta < 0 ? -1 : trace.metas[inst.meta].storage;
 }
 
+bool gives_unwritten(const AtenCall& call) { return call.name.starts_with("aten::empty") || call.name.starts_with("aten::new_empty"); }
+
 Ref relaid_operand(const Trace& trace, Ref ref) {
   if (trace.insts[ref].op != Op::k_result) return kNoRef;
   const Ref made = trace.arg(ref, 0);

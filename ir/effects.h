@@ -43,6 +43,9 @@ std::vector<int32_t> wrap_storages(const Trace& trace, Ref wrap, bool value = tr
 // The storage of a tensor value, -1 where it has none.
 int32_t storage_of(const Trace& trace, Ref tensor);
 
+// Is its result memory as it comes (empty, new_empty and their kin)?
+bool gives_unwritten(const AtenCall& call);
+
 // Can two tensor values have an element in common? Conservative.
 bool may_overlap(const TensorMeta& a, const TensorMeta& b);
 

@@ -45,7 +45,7 @@ HookResult Recorder::apply_function(vm::ThreadView& view, V callee, const std::v
   };
   const std::set<Ref> no_graph;
   std::vector<V> tensors;
-  TorchCall call{tensors, false, false, no_graph};
+  TorchCall call{tensors, false, no_graph};
   call.arguments = &args;
   call.forward = part("forward");
   call.setup = part("setup_context");

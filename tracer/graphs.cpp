@@ -297,12 +297,12 @@ std::vector<Ref> Recorder::recipes_of(Ref tensor, Ref wrap) const {
 }
 
 // Is this what a call has written that autograd did not see, to a tensor of a graph?
-static bool keeps_graph(const ir::Trace& trace, Ref written) {
+static bool written_unseen(const ir::Trace& trace, Ref written) {
   const Ref before = ir::written_operand(trace, written);
   if (before == kNoRef || trace.insts[before].op != IrOp::k_result) return false;
   const ir::AtenCall &call = trace.calls[trace.insts[trace.arg(written, 0)].imm], &made = trace.calls[trace.insts[trace.arg(before, 0)].imm];
   const ir::AtenArg& operand = call.args[static_cast<size_t>(call.result_alias[trace.insts[written].imm])];
-  return !call.grad_mode && !call.is_random && !operand.ints.empty() && operand.ints[0] != 0 && (is_differentiated(made) || keeps_graph(trace, before));
+  return !call.grad_mode && !call.is_random && !operand.ints.empty() && operand.ints[0] != 0 && (is_differentiated(made) || written_unseen(trace, before));
 }
 
 // For each tensor that becomes a Python object: has its graph been freed where it is made, and if not, what rebuilds it under autograd.
@@ -373,8 +373,7 @@ bool Recorder::fill_wraps() {
         // A random call that autograd has recorded is run again with the numbers that it drew; what one has only filled is there.
         const bool fills = call.is_random && std::find(call.mutates.begin(), call.mutates.end(), call.result_alias[trace_.insts[r].imm]) != call.mutates.end();
         // What autograd does not see written keeps the graph that it has: the write is done again, on what the graph's own calls make anew.
-        const bool keeps = keeps_graph(trace_, r);
-        if (!keeps && (!is_differentiated(call) || fills)) {
+        if (!written_unseen(trace_, r) && (!is_differentiated(call) || fills)) {
           if (writes.between(r, first, until, rerun) || (!fills && writes.graph_between(r, r, until, rerun))) return false;
           if (!writes.by(rerun, r, r, until)) {
             leaves.push_back(r);  // to autograd what it gave or wrote is a leaf

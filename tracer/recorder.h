@@ -386,9 +386,10 @@ class Recorder {
   // --- callbacks.cpp
   struct TorchCall {                  // under way
     const std::vector<V>& inputs;
-    bool backward, keeps_graph;       // keeps_graph: backward() with retain_graph
+    bool backward;
     const std::set<ir::Ref>& graph;   // of backward()
     std::pair<PyCodeObject*, int> place{};    // what lessons on it are kept for
+    bool keeps_graph = false;         // backward() with retain_graph
     bool followed = false;            // a callback of it has been followed
     // Of torch.autograd.Function.apply (functions.cpp): what it is given, functions that it calls, the context that it has made, what forward() has given.
     const std::vector<V>* arguments = nullptr;

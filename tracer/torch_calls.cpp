@@ -399,7 +399,7 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   aten_->take();
   in_torch_ = true;
   python_in_torch_ = false;
-  TorchCall call{inputs, backward, keeps != inputs.end() && concrete(*keeps) == Py_True, graph, {top().code, current_unit_}};
+  TorchCall call{inputs, backward, graph, {top().code, current_unit_}, keeps != inputs.end() && concrete(*keeps) == Py_True};
   const size_t outer_callbacks = callbacks_.size();
   TorchCall* const outer_call = std::exchange(torch_call_, &call);
   // Entering or leaving a mode runs no operations, and may keep the thread's dispatch keys for later: the recorder's must not be among them.

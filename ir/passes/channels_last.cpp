@@ -234,7 +234,7 @@ class ChannelsLast {
     const Inst& inst = trace_.insts[ref];
     const AtenCall& call = trace_.calls[inst.imm];
     if (inst.sunk || call.is_random || is_view_call(trace_, inst) || call.name.substr(0, 6) != "aten::" || call.name.substr(0, 14) == "aten::_foreach") return false;
-    if (call.name.substr(0, 11) == "aten::empty" || call.name.substr(0, 15) == "aten::new_empty" || temporary_of(trace_, ref)) return false;
+    if (gives_unwritten(call) || temporary_of(trace_, ref)) return false;
     const std::vector<const TensorMeta*> metas = metas_of(ref);
     return std::all_of(metas.begin(), metas.end(), [&](const TensorMeta* meta) {
       return meta->device_type == metas[0]->device_type && meta->device_index == metas[0]->device_index;

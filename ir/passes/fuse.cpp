@@ -105,6 +105,8 @@ class Fuse {
   bool drop_snapshots() {
     look();
     std::vector<bool> quiet(trace_.insts.size(), false);
+    std::vector<Ref> raising;  // of these
+    bool dropped = false;
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
       const Inst& inst = trace_.insts[ref];
       if (inst.op != Op::k_aten || inst.sunk || inst.snapshot == kNoSnapshot) continue;
@@ -114,11 +116,14 @@ class Fuse {
         if (!temporary_of(trace_, ref) && !lower(ref, &lowered, {})) continue;
       }
       quiet[ref] = true;
+      if (tensor_effects(trace_, ref).may_raise) raising.push_back(ref);
     }
-    const std::vector<bool> live = live_instructions(trace_, quiet);
-    bool dropped = false;
+    if (!raising.empty()) {
+      const std::vector<bool> live = live_instructions(trace_, quiet);
+      for (Ref ref : raising) quiet[ref] = live[ref];
+    }
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
-      if (!quiet[ref] || (!live[ref] && tensor_effects(trace_, ref).may_raise)) continue;
+      if (!quiet[ref]) continue;
       trace_.insts[ref].snapshot = kNoSnapshot;
       dropped = true;
     }
@@ -349,7 +354,7 @@ class Fuse {
     const AtenCall& call = trace_.calls[inst.imm];
     if (stays_aten(options_, call.name) || kept_.count(inst.imm) != 0) return false;
     // Memory that is only allocated, and handed out as it is, needs the call: no kernel would write it.
-    if (call.name.substr(0, 11) == "aten::empty" || call.name.substr(0, 15) == "aten::new_empty")
+    if (gives_unwritten(call))
       for (int32_t result : call.results)
         if (result >= 0 && shared_[trace_.metas[result].storage] && writers_[trace_.metas[result].storage] < 2) return false;
     // All on one device, which kernels can be made for.

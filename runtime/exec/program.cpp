@@ -161,7 +161,7 @@ class Builder {
     for (const Inst& inst : trace_.insts) {
       if (inst.op != Op::k_aten || !inst.sunk) continue;
       const ir::AtenCall& call = trace_.calls[inst.imm];
-      if (call.name.rfind("aten::empty", 0) != 0 && call.name.rfind("aten::new_empty", 0) != 0) continue;
+      if (!ir::gives_unwritten(call)) continue;
       for (const int32_t result : call.results)
         if (result >= 0) out_.spec.storages[static_cast<size_t>(trace_.metas[result].storage)].unwritten = true;
     }

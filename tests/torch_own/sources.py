@@ -14,14 +14,11 @@ import shutil
 import subprocess
 
 from compare import environment
+from packages import NotFetched
 
 REPOSITORY = "https://github.com/pytorch/pytorch"
 PACKAGES = ("expecttest", "hypothesis")  # torch.testing._internal imports the first, some files of tests the second
 FETCH_S = 900
-
-
-class NotFetched(Exception):
-    """Something cannot be had; the text says why."""
 
 
 class Torch:

@@ -46,8 +46,11 @@ class Side:
 
     def start(self):
         self.folder = tempfile.TemporaryDirectory(prefix="dynvm-training-")
-        options, variables = ((), PYTHONS[self.mode]) if self.mode in PYTHONS else MODES[self.mode]
-        command = [PYTHON] if self.mode in PYTHONS else [DYNVM, "--report", os.path.join(self.folder.name, "report.json"), *options]
+        if self.mode in PYTHONS:
+            command, variables = [PYTHON], PYTHONS[self.mode]
+        else:
+            options, variables = MODES[self.mode]
+            command = [DYNVM, "--report", os.path.join(self.folder.name, "report.json"), *options]
         read, write = os.pipe()
         self.words = open(os.path.join(self.folder.name, "words"), "w+b")
         self.process = subprocess.Popen([*command, *([self.patched] if self.patched else []), os.path.join(HERE, "worker.py"), str(write)], stdin=subprocess.PIPE,

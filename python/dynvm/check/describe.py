@@ -225,13 +225,13 @@ class Describer:
             self.push(f"rest of {path}[{i}]", item)
 
     def of_wrapper(self, path, value):
+        if ended(value):  # an exit may make an iterator over no items in its place
+            self.put(path, "is", "iterator of 0")
+            return
         try:
             rest = value.__reduce__()
         except (TypeError, AttributeError, NotImplementedError):
             rest = ()
-        if ended(value):  # an exit may make an iterator over no items in its place
-            self.put(path, "is", "iterator of 0")
-            return
         self.put(path, "is", name_of(type(value)))
         self.push(path + " state", tuple(rest[1:]))
 
