@@ -211,8 +211,18 @@ class Builder {
       spec.forward.push_back(call(forward));
       note_numbers(forward, spec.forward.back());
     }
-    out_.wrap_numbers.push_back(std::move(numbers));
     spec.wrap.forward.clear();
+    // A leaf is one tensor of Python, wherever the trace makes it: graphs that are rebuilt have to end in the one that the script has.
+    if (spec.wrap.requires_grad && spec.wrap.is_leaf) {
+      const auto known = std::find_if(out_.spec.wraps.begin(), out_.spec.wraps.end(), [&](const bridge::WrapSpec& other) {
+        return other.tensor == spec.tensor && other.wrap.requires_grad && other.wrap.is_leaf;
+      });
+      if (known != out_.spec.wraps.end()) {
+        out_.plan.wrap[ref] = static_cast<int32_t>(known - out_.spec.wraps.begin());
+        return;
+      }
+    }
+    out_.wrap_numbers.push_back(std::move(numbers));
     out_.plan.wrap[ref] = static_cast<int32_t>(out_.spec.wraps.size());
     out_.spec.wraps.push_back(std::move(spec));
   }

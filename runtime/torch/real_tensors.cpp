@@ -250,6 +250,13 @@ at::Tensor SessionImpl::graph_operand(int32_t number, bool required_grad, const 
   if (value.defined()) return value;
   if (const TensorPlan& copy = program_.tensors[static_cast<size_t>(number)]; copy.copy_of >= 0 && (graph_value(number).defined() || !copy.meta.shown.empty()))
     return value = graph_operand(copy.copy_of, required_grad, plan);
+  // A leaf that the trace has made, of memory of its own or of an input's: the tensor that the script has of it, or may get.
+  for (size_t w = 0; w < program_.wraps.size(); ++w) {
+    const bridge::WrapSpec& leaf = program_.wraps[w].spec;
+    if (leaf.tensor != number || !leaf.wrap.requires_grad || !leaf.wrap.is_leaf) continue;
+    if (!wrapped_[w].defined()) wrapped_[w] = wrap_value(static_cast<int32_t>(w), program_.wraps[w]);
+    return value = wrapped_[w];
+  }
   TensorPlan opened;
   const TensorPlan& tensor = plan_now(number, &opened);
   const size_t s = static_cast<size_t>(tensor.meta.storage);
@@ -270,13 +277,6 @@ at::Tensor SessionImpl::graph_operand(int32_t number, bool required_grad, const 
   }
   // A tensor that Python has made of memory of the trace's.
   if (const at::Tensor& bound = inputs_[static_cast<size_t>(number)]; bound.defined()) return value = bound;
-  // A leaf that the trace has made: the tensor that the script has of it, or may get.
-  for (size_t w = 0; w < program_.wraps.size(); ++w) {
-    const bridge::WrapSpec& leaf = program_.wraps[w].spec;
-    if (leaf.tensor != number || !leaf.wrap.requires_grad || !leaf.wrap.is_leaf) continue;
-    if (!wrapped_[w].defined()) wrapped_[w] = wrap_value(static_cast<int32_t>(w), program_.wraps[w]);
-    return value = wrapped_[w];
-  }
   // Computed by a call that is not run again: a constant of the graph. It is copied, as the trace may write its memory later.
   value = as_shown(number);
   if (required_grad && value.is_floating_point()) value.set_requires_grad(true);  // a leaf that only the graph knows
