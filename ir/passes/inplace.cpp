@@ -43,6 +43,7 @@ class InPlace {
     for (const Inst& inst : trace_.insts) stretch_.push_back((stretch_.empty() ? 0 : stretch_.back()) + ends_stretch(inst));
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref)
       if (trace_.insts[ref].op == Op::k_kernel && !trace_.insts[ref].sunk) share(ref);
+    drop_versions();
   }
 
  private:
@@ -102,9 +103,22 @@ class InPlace {
         to.first = from.first;
         from = {};
         move_storage(&trace_, operand, result);
+        for (Ref before = 0; before < ref; ++before) {
+          const Inst& inst = trace_.insts[before];
+          if (inst.op == Op::k_bump_version && storage_of(trace_, trace_.arg(inst, 0)) == result) versions_.push_back(before);
+        }
         break;
       }
     }
+  }
+
+  // The version counters of memory that nobody outside has: the result, which has it now, begins with one of its own.
+  void drop_versions() {
+    if (versions_.empty()) return;
+    std::vector<bool> dead(trace_.insts.size(), false);
+    for (Ref ref : versions_) dead[ref] = true;
+    Replacements none(trace_.insts.size());
+    rebuild_without(&trace_, dead, &none);
   }
 
   static bool is_one_place(const Kernel& kernel, int32_t a, int32_t b) {
@@ -117,6 +131,7 @@ class InPlace {
   std::vector<StoragePlan> lifetimes_;
   std::vector<bool> stays_, on_gpu_;   // by storage
   std::vector<int> stretch_;           // by instruction: how many that end a stretch stand up to there
+  std::vector<Ref> versions_;          // instructions that advance a version counter which nobody sees
 };
 
 }  // namespace

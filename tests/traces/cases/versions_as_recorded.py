@@ -34,3 +34,9 @@ batch, frozen = torch.nn.BatchNorm1d(4), torch.nn.BatchNorm1d(4).eval()
 for i in range(16):
     (batch(torch.randn(5, 4)) + frozen(torch.randn(5, 4))).sum().backward()
 print([(name, buffer._version) for norm in (batch, frozen) for name, buffer in norm.named_buffers()])
+
+# What is written in place before a kernel takes over its memory has a counter of its own.
+cell = torch.nn.RNNCell(4, 5)
+for i in range(16):
+    last = cell(torch.ones(4)).detach()
+print(last._version)
