@@ -24,7 +24,7 @@ void fields(A& a, RandomStream& x) { a(x.threads, x.vector); }
 
 template <class A>
 void fields(A& a, AtenCall& x) {
-  a(x.name, x.overload, x.args, x.results, x.result_alias, x.mutates, x.defines_sizes, x.follows, x.is_random, x.stream, x.grad_mode, x.inference_mode, x.in_backward, x.count);
+  a(x.name, x.overload, x.args, x.results, x.result_alias, x.mutates, x.defines_sizes, x.follows, x.is_random, x.stream, x.grad_mode, x.inference_mode, x.in_backward, x.autocast, x.count);
 }
 
 template <class A>

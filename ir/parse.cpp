@@ -379,6 +379,10 @@ class Parser {
         call.inference_mode = true;
       } else if (accept_word("backward")) {
         call.in_backward = true;
+      } else if (accept_word("autocast")) {
+        int32_t dtype = 0;
+        if (!small(&dtype)) return expected("a dtype's number");
+        call.autocast = static_cast<int8_t>(dtype);
       } else if (accept_word("count")) {
         if (!small(&call.count)) return false;
       } else {

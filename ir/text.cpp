@@ -184,6 +184,7 @@ class Printer {
     if (call.grad_mode) out_ += " grad";
     if (call.inference_mode) out_ += " inference";
     if (call.in_backward) out_ += " backward";
+    if (call.autocast >= 0) out_ += " autocast " + std::to_string(call.autocast);
     if (call.count != 1) out_ += " count " + std::to_string(call.count);
   }
 

@@ -168,6 +168,7 @@ struct AtenCall {
   bool grad_mode = false;             // recorded while autograd would record it
   bool inference_mode = false;        // recorded under inference mode: what it makes are inference tensors, but views of others
   bool in_backward = false;           // issued by autograd's engine
+  int8_t autocast = -1;               // torch's number of the dtype that autocast gives what the operation's own kernel calls; -1: it does not see that
   int32_t count = 1;                  // eager operations this call stands for (for the report)
 };
 

@@ -305,6 +305,14 @@ static bool written_unseen(const ir::Trace& trace, Ref written) {
   return !call.grad_mode && !call.is_random && !operand.ints.empty() && operand.ints[0] != 0 && (is_differentiated(made) || written_unseen(trace, before));
 }
 
+// Is this result written in place, and not the continuation of a graph that what is written had?
+static bool fills_result(const ir::AtenCall& call, int64_t result) {
+  const int32_t argument = call.result_alias[static_cast<size_t>(result)];
+  if (std::find(call.mutates.begin(), call.mutates.end(), argument) == call.mutates.end()) return false;
+  const ir::AtenArg& written = call.args[static_cast<size_t>(argument)];
+  return written.ints.empty() || written.ints[0] == 0;  // whether it required gradients
+}
+
 // For each tensor that becomes a Python object: has its graph been freed where it is made, and if not, what rebuilds it under autograd.
 // False: nothing can.
 bool Recorder::fill_wraps() {
@@ -371,7 +379,7 @@ bool Recorder::fill_wraps() {
         const ir::AtenCall& call = trace_.calls[trace_.insts[trace_.arg(r, 0)].imm];
         auto [first, last] = used.contains(r) ? uses[r] : std::pair<Ref, Ref>(i, i);
         // A random call that autograd has recorded is run again with the numbers that it drew; what one has only filled is there.
-        const bool fills = call.is_random && std::find(call.mutates.begin(), call.mutates.end(), call.result_alias[trace_.insts[r].imm]) != call.mutates.end();
+        const bool fills = call.is_random && fills_result(call, trace_.insts[r].imm);
         // What autograd does not see written keeps the graph that it has: the write is done again, on what the graph's own calls make anew.
         if (!written_unseen(trace_, r) && (!is_differentiated(call) || fills)) {
           if (writes.between(r, first, until, rerun) || (!fills && writes.graph_between(r, r, until, rerun))) return false;

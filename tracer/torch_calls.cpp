@@ -564,6 +564,18 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
   return true;
 }
 
+// The tensor whose version counter it shares: a view, and what has been written in place, have their operand's.
+static Ref counted_as(const ir::Trace& trace, Ref tensor) {
+  while (trace.insts[tensor].op == IrOp::k_result) {
+    const Ref made = trace.arg(tensor, 0);
+    const ir::AtenCall& call = trace.calls[trace.insts[made].imm];
+    const int32_t alias = call.result_alias[trace.insts[tensor].imm];
+    if (alias < 0 || call.args[static_cast<size_t>(alias)].operands.empty() || call.args[static_cast<size_t>(alias)].operands[0] < 0) break;
+    tensor = trace.arg(made, call.args[static_cast<size_t>(alias)].operands[0]);
+  }
+  return tensor;
+}
+
 bool Recorder::convert_record(OpRecord& record, const ScalarArguments& scalars, bool backward) {
   ir::AtenCall call = record.call;
   std::vector<Ref> operands;
@@ -667,7 +679,7 @@ bool Recorder::convert_record(OpRecord& record, const ScalarArguments& scalars, 
   if (call.is_random && (handling_.open || !consumers_.empty())) effect();
   if (!mutates.empty()) {
     if (!writes_own_memory(written)) effect();
-    for (Ref ref : versioned) emit(IrOp::k_bump_version, Type::kVoid, {ref}, 1);
+    for (Ref ref : versioned) emit(IrOp::k_bump_version, Type::kVoid, {counted_as(trace_, ref)}, 1);
   }
   return true;
 }

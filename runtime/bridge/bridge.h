@@ -32,7 +32,7 @@
 
 namespace dynvm::bridge {
 
-inline constexpr int kBridgeVersion = 12;
+inline constexpr int kBridgeVersion = 13;
 
 // Conventions of AtenCall here and in CallSpec, beyond those of ir/trace.h:
 //  - results of a list type stand one by one; a result that is no tensor stands as -1.

@@ -15,14 +15,13 @@
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
-#include <c10/core/GradMode.h>
-#include <c10/core/InferenceMode.h>
 #include <c10/core/TensorOptions.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <mutex>
 
 #include "runtime/base/defects.h"
+#include "runtime/torch/call_modes.h"
 #include "runtime/torch/function_nodes.h"
 #include "runtime/torch/python_tensor.h"
 #include "runtime/torch/recorder.h"
@@ -72,16 +71,6 @@ std::vector<at::Tensor> flat_results(const std::vector<IValue>& stack) {
   }
   return out;
 }
-
-// The modes that a call was recorded in, for as long as this lives.
-class ModesOfCall {
- public:
-  explicit ModesOfCall(const ir::AtenCall& call) : inference_(call.inference_mode), grad_(call.grad_mode) {}
-
- private:
-  c10::InferenceMode inference_;
-  c10::AutoGradMode grad_;  // after the other, which sets it too
-};
 
 // The default generator of a device, set to another state for as long as this lives.
 class GeneratorState {
@@ -185,7 +174,7 @@ at::Tensor SessionImpl::real_tensor(int32_t number, bool detach_base) {
     for (const TensorPlace& place : view.tensors) {
       replace_tensor(stack, place, place.argument == view.call.result_alias[static_cast<size_t>(plan.view_result)] ? base : shadows_[static_cast<size_t>(place.tensor)]);
     }
-    const ModesOfCall modes(view.call);
+    const ModesOfCall modes(view.call, device_of(view).type());
     view.op.callBoxed(&stack);
     const std::vector<at::Tensor> results = flat_results(stack);
     for (size_t i = 0; i < results.size(); ++i) {
@@ -318,7 +307,7 @@ void SessionImpl::run_forward(const WrapPlan& plan) {
       if (!place.required_grad && value.requires_grad()) value = value.detach();
       replace_tensor(stack, place, std::move(value));
     }
-    const ModesOfCall modes(call.call);
+    const ModesOfCall modes(call.call, device_of(call).type());
     if (call.call.is_random) {
       TORCH_CHECK(state.generator.defined() || state.drawn, "dynvm: the graph cannot be rebuilt, for ", call.call.name, " has not drawn in this iteration");
       std::optional<GeneratorAt> drawn;
@@ -363,7 +352,7 @@ void SessionImpl::apply_function(const CallPlan& call, int32_t number, const Wra
     inputs.push_back(!place.required_grad && value.requires_grad() ? value.detach() : value);
   }
   const std::vector<int64_t>& layout = call.call.args[3].ints;
-  const ModesOfCall modes(call.call);
+  const ModesOfCall modes(call.call, device_of(call).type());
   const std::vector<at::Tensor> made = apply_again(recipe->second, [&](size_t k) { return graph_operand(outputs[k], false, plan); }, inputs, layout);
   for (size_t other = 0; other < program_.calls.size(); ++other) {
     const CallPlan& each = program_.calls[other];

@@ -3,6 +3,7 @@
 #include "runtime/torch/recorder.h"
 
 #include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
@@ -432,6 +433,7 @@ class RecorderImpl final : public bridge::Recorder {
     if (base::left_out(base::SwitchKind::kRecord, facts.name)) refuse(record, "left out by --disable");
     call.args.resize(stack.size() - base);
     for (size_t i = base; i < stack.size(); ++i) describe_value(stack[i], call.args[i - base], record);
+    note_autocast(record);
     call.mutates.assign(facts.writes.begin(), facts.writes.end());
     for (const auto& write : facts.conditional_writes) {
       const IValue& when = stack[base + static_cast<size_t>(write.when)];
@@ -451,6 +453,14 @@ class RecorderImpl final : public bridge::Recorder {
     call.is_random = facts.random && draws(facts, stack, base) && !base::seeded(base::Defect::kRandomKept);
     call.defines_sizes = facts.defines_sizes || (facts.checks_index && is_mask_index(stack, base));
     if (facts.lift_fresh) describe_lifted(stack[base].toTensor(), record);
+  }
+
+  // Where autocast has not handled the operation itself, it sees what the operation's kernel calls.
+  void note_autocast(bridge::OpRecord& record) const {
+    const auto tensor = std::find_if(record.tensors.begin(), record.tensors.end(), [](int32_t id) { return id >= 0; });
+    if (tensor == record.tensors.end()) return;
+    const auto device = static_cast<c10::DeviceType>(metas_[static_cast<size_t>(*tensor)].device_type);
+    if (at::autocast::is_autocast_enabled(device)) record.call.autocast = static_cast<int8_t>(at::autocast::get_autocast_dtype(device));
   }
 
   // Memory that no operation has written holds what code outside of the dispatcher has put there, as at::tensor does with numbers: what such an operand

@@ -15,6 +15,7 @@
 #include "runtime/base/heuristics.h"
 #include "runtime/base/switches.h"
 #include "runtime/torch/block_pool.h"
+#include "runtime/torch/call_modes.h"
 #include "runtime/torch/convert.h"
 #include "runtime/torch/python_tensor.h"
 #include "runtime/torch/recorder.h"
@@ -431,6 +432,7 @@ int SessionImpl::call(int32_t number, const int64_t* scalars) {
   if (plan.how == CallHow::kNothing) return 0;
   CallState& state = calls_[static_cast<size_t>(number)];
   const c10::impl::ExcludeDispatchKeyGuard below(keys_above_calls());
+  const AutocastInside autocast(plan.call, plan.call.autocast < 0 ? c10::kCPU : device_of(plan).type());
   if (!plan.scalars.empty() || plan.keeps_generator || !plan.snapshots.empty()) {
     const int failed = run_plain([&] {
       for (int32_t storage : plan.snapshots) snapshot(static_cast<size_t>(storage));

@@ -16,7 +16,7 @@ SUMS = {"mm", "bmm", "addmm", "baddbmm", "addmv", "mv", "dot", "sum", "mean", "_
         "cumsum", "logsumexp", "norm", "_softmax_backward_data", "_log_softmax_backward_data", "native_layer_norm_backward", "native_batch_norm",
         "native_batch_norm_backward", "native_group_norm", "native_group_norm_backward", "convolution", "convolution_backward", "var_mean", "prod",
         "embedding_dense_backward", "nll_loss_forward", "mse_loss", "linear", "_native_batch_norm_legit", "avg_pool2d", "upsample_bilinear2d", "uniform", "normal",
-        "cross", "addr", "index_add", "scatter_add", "_fused_rms_norm", "rand", "randn", "_ctc_loss", "_cdist_forward", "_pdist_forward"}
+        "cross", "addr", "index_add", "scatter_add", "_fused_rms_norm", "rand", "randn", "_ctc_loss", "_transformer_encoder_layer_fwd", "_native_multi_head_attention", "_cdist_forward", "_pdist_forward"}
 STEP = {torch.float32: 6e-8, torch.float64: 1.1e-16, torch.bfloat16: 4e-3, torch.float16: 5e-4}
 
 

@@ -22,7 +22,7 @@ STRESS = "DYNVM_STRESS"
 # mode -> (options, variables)
 MODES = {"plain": ((), {}), "hot": (("--hot=2",), {}), "exit": (("--hot=2",), {STRESS: "exit"}), "check": (("--hot=2",), {STRESS: "check"})}
 # What runs under python itself. perturbed: memory that nothing has written holds other bytes, which what a program shows must not depend on.
-PYTHONS = {"python": {}, "perturbed": {"MALLOC_PERTURB_": "85"}}
+PYTHONS = {"python": {}, "perturbed": {"MALLOC_PERTURB_": "170"}}
 SECONDS = 20 * PATIENCE      # of processor time for a program
 WAITS = 12                   # times as many seconds on the clock
 PROGRAMS = 150               # of a worker before it is made anew
