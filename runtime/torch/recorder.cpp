@@ -236,6 +236,7 @@ class RecorderImpl final : public bridge::Recorder {
       meta.storage = storage_number(tensor.storage());
       meta.requires_grad = tensor.requires_grad();
       meta.is_leaf = tensor.is_leaf();
+      firsts_.insert_or_assign(entry->second, c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr()));
     }
     return entry->second;
   }
@@ -274,10 +275,15 @@ class RecorderImpl final : public bridge::Recorder {
 
   // Which version counters an operation advances is not in its schema: autograd's kernels do it, some operations have none (the fused optimizers), and an
   // operation below them advances nothing (what AccumulateGrad copies). So they are looked at before it, and again before the next one or at the end.
+  // The trace knows tensors that look the same as one: whether that one's counter advances is asked, as what `.data` gives has a counter of its own.
   void note_versions(const Stack& stack, size_t base, bridge::OpRecord& record) {
     writing_ = &record;
     const auto note = [&](int32_t argument, const at::Tensor& tensor) {
-      if (tensor.defined() && !tensor.is_inference()) counters_.push_back({argument, tensor.unsafeGetTensorImpl()->version_counter().current_version(), c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr())});
+      if (!tensor.defined() || tensor.is_inference()) return;
+      c10::intrusive_ptr<c10::TensorImpl> counted;
+      if (const auto first = firsts_.find(id_of(tensor)); first != firsts_.end()) counted = first->second.lock();
+      if (!counted) counted = tensor.getIntrusivePtr();
+      counters_.push_back({argument, counted->version_counter().current_version(), c10::weak_intrusive_ptr<c10::TensorImpl>(counted)});
     };
     for (int32_t argument : record.call.mutates) {
       const IValue& value = stack[base + static_cast<size_t>(argument)];
@@ -647,6 +653,7 @@ class RecorderImpl final : public bridge::Recorder {
   std::deque<bridge::OpRecord> records_;
   std::deque<ir::TensorMeta> metas_;
   std::unordered_map<Look, int32_t, LookHash> ids_;
+  std::unordered_map<int32_t, c10::weak_intrusive_ptr<c10::TensorImpl>> firsts_;  // the first tensor of each of these
   std::unordered_map<const c10::StorageImpl*, int32_t> storages_;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_refs_;
   std::unordered_set<const c10::StorageImpl*> overlapping_;

@@ -40,3 +40,16 @@ cell = torch.nn.RNNCell(4, 5)
 for i in range(16):
     last = cell(torch.ones(4)).detach()
 print(last._version)
+
+# What is written through .data advances no counter of the parameter's, also where a trace begins between the two; what is written beside it does.
+weight = torch.nn.Parameter(torch.ones(4, 3))
+for i in range(24):
+    (weight * weight).sum().backward()
+    torch.nn.utils.clip_grad_value_([weight], 0.05)
+    weight.data.add_(weight.grad)
+    if i % 5 == 2:
+        print(weight._version)
+    weight.data -= 0.02
+    with torch.no_grad():
+        weight.copy_(weight.detach())
+print(weight._version)
