@@ -73,7 +73,7 @@ class Session:
             if self.perturbed.run(text).output != expected.output:  # it shows memory that nothing has written
                 self.skipped += 1
                 continue
-            row = known(text, again or difference)
+            row = known(text, difference) or (known(text, again) if again else None)  # what a worker says as it ends, it says of the first
             if row is not None and not self.all:
                 self.skipped += 1
                 self.open[row[3]] = self.open.get(row[3], 0) + 1
