@@ -102,11 +102,11 @@ class InPlace {
         if (loaded.operand < 0 || loaded.stores || !is_one_place(kernel, loaded.operand, stored.operand)) continue;
         to.first = from.first;
         from = {};
-        move_storage(&trace_, operand, result);
         for (Ref before = 0; before < ref; ++before) {
           const Inst& inst = trace_.insts[before];
-          if (inst.op == Op::k_bump_version && storage_of(trace_, trace_.arg(inst, 0)) == result) versions_.push_back(before);
+          if (inst.op == Op::k_bump_version && storage_of(trace_, trace_.arg(inst, 0)) == operand) versions_.push_back(before);
         }
+        move_storage(&trace_, operand, result);
         break;
       }
     }

@@ -40,6 +40,11 @@ cell = torch.nn.RNNCell(4, 5)
 for i in range(16):
     last = cell(torch.ones(4)).detach()
 print(last._version)
+twice = torch.ones(1, 1, requires_grad=True)
+for i in range(16):
+    twice.grad = None
+    torch.nn.functional.linear(torch.ones(4, 1), (twice + twice.flip(0)) / 2).mean().backward()
+print(twice.grad._version)
 
 # What is written through .data advances no counter of the parameter's, also where a trace begins between the two; what is written beside it does.
 weight = torch.nn.Parameter(torch.ones(4, 3))
