@@ -44,6 +44,17 @@ bool holds_number(const AtenArg& arg, PyObject* number) {
   }
 }
 
+// It may as well have become a dim or a size in a list (`x.std(n)` with n = 1: dim=[1], correction=1).
+bool list_holds(const AtenArg& arg, PyObject* number) {
+  if (!PyLong_Check(number) || arg.ints.empty()) return false;
+  const int64_t value = PyLong_AsLongLong(number);
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    return false;
+  }
+  return std::find(arg.ints.begin(), arg.ints.end(), value) != arg.ints.end();
+}
+
 bool Recorder::touches_torch(PyObject* callee, const std::vector<V>& args) {
   if (bridge_ == nullptr) return false;
   std::string name = callable_name(callee);
@@ -515,23 +526,26 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
   }
   // Numbers that become a tensor's data decide no sizes.
   const bool lifts = std::any_of(records.begin(), records.end(), [](const OpRecord& record) { return record.call.name == "aten::lift_fresh"; });
+  const bool decide_sizes = std::any_of(records.begin(), records.end(), [&](const OpRecord& record) { return bridge_->sizes_by_numbers(record.call); });
   const std::vector<BoundList> lists = bind_lists(records, inputs);
   for (V v : changing) {
     if (base::seeded(base::Defect::kFrozenNumber)) break;
     if (std::any_of(lists.begin(), lists.end(), [&](const BoundList& list) { return std::count(list.items.begin(), list.items.end(), v) != 0; })) continue;
     PyObject* number = concrete(v);
-    bool same_constant = false;
+    bool same_constant = false, in_list = false;
     for (V other : numbers)
       if (other != v && PyObject_RichCompareBool(concrete(other), number, Py_EQ) == 1) same_constant = true;
     std::vector<BoundNumber> places, number_tensors;
     for (size_t r = 0; r < records.size(); r++)
-      for (size_t a = 0; a < records[r].call.args.size(); a++)
+      for (size_t a = 0; a < records[r].call.args.size(); a++) {
+        in_list = in_list || list_holds(records[r].call.args[a], number);
         if (holds_number(records[r].call.args[a], number) && (!subscript_ || (is_index(records[r].call) && a >= 2) || records[r].call.args[a].kind == AtenArg::kNumberTensor)) {
           places.push_back({v, r, a});
           if (records[r].call.args[a].kind == AtenArg::kNumberTensor) number_tensors.push_back({v, r, a});
         }
+      }
     BoundNumber* place = nullptr;
-    if (!same_constant && !PyBool_Check(number)) {
+    if (!same_constant && !in_list && !decide_sizes && !PyBool_Check(number)) {
       if (number_tensors.size() == 1) place = &number_tensors[0];
       else if (places.size() == 1 && records[places[0].record].call.args[places[0].arg].kind != AtenArg::kInt) place = &places[0];
       else if (places.size() == 1 && takes_any_int(records[places[0].record].call, places[0].arg)) place = &places[0];

@@ -1,6 +1,7 @@
 // One aten instruction as lowering reads it: arguments by position, for one element of the tensor lists of a _foreach_ operation.
 //
-// Inputs: a trace, an instruction, the element's index (0 for ordinary operations). Outputs: tensors, numbers, dtypes. No state of its own.
+// Inputs: a trace, an instruction, the element's index (0 for ordinary operations). Outputs: tensors, numbers, dtypes.
+// Invariant: a number that only a run tells is never taken for the one that was recorded: what asks for it as a constant makes the view `misread`, and the operation is not lowered.
 // Tests: tests/ir/lower_run.cpp.
 #pragma once
 
@@ -67,9 +68,11 @@ class CallView {
     return runtime ? trace_.arg(inst_, arg.operands[arg.operands.size() > 1 ? element_ : 0]) : kNoRef;
   }
   bool is_constant(size_t i) const { return is_number(i) && runtime_scalar(i) == kNoRef; }
+  // Has a number of the trace been read as a constant (a dim, a size, a list of them)?
+  bool misread() const { return misread_; }
   // Of a constant number.
   double real(size_t i) const {
-    const AtenArg& arg = call_.args[i];
+    const AtenArg& arg = constant(i);
     switch (arg.kind) {
       case AtenArg::kFloat: return arg.f;
       case AtenArg::kFloatList: return arg.floats[element_];
@@ -79,7 +82,7 @@ class CallView {
     }
   }
   int64_t integer(size_t i) const {
-    const AtenArg& arg = call_.args[i];
+    const AtenArg& arg = constant(i);
     switch (arg.kind) {
       case AtenArg::kFloat: return static_cast<int64_t>(arg.f);
       case AtenArg::kFloatList: return static_cast<int64_t>(arg.floats[element_]);
@@ -107,7 +110,9 @@ class CallView {
   std::string_view text(size_t i) const {
     return has(i) && call_.args[i].kind == AtenArg::kString ? std::string_view(call_.args[i].s) : std::string_view();
   }
-  bool flag(size_t i) const { return has(i) && call_.args[i].i != 0; }
+  bool flag(size_t i) const { return has(i) && constant(i).i != 0; }
+  // A list of constant integers.
+  const std::vector<int64_t>& integers(size_t i) const { return constant(i).ints; }
 
   DType default_dtype() const { return trace_.torch_states.empty() ? DType::kF32 : trace_.torch_states[0].default_dtype; }
 
@@ -115,7 +120,7 @@ class CallView {
   std::vector<int64_t> dims(size_t i, int64_t rank) const {
     std::vector<int64_t> out;
     if (has(i)) {
-      out = call_.args[i].kind == AtenArg::kIntList ? call_.args[i].ints : std::vector<int64_t>{call_.args[i].i};
+      out = call_.args[i].kind == AtenArg::kIntList ? call_.args[i].ints : std::vector<int64_t>{constant(i).i};
       if (rank == 0) out.clear();
       for (int64_t& dim : out)
         if (dim < 0) dim += rank;
@@ -127,10 +132,16 @@ class CallView {
   }
 
  private:
+  const AtenArg& constant(size_t i) const {
+    misread_ = misread_ || call_.args[i].kind == AtenArg::kScalar || call_.args[i].kind == AtenArg::kScalarTensor;
+    return call_.args[i];
+  }
+
   const Trace& trace_;
   const Inst& inst_;
   const AtenCall& call_;
   size_t element_;
+  mutable bool misread_ = false;
 };
 
 }  // namespace dynvm::ir

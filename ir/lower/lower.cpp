@@ -323,6 +323,7 @@ bool lower_with_codes(const Trace& trace, Ref aten, const std::vector<Ref>& resu
     CallView view(trace, aten, 0);
     Request request{view, results, out, why, provided};
     if (!function(request)) return give_up(nullptr);
+    if (view.misread()) return give_up("a number of the run decides");
   } else {
     std::string_view stem = name;
     if (foreach_op) stem.remove_prefix(9);
@@ -344,6 +345,7 @@ bool lower_with_codes(const Trace& trace, Ref aten, const std::vector<Ref>& resu
         continue;  // nobody reads it
       }
       if (!lower_pointwise(request, row->second, target, stem)) return give_up(nullptr);
+      if (view.misread()) return give_up("a number of the run decides");
     }
   }
   for (size_t k = before; k < out->size(); ++k) {

@@ -139,7 +139,7 @@ bool lower_constant_pad(const Request& request) {
   if (result == kNoRef) return true;
   if (call.has(2) && !call.is_constant(2)) return request.refuse("value changes");
   const TensorMeta &whole = call.meta(result), &meta = call.meta(input);
-  const std::vector<int64_t>& pad = call.arg(1).ints;
+  const std::vector<int64_t>& pad = call.integers(1);
   // Negative padding crops: the part of the input that stays, and where it goes.
   std::vector<int64_t> sizes = meta.sizes;
   int64_t to = 0, from = 0;
@@ -166,7 +166,7 @@ bool lower_repeat(const Request& request) {
   if (input == kNoRef) return request.refuse("no tensor");
   if (result == kNoRef || is_empty(call.meta(result))) return true;
   const TensorMeta &whole = call.meta(result), &meta = call.meta(input);
-  const std::vector<int64_t>& repeats = call.arg(1).ints;
+  const std::vector<int64_t>& repeats = call.integers(1);
   if (2 * repeats.size() > static_cast<size_t>(kMaxKernelDims)) return request.refuse("rank");
   std::vector<int64_t> sizes, from, to;
   size_t missing = repeats.size() - meta.sizes.size();
@@ -192,7 +192,7 @@ bool lower_flip(const Request& request) {
   const TensorMeta& meta = call.meta(input);
   std::vector<int64_t> strides = meta.strides;
   int64_t offset = 0;
-  for (int64_t dim : call.arg(1).ints) {
+  for (int64_t dim : call.integers(1)) {
     if (dim < 0) dim += static_cast<int64_t>(meta.sizes.size());
     offset += (meta.sizes[dim] - 1) * meta.strides[dim];
     strides[dim] = -strides[dim];

@@ -14,7 +14,7 @@ namespace {
 // The last dims, as many as argument `shape` has.
 std::vector<int64_t> last_dims(const CallView& call, size_t shape, int64_t rank) {
   std::vector<int64_t> dims;
-  auto count = static_cast<int64_t>(call.arg(shape).ints.size());
+  auto count = static_cast<int64_t>(call.integers(shape).size());
   for (int64_t dim = rank - count; dim < rank; ++dim) dims.push_back(dim);
   return dims;
 }

@@ -303,6 +303,8 @@ class Bridge {
   virtual bool has_planned_form(const ir::AtenCall&) = 0;
   // Is this argument a number to the operation (a factor, a bound), so that another value gives the same shapes and dtypes? Sizes, dims and indices are not.
   virtual bool takes_number(const ir::AtenCall& call, size_t argument) { (void)call; (void)argument; return false; }
+  // Do numbers that are given as factors or bounds decide the sizes of its results? Those of an upsampling are computed from its scales before it is called.
+  virtual bool sizes_by_numbers(const ir::AtenCall& call) { (void)call; return false; }
   // --- threads: torch's pool, for codegen::set_parallel_for and codegen::set_num_threads (the signatures are those of codegen/parallel.h).
   virtual ParallelForFunction parallel_for() = 0;
   virtual int num_threads() = 0;

@@ -98,6 +98,11 @@ class BridgeImpl final : public bridge::Bridge {
     return handle && operator_facts(*handle).numbers.count(static_cast<int>(argument)) != 0;
   }
 
+  bool sizes_by_numbers(const ir::AtenCall& call) override {
+    const auto handle = c10::Dispatcher::singleton().findSchema(c10::OperatorName(call.name, call.overload));
+    return handle && operator_facts(*handle).sizes_by_numbers;
+  }
+
   int fast_convolutions() override {
     if (!at::globalContext().userEnabledCuDNN()) return 0;
     try {

@@ -13,7 +13,7 @@ namespace dynvm::torch_bridge {
 namespace {
 
 struct Quirk {
-  enum Kind { kUnsupported, kSupported, kMutates, kOwnSize, kUnwritten, kDefinesSizes } kind;
+  enum Kind { kUnsupported, kSupported, kMutates, kOwnSize, kUnwritten, kDefinesSizes, kNumber, kSizesByNumbers } kind;
   std::string_view name;
   int argument, when;
   std::string_view sentence;
@@ -26,7 +26,11 @@ constexpr Quirk kQuirks[] = {
 #define OWN_SIZE(name, result, sentence) {Quirk::kOwnSize, name, result, -1, sentence},
 #define UNWRITTEN(name, sentence) {Quirk::kUnwritten, name, -1, -1, sentence},
 #define DEFINES_SIZES(name, sentence) {Quirk::kDefinesSizes, name, -1, -1, sentence},
+#define NUMBER(name, argument, sentence) {Quirk::kNumber, name, argument, -1, sentence},
+#define SIZES_BY_NUMBERS(name, sentence) {Quirk::kSizesByNumbers, name, -1, -1, sentence},
 #include "runtime/torch/quirks.def"
+#undef SIZES_BY_NUMBERS
+#undef NUMBER
 #undef DEFINES_SIZES
 #undef UNWRITTEN
 #undef OWN_SIZE
@@ -52,6 +56,18 @@ std::vector<const c10::AliasInfo*> alias_infos(const c10::Argument& argument) {
   return out;
 }
 
+c10::TypePtr without_optional(const c10::TypePtr& type) {
+  const auto optional = type->cast<c10::OptionalType>();
+  return optional ? optional->getElementType() : type;
+}
+
+// A `Scalar`, to be precise: dims and sizes that are plain `int` are subtypes of it.
+bool is_scalar(const c10::TypePtr& type) { return without_optional(type)->kind() == c10::TypeKind::NumberType; }
+
+bool is_integer(const std::vector<c10::Argument>& arguments, int argument) {
+  return static_cast<size_t>(argument) < arguments.size() && without_optional(arguments[static_cast<size_t>(argument)].real_type())->kind() == c10::TypeKind::IntType;
+}
+
 std::unique_ptr<OperatorFacts> derive(const c10::OperatorHandle& handle) {
   auto facts = std::make_unique<OperatorFacts>(handle);
   facts->name = handle.operator_name().name;
@@ -75,6 +91,8 @@ std::unique_ptr<OperatorFacts> derive(const c10::OperatorHandle& handle) {
     if (quirk.kind == Quirk::kUnwritten) facts->unwritten = true;
     if (quirk.kind == Quirk::kDefinesSizes) untagged = true;
     if (quirk.kind == Quirk::kOwnSize) facts->own_size = quirk.argument;
+    if (quirk.kind == Quirk::kNumber && is_integer(arguments, quirk.argument)) facts->numbers.insert(quirk.argument);
+    if (quirk.kind == Quirk::kSizesByNumbers) facts->sizes_by_numbers = true;
     if (quirk.kind == Quirk::kMutates) facts->conditional_writes.push_back({quirk.argument, quirk.when});
   }
   facts->defines_sizes = untagged || (!exempt && handle.hasTag(at::Tag::dynamic_output_shape));
@@ -89,8 +107,7 @@ std::unique_ptr<OperatorFacts> derive(const c10::OperatorHandle& handle) {
         break;
       }
     }
-    const c10::TypePtr& type = arguments[i].real_type();
-    if (type->isSubtypeOf(*c10::OptionalType::create(c10::NumberType::get())) && type->kind() != c10::TypeKind::NoneType) facts->numbers.insert(static_cast<int>(i));
+    if (is_scalar(arguments[i].real_type())) facts->numbers.insert(static_cast<int>(i));
     if (argument_name == "p" || argument_name == "dropout_p" || argument_name == "dropout") facts->probability_arguments.push_back(static_cast<int>(i));
     if (argument_name == "train" || argument_name == "training") facts->training_arguments.push_back(static_cast<int>(i));
   }

@@ -30,7 +30,8 @@ struct OperatorFacts {
   std::string unsupported;                          // why no call of it can be part of a trace
   std::vector<int> writes;                          // arguments written in place
   std::vector<ConditionalWrite> conditional_writes;
-  std::set<int> numbers;                            // Scalar arguments beside tensors: their values change no shape and no dtype
+  std::set<int> numbers;                            // Scalars beside tensors, and integers that quirks.def has: their values change no shape and no dtype
+  bool sizes_by_numbers = false;                    // Scalars and floats that it is given, or that what calls it is given, decide the sizes of its results
   bool unwritten = false;                           // its result's memory holds nothing yet
   bool reads_data = true;                           // of its operands: not their geometry alone, as zeros_like
   int own_size = -1;                                // the result of which only the library knows the size (quirks.def)

@@ -69,8 +69,10 @@ class Environment:
             file.write(self.wanted())
 
     def check_dynvm(self):
-        """Raises NotFetched where DYNVM does not run in this environment."""
+        """Raises NotFetched where DYNVM belongs to another environment, RuntimeError where it does not run at all."""
         shown = subprocess.run([DYNVM, "-c", "import sys; print(sys.prefix)"], capture_output=True, text=True, env=environment(self.variables()))
+        if shown.returncode != 0:
+            raise RuntimeError(f"{DYNVM} ends with status {shown.returncode} in {self.environment}: {shown.stderr[-800:]}")
         if shown.stdout.strip() != self.environment:
             raise NotFetched(f"{DYNVM} runs in an environment of its own: name the one of a build folder by DYNVM")
 

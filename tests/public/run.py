@@ -18,6 +18,7 @@ import argparse
 import glob
 import json
 import os
+import re
 import sys
 import tempfile
 import time
@@ -37,6 +38,11 @@ SECONDS = {"python": 300, "noise": 900, "dynvm": 600, "check": 3600}
 NO_PROGRAMS = {"synthetic"}  # modules that programs import
 
 
+def without_names(text, folder):
+    """The text without the names of the run's folder and of what tempfile has made in it, which are other ones in each run."""
+    return re.sub(r"\bFOLDER/tmp[a-z0-9_]{8}\b", "FOLDER/TEMPORARY", text.replace(folder, "FOLDER"))
+
+
 class Program:
     """A script, with the environment that it runs in (None: the tested Python's own)."""
 
@@ -54,7 +60,7 @@ class Program:
         with tempfile.TemporaryDirectory(prefix="dynvm-public-") as folder:
             begun = time.monotonic()
             outcome = run(command, [self.path], env={**self.variables(), "TMPDIR": folder, **(more or {})}, cwd=folder, timeout=SECONDS[kind])
-            return Run(outcome.status, outcome.stdout.replace(folder, "FOLDER"), outcome.stderr.replace(folder, "FOLDER")), time.monotonic() - begun
+            return Run(outcome.status, without_names(outcome.stdout, folder), without_names(outcome.stderr, folder)), time.monotonic() - begun
 
     def python(self):
         return self.environment.python if self.environment else PYTHON

@@ -1,5 +1,8 @@
 """Letters by an x-transformers decoder: cycled batches, accumulation, validation and generation between, after its enwik8 example."""
 
+import os
+
+os.environ["LOGURU_FORMAT"] = "{level} {name}:{function}:{line} {message}"  # the package's warnings without the time
 import torch
 import torch.optim as optim
 from torch.utils.data import DataLoader, Dataset
