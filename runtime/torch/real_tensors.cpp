@@ -245,6 +245,17 @@ const at::Tensor& SessionImpl::graph_value(int32_t number) const {
   return value.defined() || from < 0 ? value : graph_value(from);
 }
 
+// A leaf that the trace has made: the tensor that the script has of it, or may get. None where it is no such leaf.
+at::Tensor SessionImpl::made_leaf(int32_t number) {
+  for (size_t w = 0; w < program_.wraps.size(); ++w) {
+    const bridge::WrapSpec& leaf = program_.wraps[w].spec;
+    if (leaf.tensor != number || !leaf.wrap.requires_grad || !leaf.wrap.is_leaf) continue;
+    if (!wrapped_[w].defined()) wrapped_[w] = wrap_value(static_cast<int32_t>(w), program_.wraps[w]);
+    return wrapped_[w];
+  }
+  return {};
+}
+
 at::Tensor SessionImpl::graph_operand(int32_t number, bool required_grad, const WrapPlan& plan) {
   at::Tensor& value = graph_[static_cast<size_t>(number)];
   if (value.defined()) return value;
@@ -254,6 +265,9 @@ at::Tensor SessionImpl::graph_operand(int32_t number, bool required_grad, const 
   const TensorPlan& tensor = plan_now(number, &opened);
   const size_t s = static_cast<size_t>(tensor.meta.storage);
   if (program_.storages[s].spec.kind == Kind::kInput) {
+    // A view of what comes from outside may be a leaf of its own: x.detach().requires_grad_().
+    if (!inputs_[static_cast<size_t>(number)].defined())
+      if (const at::Tensor leaf = made_leaf(number); leaf.defined()) return value = leaf;
     if (plan.writes_storage[s]) {
       const at::Tensor& input = inputs_[static_cast<size_t>(number)];
       TORCH_CHECK(!input.defined() || !input.requires_grad(), "dynvm: the graph cannot be rebuilt, for it writes an input that requires grad");
@@ -270,13 +284,7 @@ at::Tensor SessionImpl::graph_operand(int32_t number, bool required_grad, const 
   }
   // A tensor that Python has made of memory of the trace's.
   if (const at::Tensor& bound = inputs_[static_cast<size_t>(number)]; bound.defined()) return value = bound;
-  // A leaf that the trace has made: the tensor that the script has of it, or may get.
-  for (size_t w = 0; w < program_.wraps.size(); ++w) {
-    const bridge::WrapSpec& leaf = program_.wraps[w].spec;
-    if (leaf.tensor != number || !leaf.wrap.requires_grad || !leaf.wrap.is_leaf) continue;
-    if (!wrapped_[w].defined()) wrapped_[w] = wrap_value(static_cast<int32_t>(w), program_.wraps[w]);
-    return value = wrapped_[w];
-  }
+  if (const at::Tensor leaf = made_leaf(number); leaf.defined()) return value = leaf;
   // Computed by a call that is not run again: a constant of the graph. It is copied, as the trace may write its memory later.
   value = as_shown(number);
   if (required_grad && value.is_floating_point()) value.set_requires_grad(true);  // a leaf that only the graph knows

@@ -132,6 +132,7 @@ class SessionImpl {
   at::Tensor real_tensor(int32_t tensor, bool detach_base);
   void snapshot(size_t storage);                          // keeps a copy of a bound input's storage, once an iteration
   at::Tensor graph_operand(int32_t tensor, bool required_grad, const WrapPlan& plan);
+  at::Tensor made_leaf(int32_t tensor);
   void run_forward(const WrapPlan& plan);
   void apply_function(const CallPlan& call, int32_t number, const WrapPlan& plan);
   at::Tensor wrap_live(const WrapPlan& plan);
