@@ -127,7 +127,7 @@ class Hoist {
       for (size_t k = writes_.size(); k-- > 0;) {
         if (writes_[k] > ref) continue;
         if (writes_[k] < bound) break;
-        if (is_barrier(trace_.insts[writes_[k]]) || (reads && trace_.insts[writes_[k]].op == Op::k_call_known) || ++seen > static_cast<size_t>(base::heuristics().search_writes) || (may_change(trace_, writes_[k], ref) && !base::seeded(base::Defect::kHoistAcrossWrites))) {
+        if (is_barrier(trace_.insts[writes_[k]]) || (reads && trace_.insts[writes_[k]].op == Op::k_call_known) || ++seen > static_cast<size_t>(base::heuristics().search_writes) || (may_change(trace_, writes_[k], ref) && !(base::seeded(base::Defect::kHoistAcrossWrites) && !has_effect(inst, kGuard)))) {
           bound = std::max(bound, writes_[k] + 1);
           break;
         }

@@ -18,7 +18,7 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-#define X(enumerator, name, stage, text) {name, text},
+#define X(enumerator, name, stage, bisect, text) {name, text},
 #include "runtime/base/defects.def"
 #undef X
 };

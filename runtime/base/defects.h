@@ -16,7 +16,7 @@
 namespace dynvm::base {
 
 enum class Defect : uint8_t {
-#define X(enumerator, name, stage, text) enumerator,
+#define X(enumerator, name, stage, bisect, text) enumerator,
 #include "runtime/base/defects.def"
 #undef X
   kCount,

@@ -193,13 +193,10 @@ def main():
 main()
 """, "trace:"),
     "native_overflow": ("""
-def add(a, b): return a + b
+def ten(a): return a + a + a + a + a + a + a + a + a + a
 def main(total=0):
-    most = 2 ** 62
-    for i in range(20000):
-        if add(most, i) + most < 0: total += 1
-        total += add(i, i) % 3
-    print(total, add(most, most))
+    for i in range(20000): total += ten(i) % 3
+    for i in range(5): print(total, ten(2 ** 60 - 1 - i))
 main()
 """, "opt:native"),
 }

@@ -30,6 +30,19 @@ class Minimal(unittest.TestCase):
     def test_either_of_two_is_enough(self):
         self.assertEqual(len(minimal(list("abcdef"), lambda part: bool({"b", "e"} & set(part)))), 1)
 
+    def test_more_than_are_wanted(self):
+        """Then it is told soon."""
+        asked = []
+
+        def right(part):
+            asked.append(part)
+            return set("abcdefgh") <= set(part)
+
+        names = list("abcdefghijklmnop")
+        self.assertIsNone(minimal(names, right, 3))
+        self.assertLessEqual(len(asked), 3 * 5 + 1)
+        self.assertEqual(set(minimal(names, right, 8)), set("abcdefgh"))
+
     def test_nothing_is_needed(self):
         self.assertEqual(minimal(list("abc"), lambda part: True), [])
 
@@ -114,6 +127,18 @@ class Stages(unittest.TestCase):
         verdict = self.verdict(program)
         self.assertEqual(set(verdict.culprits[0].names), {"a.py:3", "a.py:9"})
         self.assertEqual(set(verdict.culprits[-1].switches), {"op:aten::mul", "op:aten::sub"})
+
+    def test_a_pass_where_all_of_them_together_are_wrong(self):
+        program = MadeUp({"--jit=off"}, {"pass:cse"}, traces=TRACES)
+        usual = program.dynvm
+        program.dynvm = lambda switches=(), options=(), kept=True: usual([switch for switch in switches if switch != "pass:cse" or "pass:fold" not in switches], options, kept)
+        self.assertEqual([culprit.switches for culprit in self.verdict(program).culprits], [["pass:cse"]])
+
+    def test_many_together_are_not_named(self):
+        operations = [f"aten::op{k}" for k in range(9)]
+        program = MadeUp({"--jit=off"}, {"pass:fuse"}, {f"op:{name}" for name in operations}, traces=[("a.py", 3, operations, [])])
+        self.assertEqual([culprit.switches for culprit in self.verdict(program).culprits], [["pass:fuse"]])
+        self.assertLess(program.count, 45)
 
     def test_safe_alone(self):
         verdict = self.verdict(MadeUp({"--jit=off"}, {"--safe"}, traces=TRACES))

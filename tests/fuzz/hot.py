@@ -10,7 +10,8 @@ import random
 import re
 
 # In templates: {n} number or what has taken its place, {m} the same without growing, {q} what loops may multiply with, {c} condition, {v} local,
-# {k} index, {l} list, {s} sequence, {d} dict, {e} key, {o} object, {a} attribute, {t} string, {f} literal; {b} block, {w} block of a loop.
+# {sum} a sum of few locals, which numbers of two digits take past 64 bits, {k} index, {l} list, {s} sequence, {d} dict, {e} key, {o} object, {a} attribute,
+# {t} string, {f} literal; {b} block, {w} block of a loop.
 NUMBER = """
 8* {v}
 4* {f}
@@ -19,6 +20,7 @@ NUMBER = """
 2* ({n} + {m})
 2* ({n} - {n})
 3* ({n} * {q})
+4* ({sum})
 ({n} / {n})
 ({n} / {f})
 ({n} // {n})
@@ -328,6 +330,7 @@ VALUES = {
     "int": ("0", "1", "3", "-1", "-5", "-6", "7", "255", "256", "257", "1000", "-1000"),
     "wide": ("(1 << 30) - 1", "1 << 30", "-(1 << 30)", "(1 << 60) - 1", "1 << 60", "-(1 << 60)", "(1 << 62) + 5", "(1 << 63) - 1", "1 << 63",
              "-(1 << 63)", "-(1 << 63) - 1", "1 << 31", "(1 << 31) - 1", "1 << 53", "(1 << 53) + 1", "1 << 70"),
+    "double": ("(1 << 60) - 1", "(1 << 60) - 9", "7 << 57", "1 - (1 << 60)", "-(7 << 57)"),
     "float": ("0.0", "1.5", "-2.25", "3.0", "1e10", "0.1", "-0.0"),
     "odd": ("float('inf')", "float('nan')", "-float('inf')", "1e308", "5e-324"),
     "bool": ("True", "False"),
@@ -505,6 +508,10 @@ class Maker:
         if hole == "product":
             name = self.make("v")
             return f"{name} *= {self.make('q')}" + (f"; {name} %= 1000003" if self.loops else "")
+        if hole == "sum":
+            names = rng.choices(LOCALS, k=rng.choice((1, 1, 2)))
+            sign = rng.choice((" + ", " + ", " - "))
+            return sign.join(rng.choice(names) for _ in range(rng.randint(3, 16)))
         if hole == "append":
             return self.fill("l.append({n})" if not self.loops else "if not l[60:]: l.append({n})")
         if hole in ("b", "w"):
@@ -540,7 +547,7 @@ class Maker:
     def kind(self, usual):
         """A kind of VALUES, mostly that of the function's values."""
         if self.rng.random() < usual:
-            return {"int": self.rng.choice(("int", "int", "int", "wide", "bool"))}.get(self.flavour, self.flavour)
+            return {"int": self.rng.choice(("int", "int", "int", "int", "wide", "double", "bool"))}.get(self.flavour, self.flavour)
         return self.rng.choice([kind for kind in VALUES if kind != "str" or self.flavour == "str"])
 
     def statement(self):

@@ -7,6 +7,7 @@ Purpose: program.py copies from here what a program needs (imports and show() al
 Invariants: looking at a value changes nothing about it. Line by line, floats may differ by rounding and all else is exact (judge.py).
 Tests: test_tables.py.
 """
+import collections
 import copy
 import functools
 import itertools
@@ -64,6 +65,25 @@ def show_random():
     for name, state in (("torch", torch.get_rng_state().numpy().tobytes()), ("random", repr(random.getstate()).encode()),
                         ("numpy", repr(np.random.get_state()[2:]).encode() + np.random.get_state()[1].tobytes())):
         print("random state", name, zlib.crc32(state))
+
+
+class Meter:
+    def __init__(self):
+        self.reset()
+
+    def reset(self):
+        self.sum, self.count = 0.0, 0
+
+    def update(self, value, n=1):
+        self.sum += value * n
+        self.count += n
+
+    @property
+    def average(self):
+        return self.sum / max(self.count, 1)
+
+    def __repr__(self):
+        return f"{self.sum} {self.count}"
 
 
 class Fn(nn.Module):

@@ -37,10 +37,10 @@ class Shown:
 
 
 class Side:
-    """mode: one of PYTHONS or of MODES."""
+    """mode: one of PYTHONS or of MODES; variables: more of the environment."""
 
-    def __init__(self, mode, patched=None):
-        self.mode, self.process, self.before = mode, None, []
+    def __init__(self, mode, patched=None, variables=None):
+        self.mode, self.process, self.before, self.variables = mode, None, [], variables or {}
         self.patched = patched  # a file that is run in the worker first: tests seed differences so
         self.reports = []
 
@@ -55,7 +55,7 @@ class Side:
         self.words = open(os.path.join(self.folder.name, "words"), "w+b")
         self.process = subprocess.Popen([*command, *([self.patched] if self.patched else []), os.path.join(HERE, "worker.py"), str(write)], stdin=subprocess.PIPE,
                                         stdout=self.words, stderr=self.words, pass_fds=[write], start_new_session=True, cwd=self.folder.name,
-                                        env=environment({"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0", **variables}))
+                                        env=environment({"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0", **variables, **self.variables}))
         os.close(write)
         live.add(self.process)
         self.results, self.rest, self.before = read, b"", []

@@ -6,10 +6,12 @@ Tests: tests/bisect/test_search.py.
 """
 
 
-def minimal(names, right):
-    """A part of `names` (a list) that makes right(part) true. right(names) has to be true; [] where right([]) is."""
+def minimal(names, right, most=None):
+    """A part of `names` (a list) that makes right(part) true. right(names) has to be true; [] where right([]) is. most: None where the part would have more."""
     needed, rest = [], list(names)
     while rest and not right(needed):
+        if len(needed) == most:
+            return None
         # The shortest beginning of the rest that makes it right together with what is needed: its last one is needed too.
         low, high = 0, len(rest)
         while high - low > 1:

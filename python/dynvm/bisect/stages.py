@@ -12,6 +12,8 @@ from dynvm.bisect.search import grown, minimal
 _NO_PARTS = ("cache", "native", "again")
 # The kinds from the widest to the narrowest, with what is said of them.
 KINDS = (("trace", "the loop at"), ("opt", "the part"), ("pass", "the pass"), ("record", "the operation"), ("op", "the operation"), ("kernel", "the kernel"))
+# More operations or kernels than this say less than the pass does, and each takes log2 n runs: no set of them is named then.
+MOST = 3
 RIGHT, WRONG, UNSTEADY = "right", "wrong", "unsteady"
 
 
@@ -101,8 +103,12 @@ class Investigation:
             switches = [f"{kind}:{name}" for name in names]
             return self.candidates(kind, self.program.dynvm(switches), places, switches)
 
-        names = grown(self.candidates(kind, usual, places), right, more)
-        return minimal(names, right) if names else []
+        candidates = self.candidates(kind, usual, places)
+        names = grown(candidates, right, more)
+        if names:
+            return minimal(names, right, None if kind == "trace" else MOST) or []
+        # Without all of them something else may be wrong; passes are few enough to be left out one by one.
+        return next(([name] for name in candidates if right([name])), []) if kind == "pass" else []
 
     def candidates(self, kind, outcome, places, switches=()):
         """Names of that kind that play a part in a run."""

@@ -55,6 +55,7 @@ def steps_to_the_input(early):
 for early in ((), (9,), (7, 11, 12)):
     print(of_the_leaf(lambda: inputs.detach().requires_grad_(), early))
     print(of_the_leaf(lambda: inputs.t().detach().t().requires_grad_(), early))
+    print(of_the_leaf(lambda: inputs.flip(0).detach().requires_grad_(), early))
     print(of_the_leaf(lambda: inputs[:5].data.requires_grad_(), early))
     print(penalty(early))
     print(steps_to_the_input(early))
