@@ -77,6 +77,7 @@ class GeneratorState {
  public:
   explicit GeneratorState(const at::Generator& earlier) : generator_(at::globalContext().defaultGenerator(earlier.device())) {
     const std::lock_guard lock(generator_.mutex());
+    if (base::seeded(base::Defect::kGeneratorMoves)) return;
     now_ = generator_.get_state();
     generator_.set_state(earlier.get_state());
   }

@@ -127,13 +127,10 @@ main()
 """, "trace:"),
     "random_kept": ("""
 def main():
-    x, total, losses = torch.ones(16, requires_grad=True), 0.0, []
+    x, total = torch.ones(16), 0.0
     for i in range(60):
-        y = torch.native_dropout(x, 0.5, True)[0]
-        loss = (y * i).sum()
-        if i % 9 == 4: losses.append(loss)
-        loss.backward()
-        total += loss.item()
+        torch.rand(2)
+        total += (x * i).sum().item()
     print(total, torch.rand(2).tolist())
 main()
 """, "trace:"),
@@ -182,14 +179,14 @@ main()
 """, None),  # the interpreter tries again, so that nothing is wrong: tests/bisect/test_failures.py
     "generator_moves": ("""
 def main():
-    x, total, losses = torch.ones(16, requires_grad=True), 0.0, []
+    w, total, losses = torch.ones(16, requires_grad=True), 0.0, []
     for i in range(60):
-        y = torch.native_dropout(x, 0.5, True)[0]
+        y = torch.native_dropout(w, 0.5, True)[0]
         loss = (y * i).sum()
-        if i % 9 == 4: losses.append(loss)
+        if loss.item() > 100 and i % 4 == 2: losses.append(loss)
         loss.backward()
         total += loss.item()
-    print(total, torch.rand(2).tolist())
+    print(total, w.grad.sum().item(), torch.rand(2).tolist())
 main()
 """, "trace:"),
     "native_overflow": ("""
