@@ -243,6 +243,7 @@ bool is_at_stop(const vm::ThreadView& view) {
 }
 
 [[noreturn]] void leave(std::string how) {
+  control()->near = !interpreted.nearly.empty();
   for (const std::string& more :
        {interpreted.nearly, interpreted.raised.empty() ? "" : "it raised " + interpreted.raised})
     if (!more.empty()) how += "; " + more;
@@ -440,6 +441,10 @@ void judge(vm::ThreadView& view, _PyInterpreterFrame* root, bool raised) {
   int visit = 0;
   PyObject* theirs = best_of_visits(mine.get(), &visit);
   if (theirs == nullptr) {
+    // A recording enters operators' methods that the evaluator leaves to C (`//`, reflected ones): no hook sees those.
+    const Stop& stop = c.stop;
+    if (!c.near && std::any_of(stop.place, stop.place + stop.depth, [](const Position& at) { return at.continuation == vm::Continuation::kBinary || at.continuation == vm::Continuation::kContains; }))
+      decide(Verdict::kSkipped, "inside of an operator's method that the interpreter calls from C");
     keep(c.text, std::string("  the interpreter's run does not come there: ") + c.why);
     decide(Verdict::kDifferent);
   }

@@ -44,6 +44,7 @@ struct Control {
   Came came = Came::kNone;
   size_t size = 0;     // of the description
   char why[512] = {};  // kOver, kSkipped
+  bool near = false;   // kOver: it came to the instruction, but in another way or at another time
   pid_t interpreted = 0;
   Verdict verdict = Verdict::kNone;
   int visits = 0;

@@ -46,7 +46,7 @@ bool holds_number(const AtenArg& arg, PyObject* number) {
 
 // It may as well have become a dim or a size in a list (`x.std(n)` with n = 1: dim=[1], correction=1).
 bool list_holds(const AtenArg& arg, PyObject* number) {
-  if (!PyLong_Check(number) || arg.ints.empty()) return false;
+  if (!PyLong_Check(number) || arg.kind != AtenArg::kIntList) return false;
   const int64_t value = PyLong_AsLongLong(number);
   if (PyErr_Occurred()) {
     PyErr_Clear();
