@@ -43,7 +43,7 @@ class InPlace {
     for (const Inst& inst : trace_.insts) stretch_.push_back((stretch_.empty() ? 0 : stretch_.back()) + ends_stretch(inst));
     for (Ref ref = 0; ref < trace_.insts.size(); ++ref)
       if (trace_.insts[ref].op == Op::k_kernel && !trace_.insts[ref].sunk) share(ref);
-    drop_versions();
+    take_versions_back();
   }
 
  private:
@@ -102,23 +102,37 @@ class InPlace {
         if (loaded.operand < 0 || loaded.stores || !is_one_place(kernel, loaded.operand, stored.operand)) continue;
         to.first = from.first;
         from = {};
+        int64_t advanced = 0;
+        Ref of = kNoRef;
         for (Ref before = 0; before < ref; ++before) {
           const Inst& inst = trace_.insts[before];
-          if (inst.op == Op::k_bump_version && storage_of(trace_, trace_.arg(inst, 0)) == operand) versions_.push_back(before);
+          if (inst.op != Op::k_bump_version || storage_of(trace_, trace_.arg(inst, 0)) != operand) continue;
+          advanced += inst.imm;
+          of = trace_.arg(inst, 0);
         }
+        for (const Version& version : versions_)  // of what had that memory before
+          if (storage_of(trace_, version.of) == operand) advanced -= version.advanced;
+        if (advanced != 0) versions_.push_back({ref, of, advanced});
         move_storage(&trace_, operand, result);
         break;
       }
     }
   }
 
-  // The version counters of memory that nobody outside has: the result, which has it now, begins with one of its own.
-  void drop_versions() {
+  // Exits before the kernel may show the operand with the version that it has; the result, which has its memory now, begins with one of its own.
+  void take_versions_back() {
     if (versions_.empty()) return;
-    std::vector<bool> dead(trace_.insts.size(), false);
-    for (Ref ref : versions_) dead[ref] = true;
+    std::vector<Ref> order;
+    const Ref count = static_cast<Ref>(trace_.insts.size());
+    std::vector<Ref> back;
+    for (const Version& version : versions_) back.push_back(trace_.add(Op::k_bump_version, Type::kVoid, {version.of}, -version.advanced));
+    for (Ref ref = 0; ref < count; ++ref) {
+      for (size_t k = 0; k < versions_.size(); ++k)
+        if (versions_[k].kernel == ref) order.push_back(back[k]);
+      order.push_back(ref);
+    }
     Replacements none(trace_.insts.size());
-    rebuild_without(&trace_, dead, &none);
+    rebuild(&trace_, order, &none);
   }
 
   static bool is_one_place(const Kernel& kernel, int32_t a, int32_t b) {
@@ -131,7 +145,12 @@ class InPlace {
   std::vector<StoragePlan> lifetimes_;
   std::vector<bool> stays_, on_gpu_;   // by storage
   std::vector<int> stretch_;           // by instruction: how many that end a stretch stand up to there
-  std::vector<Ref> versions_;          // instructions that advance a version counter which nobody sees
+  // A kernel, a tensor whose memory it takes over, and how far that one's version counter has been advanced.
+  struct Version {
+    Ref kernel, of;
+    int64_t advanced;
+  };
+  std::vector<Version> versions_;
 };
 
 }  // namespace
