@@ -526,7 +526,7 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
   }
   // Numbers that become a tensor's data decide no sizes.
   const bool lifts = std::any_of(records.begin(), records.end(), [](const OpRecord& record) { return record.call.name == "aten::lift_fresh"; });
-  const bool decide_sizes = std::any_of(records.begin(), records.end(), [&](const OpRecord& record) { return bridge_->sizes_by_numbers(record.call); });
+  const bool decide_sizes = !changing.empty() && std::any_of(records.begin(), records.end(), [&](const OpRecord& record) { return bridge_->sizes_by_numbers(record.call); });
   const std::vector<BoundList> lists = bind_lists(records, inputs);
   for (V v : changing) {
     if (base::seeded(base::Defect::kFrozenNumber)) break;

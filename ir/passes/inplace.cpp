@@ -126,9 +126,9 @@ class InPlace {
     const Ref count = static_cast<Ref>(trace_.insts.size());
     std::vector<Ref> back;
     for (const Version& version : versions_) back.push_back(trace_.add(Op::k_bump_version, Type::kVoid, {version.of}, -version.advanced));
+    size_t next = 0;
     for (Ref ref = 0; ref < count; ++ref) {
-      for (size_t k = 0; k < versions_.size(); ++k)
-        if (versions_[k].kernel == ref) order.push_back(back[k]);
+      for (; next < back.size() && versions_[next].kernel == ref; ++next) order.push_back(back[next]);
       order.push_back(ref);
     }
     Replacements none(trace_.insts.size());

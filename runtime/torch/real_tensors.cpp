@@ -241,7 +241,7 @@ at::Tensor SessionImpl::graph_operand(int32_t number, bool required_grad, const 
   if (const TensorPlan& copy = program_.tensors[static_cast<size_t>(number)]; copy.copy_of >= 0 && (graph_value(number).defined() || !copy.meta.shown.empty()))
     return value = graph_operand(copy.copy_of, required_grad, plan);
   // A leaf that the trace has made, of memory of its own or of an input's: the tensor that the script has of it, or may get.
-  for (size_t w = 0; w < program_.wraps.size(); ++w) {
+  for (size_t w = 0; w < program_.wraps.size() && !inputs_[static_cast<size_t>(number)].defined(); ++w) {
     const bridge::WrapSpec& leaf = program_.wraps[w].spec;
     if (leaf.tensor != number || !leaf.wrap.requires_grad || !leaf.wrap.is_leaf) continue;
     if (!wrapped_[w].defined()) wrapped_[w] = wrap_value(static_cast<int32_t>(w), program_.wraps[w]);

@@ -16,8 +16,8 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "programs"))
-from cases import Case, compare, finish, not_built, parser, run_folder  # noqa: E402
-from compare import DYNVM, FULL, run  # noqa: E402
+from cases import Case, compare, finish, parser, run_folder  # noqa: E402
+from compare import DYNVM, FULL, not_built, run  # noqa: E402
 from session import THREADS, run_alone  # noqa: E402
 
 # One for each rule, of those that take least.

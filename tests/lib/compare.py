@@ -40,6 +40,15 @@ def row_names(table):
         return re.findall(r'^X\(k\w+, "(\w+)"', file.read(), re.M)
 
 
+def not_built(programs=(PYTHON, DYNVM)):
+    """Whether a program that is compared is missing; says so."""
+    for program in programs:
+        if not os.access(program, os.X_OK):
+            print(f"{program} is not there: build first\n0 passed, 1 failed, 0 skipped")
+            return True
+    return False
+
+
 def environment(extra=None):
     """The environment that tested programs get; `extra` adds variables, None as a value removes one. No traces are kept for later runs."""
     variables = {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}

@@ -25,7 +25,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from session import DYNVM, PYTHON, Run, defects, run_alone, run_shared  # noqa: E402
+from session import Run, defects, run_alone, run_shared  # noqa: E402
 from tolerant import difference  # noqa: E402
 from compare import FULL, no_addresses  # noqa: E402
 
@@ -238,15 +238,6 @@ def run_folder(folder, arguments, choose=lambda cases: cases):
         elif arguments.stress and not side_exits:
             results["suite"].append("no exit was forced")
     return results
-
-
-def not_built():
-    """Whether a program that is compared is missing; says so."""
-    for program in (PYTHON, DYNVM):
-        if not os.access(program, os.X_OK):
-            print(f"{program} is not there: build first\n0 passed, 1 failed, 0 skipped")
-            return True
-    return False
 
 
 def finish(results):

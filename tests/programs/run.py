@@ -24,6 +24,7 @@ from generate import generate  # noqa: E402
 from session import DYNVM, PYTHON, defects, run_shared  # noqa: E402
 from shrink import shrink  # noqa: E402
 from tolerant import difference  # noqa: E402
+from compare import not_built  # noqa: E402
 
 COUNT, GROUP = 200, 10
 HEADER = ("show", "digits")  # functions of generate.py's programs that stay when one is made smaller
@@ -100,10 +101,8 @@ def main():
     parser.add_argument("--shrink", action="store_true", help="make the first failing program smaller")
     parser.add_argument("--self-test", action="store_true")
     arguments = parser.parse_args()
-    for program in (PYTHON,) if arguments.self_test else (PYTHON, DYNVM):
-        if not os.access(program, os.X_OK):
-            print(f"{program} is not there: build first\n0 passed, 1 failed, 0 skipped")
-            return 1
+    if not_built((PYTHON,) if arguments.self_test else (PYTHON, DYNVM)):
+        return 1
     seeds, seed = list(arguments.seeds), arguments.first
     while not arguments.seeds and len(seeds) < arguments.count:
         if seed not in FRAGILE:

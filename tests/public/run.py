@@ -26,8 +26,8 @@ import tomllib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, *(os.path.join(os.path.dirname(HERE), name) for name in ("lib", "programs", "training"))]
-from cases import CHECK, Checks, first_check, not_built, values_of  # noqa: E402
-from compare import DYNVM, FULL, PYTHON, run  # noqa: E402
+from cases import CHECK, Checks, first_check, values_of  # noqa: E402
+from compare import DYNVM, FULL, PYTHON, not_built, run  # noqa: E402
 from judge import Judge  # noqa: E402
 from packages import Environment, NotFetched, folder_for  # noqa: E402
 from session import THREADS, Run, defects, read_report  # noqa: E402

@@ -17,8 +17,8 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "programs"))
-from cases import compare, environment_of, finish, not_built, parser, run_folder  # noqa: E402
-from compare import ROOT  # noqa: E402
+from cases import compare, environment_of, finish, parser, run_folder  # noqa: E402
+from compare import ROOT, not_built  # noqa: E402
 from session import defects, run_alone  # noqa: E402
 
 # The examples: arguments of a short and of a long run, which both make the same way to steady state: what the long run does more is that.

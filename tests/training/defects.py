@@ -26,7 +26,7 @@ sys.path.insert(0, HERE)
 from hunt import judged  # noqa: E402
 from judge import Judge  # noqa: E402
 from side import DYNVM, MODES, PATIENCE, PYTHON, Side  # noqa: E402
-from compare import ROOT, environment  # noqa: E402
+from compare import ROOT, environment, not_built  # noqa: E402
 from process import end_group, live  # noqa: E402
 from verdicts import end_with_children  # noqa: E402
 
@@ -268,10 +268,8 @@ def main():
     parser.add_argument("--no-bisect", action="store_true")
     parser.add_argument("--out")
     arguments = parser.parse_args()
-    for program in (PYTHON, DYNVM):
-        if not os.access(program, os.X_OK):
-            print(f"{program} is not there: build first\n0 passed, 1 failed, 0 skipped")
-            return 1
+    if not_built():
+        return 1
     end_with_children()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     defects = [defect for defect in rows() if not arguments.given or defect.name in arguments.given]

@@ -18,8 +18,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from hunt import Session  # noqa: E402
-from side import DYNVM, MODES, PYTHON  # noqa: E402
-from compare import FULL  # noqa: E402
+from side import MODES  # noqa: E402
+from compare import FULL, not_built  # noqa: E402
 from verdicts import end_with_children  # noqa: E402
 
 FIRST, COUNT = 0, 1500 if FULL else 40
@@ -56,10 +56,8 @@ def main():
     modes = USUAL if arguments.mode == "all" else tuple(arguments.mode.split(","))
     if not set(modes) <= set(MODES):
         parser.error(f"modes are {', '.join(MODES)}")
-    for program in (PYTHON, DYNVM):
-        if not os.access(program, os.X_OK):
-            print(f"{program} is not there: build first\n0 passed, 1 failed, 0 skipped")
-            return 1
+    if not_built():
+        return 1
     end_with_children()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     from program import generate_apart, namespace

@@ -15,7 +15,8 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "programs"))
-from cases import finish, not_built, parser, run_folder  # noqa: E402
+from cases import finish, parser, run_folder  # noqa: E402
+from compare import not_built  # noqa: E402
 
 
 def main():
