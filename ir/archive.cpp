@@ -24,11 +24,13 @@ void fields(A& a, RandomStream& x) { a(x.threads, x.vector); }
 
 template <class A>
 void fields(A& a, AtenCall& x) {
-  a(x.name, x.overload, x.args, x.results, x.result_alias, x.mutates, x.defines_sizes, x.follows, x.is_random, x.stream, x.grad_mode, x.inference_mode, x.in_backward, x.autocast, x.count);
+  a(x.name, x.overload, x.args, x.results, x.result_alias, x.mutates, x.defines_sizes, x.follows, x.is_random, x.stream, x.grad_mode, x.inference_mode, x.in_backward, x.moves, x.autocast, x.count);
 }
 
 template <class A>
-void fields(A& a, Wrap& x) { a(x.requires_grad, x.is_leaf, x.grad_fn, x.output_nr, x.freed, x.forward); }
+void fields(A& a, FreedNode& x) { a(x.value, x.grad_fn, x.output_nr); }
+template <typename A>
+void fields(A& a, Wrap& x) { a(x.requires_grad, x.is_leaf, x.grad_fn, x.output_nr, x.freed, x.forward, x.freed_behind); }
 
 template <class A>
 void fields(A& a, TorchState& x) {

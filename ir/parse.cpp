@@ -256,6 +256,12 @@ class Parser {
         wrap.freed = true;
       } else if (accept_word("forward")) {
         if (!punct("[") || !list("]", [&] { return value(&wrap.forward.emplace_back()); })) return false;
+      } else if (accept_word("behind")) {
+        const auto node = [&] {
+          FreedNode& freed = wrap.freed_behind.emplace_back();
+          return value(&freed.value) && string(&freed.grad_fn) && small(&freed.output_nr);
+        };
+        if (!punct("[") || !list("]", node)) return false;
       } else {
         break;
       }
@@ -379,6 +385,8 @@ class Parser {
         call.inference_mode = true;
       } else if (accept_word("backward")) {
         call.in_backward = true;
+      } else if (accept_word("moves")) {
+        call.moves = true;
       } else if (accept_word("autocast")) {
         int32_t dtype = 0;
         if (!small(&dtype)) return expected("a dtype's number");

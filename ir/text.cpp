@@ -154,6 +154,14 @@ class Printer {
       }
       out_ += "]";
     }
+    for (size_t k = 0; k < wrap.freed_behind.size(); ++k) {
+      out_ += k ? ", " : " behind [";
+      value(wrap.freed_behind[k].value);
+      out_ += " ";
+      text::append_string(&out_, wrap.freed_behind[k].grad_fn);
+      out_ += " " + std::to_string(wrap.freed_behind[k].output_nr);
+    }
+    if (!wrap.freed_behind.empty()) out_ += "]";
   }
 
   void call(const Inst& inst) {
@@ -184,6 +192,7 @@ class Printer {
     if (call.grad_mode) out_ += " grad";
     if (call.inference_mode) out_ += " inference";
     if (call.in_backward) out_ += " backward";
+    if (call.moves) out_ += " moves";
     if (call.autocast >= 0) out_ += " autocast " + std::to_string(call.autocast);
     if (call.count != 1) out_ += " count " + std::to_string(call.count);
   }

@@ -168,6 +168,7 @@ struct AtenCall {
   bool grad_mode = false;             // recorded while autograd would record it
   bool inference_mode = false;        // recorded under inference mode: what it makes are inference tensors, but views of others
   bool in_backward = false;           // issued by autograd's engine
+  bool moves = false;                 // a view that in eager is its operand itself with another geometry (squeeze_): no view of anything, and a version further
   int8_t autocast = -1;               // torch's number of the dtype that autocast gives what the operation's own kernel calls; -1: it does not see that
   int32_t count = 1;                  // eager operations this call stands for (for the report)
 };
@@ -190,6 +191,13 @@ bool may_leave(const Trace& trace, const AtenCall& call);
 // A view whose int arguments may change from run to run without changing its shape. Where they do, it is memory of its own to the trace.
 bool is_index(const AtenCall& call);
 
+// A value within a live graph, the node of which a backward() has freed: a rebuilt graph ends there, in such a node.
+struct FreedNode {
+  Ref value = kNoRef;
+  std::string grad_fn;
+  int32_t output_nr = 0;
+};
+
 // How a tensor value becomes a Python object.
 struct Wrap {
   bool requires_grad = false;
@@ -198,6 +206,7 @@ struct Wrap {
   int32_t output_nr = 0;
   bool freed = false;                 // its graph has been freed by a backward() in the trace
   std::vector<Ref> forward;           // aten instructions, in order, that rebuild the value under autograd (empty: none needed)
+  std::vector<FreedNode> freed_behind;  // of the operands of `forward`
 };
 
 // Torch's thread-local modes that a trace depends on.

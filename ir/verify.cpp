@@ -149,6 +149,8 @@ class Verifier {
       case Op::k_wrap:
         for (Ref forward : trace_.wraps[inst.imm].forward)
           if (forward >= ref_ || inst_of(forward).op != Op::k_aten) fail("forward names what is not an aten call before it");
+        for (const FreedNode& freed : trace_.wraps[inst.imm].freed_behind)
+          if (freed.value >= ref_ || inst_of(freed.value).type != Type::kTensor) fail("a freed node is of what is no tensor before it");
         // Only an exit converts.
         if (!inst.sunk && !trace_.metas[inst_of(trace_.arg(inst, 0)).meta].shown.empty()) fail("the script would get other strides than it should see");
         break;

@@ -34,6 +34,31 @@ std::set<Ref> Recorder::graph_of(std::set<Ref> needed) const {
   return reached;
 }
 
+// What the autograd engine runs, and frees, when it is called with these arguments: the tensors that backward() is from, their gradients, and behind `retains`, that says
+// whether the graph stays, and create_graph, the tensors whose gradients are asked for. Where there are none, it runs the whole graph, else the nodes between.
+std::set<Ref> Recorder::run_by_engine(const std::vector<V>& inputs, size_t retains) {
+  std::vector<V> roots, ends, numbers;
+  for (size_t i = 0; i < retains && roots.empty(); i++) collect(inputs[i], &roots, &numbers);
+  for (size_t i = retains; i < inputs.size() && ends.empty(); i++) collect(inputs[i], &ends, &numbers);
+  std::set<Ref> graph = graph_of(roots);
+  if (ends.empty()) return graph;
+  const auto node_of = [this](Ref ref) { return trace_.insts[ref].op == IrOp::k_result ? trace_.arg(ref, 0) : ref; };
+  std::set<Ref> asked, run;  // nodes
+  for (V v : ends) asked.insert(node_of(as_tensor(v)));
+  std::erase_if(graph, [&](Ref ref) {  // operands stand before what they are used for
+    const Ref node = node_of(ref);
+    if (node == ref) return true;
+    const std::vector<int32_t> operands = differentiated_operands(trace_.calls[trace_.insts[node].imm]);
+    const bool runs = std::any_of(operands.begin(), operands.end(), [&](int32_t operand) {
+      const Ref behind = node_of(trace_.arg(node, static_cast<uint32_t>(operand)));
+      return asked.count(behind) != 0 || run.count(behind) != 0;
+    });
+    if (runs) run.insert(node);
+    return !runs;
+  });
+  return graph;
+}
+
 // Does it go back to a tensor that came into the trace with a graph of its own?
 bool Recorder::from_outside(const std::set<Ref>& graph) {
   return std::any_of(graph.begin(), graph.end(), [this](Ref ref) {
@@ -375,7 +400,11 @@ bool Recorder::fill_wraps() {
       const Ref r = work.back();
       work.pop_back();
       const ir::Inst& inst = trace_.insts[r];
-      if (inst.op == IrOp::k_result) {
+      const auto node = requires_graph_.find(r);
+      if (node != requires_graph_.end() && is_freed(r, 0, i) && !writes.by(rerun, r, r, until) && !writes.between(r, used.contains(r) ? uses[r].first : i, until, rerun)) {
+        leaves.push_back(r);  // its value is all that is left of it
+        wrap.freed_behind.push_back({r, node->second.first, node->second.second});
+      } else if (inst.op == IrOp::k_result) {
         const ir::AtenCall& call = trace_.calls[trace_.insts[trace_.arg(r, 0)].imm];
         auto [first, last] = used.contains(r) ? uses[r] : std::pair<Ref, Ref>(i, i);
         // A random call that autograd has recorded is run again with the numbers that it drew; what one has only filled is there.

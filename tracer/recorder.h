@@ -387,7 +387,7 @@ class Recorder {
   struct TorchCall {                  // under way
     const std::vector<V>& inputs;
     bool backward;
-    const std::set<ir::Ref>& graph;   // of backward()
+    const std::set<ir::Ref>& graph;   // that backward() runs
     std::pair<PyCodeObject*, int> place{};    // what lessons on it are kept for
     bool keeps_graph = false;         // backward() with retain_graph
     bool followed = false;            // a callback of it has been followed
@@ -600,6 +600,7 @@ class Recorder {
                   Asked* asked = nullptr);
   std::set<ir::Ref> graph_of(const std::vector<V>& tensors);
   std::set<ir::Ref> graph_of(std::set<ir::Ref> tensors) const;
+  std::set<ir::Ref> run_by_engine(const std::vector<V>& inputs, size_t retains);
   std::vector<V> live_graphs();
   void before_write(const std::vector<ir::Ref>& written);
   bool from_outside(const std::set<ir::Ref>& graph);
@@ -758,7 +759,7 @@ class Recorder {
   std::set<int32_t> written_storages_;
   std::set<int32_t> moved_storages_;                     // its own
   std::set<PyObject*> made_;                             // objects that calls have made in this iteration: the next one has others
-  std::set<ir::Ref> requires_graph_;                     // tensor values that autograd tracks
+  std::map<ir::Ref, std::pair<std::string, int32_t>> requires_graph_;  // tensor values that autograd tracks, by the node: its name, and which output of it
   struct GraphNumber { int uses = 0; bool derived = false; };
   std::map<V, GraphNumber> graph_numbers_;               // changing numbers that a backward() may use
   ir::Ref last_number_ = ir::kNoRef;

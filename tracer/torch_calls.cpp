@@ -391,6 +391,7 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   const auto keeps = backward ? std::find_if(inputs.begin(), inputs.end(), [this](V v) { return PyBool_Check(concrete(v)); }) : inputs.end();
   if (keeps != inputs.end() && !is_const(*keeps)) promote(*keeps);
   const std::set<Ref> graph = backward ? graph_of(tensors) : std::set<Ref>{};
+  const std::set<Ref> run = backward ? run_by_engine(inputs, static_cast<size_t>(keeps - inputs.begin())) : std::set<Ref>{};
   if (from_outside(graph)) {
     give_up(Abort::k_graph_from_outside);
     return false;
@@ -410,7 +411,7 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   aten_->take();
   in_torch_ = true;
   python_in_torch_ = false;
-  TorchCall call{inputs, backward, graph, {top().code, current_unit_}, keeps != inputs.end() && concrete(*keeps) == Py_True};
+  TorchCall call{inputs, backward, run, {top().code, current_unit_}, keeps != inputs.end() && concrete(*keeps) == Py_True};
   const size_t outer_callbacks = callbacks_.size();
   TorchCall* const outer_call = std::exchange(torch_call_, &call);
   // Entering or leaving a mode runs no operations, and may keep the thread's dispatch keys for later: the recorder's must not be among them.
@@ -488,7 +489,7 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   }
   refresh_written(records);
   if (backward) note_new_grads();
-  if (backward && !call.followed && !call.keeps_graph && !done_) free_graph(graph);
+  if (backward && !call.followed && !call.keeps_graph && !done_) free_graph(run);
   if (done_) return false;
   bool ok = true;
   *out = tensor_result(result, inputs, records, &ok);
@@ -691,6 +692,7 @@ bool Recorder::convert_record(OpRecord& record, const ScalarArguments& scalars, 
   }
   // Where guards leave to before several instructions, what they leave would draw other random numbers when it is done again.
   if (call.is_random && (handling_.open || !consumers_.empty())) effect();
+  if (call.moves) emit(IrOp::k_bump_version, Type::kVoid, {counted_as(trace_, compact[0])}, 1);
   if (!mutates.empty()) {
     if (!writes_own_memory(written)) effect();
     for (Ref ref : versioned) emit(IrOp::k_bump_version, Type::kVoid, {counted_as(trace_, ref)}, 1);

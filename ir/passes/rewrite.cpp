@@ -43,6 +43,7 @@ void rebuild(Trace* trace, const std::vector<Ref>& order, Replacements* replacem
     if (inst.op == Op::k_wrap && !wrap_done[inst.imm]) {
       wrap_done[inst.imm] = true;
       for (Ref& call : trace->wraps[inst.imm].forward) call = rename(call);
+      for (FreedNode& freed : trace->wraps[inst.imm].freed_behind) freed.value = rename(freed.value);
     }
   }
   trace->insts = std::move(insts);

@@ -32,7 +32,7 @@
 
 namespace dynvm::bridge {
 
-inline constexpr int kBridgeVersion = 13;
+inline constexpr int kBridgeVersion = 14;
 
 // Conventions of AtenCall here and in CallSpec, beyond those of ir/trace.h:
 //  - results of a list type stand one by one; a result that is no tensor stands as -1.
@@ -128,7 +128,7 @@ struct CallSpec {
 //  - random calls and calls that write inputs must have run through `call`, or have been drawn for by `draw`, which keep what is needed to run them again;
 //  - a call with run-time numbers must have run through `call` in this iteration, or have been given them by `set_numbers`.
 struct WrapSpec {
-  ir::Wrap wrap;                      // wrap.forward is replaced by `forward`
+  ir::Wrap wrap;                      // wrap.forward is replaced by `forward`; the values of wrap.freed_behind are indexes of tensors
   int32_t tensor = -1;
   std::vector<int32_t> forward;       // indexes of calls to run again, in order, under autograd on the real inputs
 };

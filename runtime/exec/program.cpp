@@ -212,6 +212,7 @@ class Builder {
       note_numbers(forward, spec.forward.back());
     }
     spec.wrap.forward.clear();
+    for (ir::FreedNode& freed : spec.wrap.freed_behind) freed.value = static_cast<Ref>(out_.plan.tensor[freed.value]);
     // A leaf is one tensor of Python, wherever the trace makes it: graphs that are rebuilt have to end in the one that the script has.
     if (spec.wrap.requires_grad && spec.wrap.is_leaf) {
       const auto known = std::find_if(out_.spec.wraps.begin(), out_.spec.wraps.end(), [&](const bridge::WrapSpec& other) {

@@ -295,6 +295,7 @@ void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
   if (spec.call.args.size() != schema.arguments().size()) fail("wrong number of arguments for " + full_name(spec.call));
   CallPlan plan(*handle);
   plan.call = spec.call;
+  if (plan.call.moves) plan.moving = c10::Dispatcher::singleton().findSchema({plan.call.name + "_", plan.call.name == "aten::transpose" ? "" : plan.call.overload});
   plan.results = spec.results;
   for (ir::DType type : spec.result_types) plan.result_types.push_back(to_scalar_type(type));
   if (plan.call.results.size() != plan.results.size() || plan.call.result_alias.size() != plan.results.size() || plan.result_types.size() != plan.results.size()) {
@@ -356,7 +357,7 @@ void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
     tensors[static_cast<size_t>(plan.results[static_cast<size_t>(facts.own_size)])].own_size = true;
 
   // Views define how a real tensor on an escaping storage is made: by the same call on its base.
-  if (plan.call.mutates.empty()) {
+  if (plan.call.mutates.empty() && !plan.call.moves) {
     const int32_t number = static_cast<int32_t>(calls.size());
     for (size_t i = 0; i < plan.results.size(); ++i) {
       const int32_t result = plan.results[i], alias = plan.call.result_alias[i];

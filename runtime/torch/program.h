@@ -46,6 +46,7 @@ struct ScalarPlace {
 struct CallPlan {
   explicit CallPlan(c10::OperatorHandle o) : op(std::move(o)) {}
   c10::OperatorHandle op;
+  std::optional<c10::OperatorHandle> moving;  // of a call that `moves`: the operation in place
   ir::AtenCall call;
   CallHow how = CallHow::kNothing;
   Direct direct;

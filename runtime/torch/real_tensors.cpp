@@ -240,6 +240,13 @@ at::Tensor SessionImpl::graph_operand(int32_t number, bool required_grad, const 
   if (value.defined()) return value;
   if (const TensorPlan& copy = program_.tensors[static_cast<size_t>(number)]; copy.copy_of >= 0 && (graph_value(number).defined() || !copy.meta.shown.empty()))
     return value = graph_operand(copy.copy_of, required_grad, plan);
+  // A backward() has freed what is behind this one: it is no more than the value, with a node that raises torch's own error.
+  for (const ir::FreedNode& freed : plan.spec.wrap.freed_behind) {
+    if (freed.value != static_cast<ir::Ref>(number)) continue;
+    value = as_shown(number);
+    attach_freed_graph(value, freed.grad_fn, freed.output_nr);
+    return value;
+  }
   // A leaf that the trace has made, of memory of its own or of an input's: the tensor that the script has of it, or may get.
   for (size_t w = 0; w < program_.wraps.size() && !inputs_[static_cast<size_t>(number)].defined(); ++w) {
     const bridge::WrapSpec& leaf = program_.wraps[w].spec;
@@ -309,6 +316,9 @@ void SessionImpl::run_forward(const WrapPlan& plan) {
       replace_tensor(stack, place, std::move(value));
     }
     const ModesOfCall modes(call.call, device_of(call).type());
+    // Python's factories, as torch.zeros, keep from version counters how they fill what they make.
+    std::optional<at::AutoDispatchBelowADInplaceOrView> uncounted;
+    if (call.tensors.empty()) uncounted.emplace();
     if (call.call.is_random) {
       TORCH_CHECK(state.generator.defined() || state.drawn, "dynvm: the graph cannot be rebuilt, for ", call.call.name, " has not drawn in this iteration");
       std::optional<GeneratorAt> drawn;
@@ -317,7 +327,7 @@ void SessionImpl::run_forward(const WrapPlan& plan) {
       else earlier.emplace(state.generator);
       call.op.callBoxed(&stack);
     } else {
-      call.op.callBoxed(&stack);
+      call.moving.value_or(call.op).callBoxed(&stack);
     }
     const std::vector<at::Tensor> results = flat_results(stack);
     for (size_t i = 0; i < results.size() && i < call.results.size(); ++i) {

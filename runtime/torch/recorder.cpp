@@ -576,6 +576,7 @@ class RecorderImpl final : public bridge::Recorder {
     record.call.name.pop_back();
     if (record.call.name == "aten::transpose") record.call.overload = "int";
     record.call.mutates.clear();
+    record.call.moves = true;
   }
 
   void add_result(const at::Tensor& tensor, int schema_alias, const std::vector<int32_t>& argument_storages, bridge::OpRecord& record,

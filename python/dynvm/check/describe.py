@@ -495,14 +495,11 @@ class Describer:
 
     def gradients(self):
         """The graphs, and what they give: the last step, since hooks run and saved tensors may be found to have been
-        written. Of a graph that is freed nobody can have more than the error."""
+        written. Of a graph that is freed nobody can have more than the error, and, where it is freed in part, the
+        gradients by those leaves that are not behind what is freed."""
         torch = self.torch
-        done = set()
         runs = 0
         for path, value in self.graphs:
-            if value.grad_fn in done:
-                continue
-            done.add(value.grad_fn)
             nodes, lines = self.nodes_behind(value.grad_fn)
             leaves = [node.variable for node in nodes if hasattr(node, "variable")]
             if (
@@ -514,27 +511,47 @@ class Describer:
             runs += 1
             found = []
             try:
-                with torch.enable_grad(), torch._C.DisableTorchFunctionSubclass():
-                    if leaves:
-                        found = torch.autograd.grad(
-                            value, leaves, torch.ones_like(value), retain_graph=True, allow_unused=True
-                        )
-                    else:
+                if leaves:
+                    found = self.gradients_by(value, leaves)
+                # A node behind which there is nothing may be one that is freed: only running it tells.
+                if any(not node.next_functions and not hasattr(node, "variable") for node in nodes):
+                    with torch.enable_grad(), torch._C.DisableTorchFunctionSubclass():
                         torch.autograd.backward(value, torch.ones_like(value), retain_graph=True)
             except (
                 Exception
             ) as error:  # a graph that is freed, or memory that has been written: the interpreter's says the same
                 if "a second time" in str(error):
                     self.put(path + ".grad_fn and what is behind it", "is", "freed")
+                    self.put_gradients(path, *self.without_error(value, leaves))
                     continue
                 self.put(f"gradient of {path}", "text", f"{type(error).__name__}: {error}")
             self.put(path + ".grad_fn and what is behind it", "lines", lines)
-            for i, (leaf, gradient) in enumerate(zip(leaves, found)):
-                of = f"gradient of {path} by {self.seen.get(id(leaf), f'leaf {i}')}"
-                if gradient is None or gradient.layout is not torch.strided or gradient.device.type != "cpu":
-                    self.put(of, "is", repr(gradient is None))
-                else:
-                    self.put(of, "values", self.values(gradient))
+            self.put_gradients(path, leaves, found)
+
+    def gradients_by(self, value, leaves):
+        torch = self.torch
+        with torch.enable_grad(), torch._C.DisableTorchFunctionSubclass():
+            return torch.autograd.grad(value, leaves, torch.ones_like(value), retain_graph=True, allow_unused=True)
+
+    def without_error(self, value, leaves):
+        """The leaves that the value's gradient by can be had, and these gradients."""
+        reached, found = [], []
+        for leaf in leaves:
+            try:
+                (gradient,) = self.gradients_by(value, [leaf])
+            except Exception:
+                continue
+            reached.append(leaf)
+            found.append(gradient)
+        return reached, found
+
+    def put_gradients(self, path, leaves, found):
+        for i, (leaf, gradient) in enumerate(zip(leaves, found)):
+            of = f"gradient of {path} by {self.seen.get(id(leaf), f'leaf {i}')}"
+            if gradient is None or gradient.layout is not self.torch.strided or gradient.device.type != "cpu":
+                self.put(of, "is", repr(gradient is None))
+            else:
+                self.put(of, "values", self.values(gradient))
 
 
 def ended(iterator):
