@@ -18,12 +18,12 @@ guard_is %0, %1 #-1 !snap0
 %half:f = const_float 0.5
 %minus:f = const_float -inf
 %yes:b = const_bool #1
-%call = aten "aten::addcmul.Tensor" (%w, undef, $%lr, $f64 %lr, #f32 1.5, #i64 -2, none, 7, 0.1, true, false, "tanh", ints[1,-2], floats[0.5,nan], bools[1,0], opaque 9, [%w, undef, %x], ?[undef]) -> (f32[4,8]{8,1} s2, undef, f32[4]{1} s0 open -9223372036854775807 alias 0) mutates [0,16] sized random stream 270336 x 4 grad inference backward count 3 !snap1
+%call = aten "aten::addcmul.Tensor" (%w, undef, $%lr, $f64 %lr, #f32 1.5, #i64 -2, none, 7, 0.1, true, false, "tanh", ints[1,-2], floats[0.5,nan], bools[1,0], opaque 9, [%w, undef, %x], ?[undef]) -> (f32[4,8]{8,1} s2, undef, f32[4]{1} s0 open -9223372036854775807 alias 0) mutates [0,16] sized random stream 270336 x 4 grad inference backward moves count 3 !snap1
 %r:t = result %call #0 -> f32[4,8]{8,1} s2
 %noun = aten "aten::neg" (%r) -> (f32[4,8]{8,1} s3) !snap1
 %neg:t = result %noun #0 -> f32[4,8]{8,1} s3
 %seen:f = read_scalar %neg !snap1
-%object:o = wrap %neg grad nonleaf fn "NegBackward0" nr 1 freed forward [%call, %noun]
+%object:o = wrap %neg grad nonleaf fn "NegBackward0" nr 1 freed forward [%call, %noun] behind [%r "MulBackward0" 1]
 %boxed:o = box_float %seen sunk
 %late:o = build_tuple %boxed, %object, %lr sunk
 set_grad %0, %object !snap1
