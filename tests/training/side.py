@@ -55,7 +55,9 @@ class Side:
         self.words = open(os.path.join(self.folder.name, "words"), "w+b")
         self.process = subprocess.Popen([*command, *([self.patched] if self.patched else []), os.path.join(HERE, "worker.py"), str(write)], stdin=subprocess.PIPE,
                                         stdout=self.words, stderr=self.words, pass_fds=[write], start_new_session=True, cwd=self.folder.name,
-                                        env=environment({"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0", **variables, **self.variables}))
+                                        env=environment({"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0",
+                                                         "CUDA_VISIBLE_DEVICES": "",  # where torch sees a GPU, its autograd refuses to run in forked children
+                                                         **variables, **self.variables}))
         os.close(write)
         live.add(self.process)
         self.results, self.rest, self.before = read, b"", []
