@@ -117,6 +117,15 @@ void Recorder::suspend(vm::ThreadView& view) {
   shadow_push(value);
 }
 
+// The frame on top has returned. If it is a generator's, whoever still holds that has one that gives nothing more.
+void Recorder::generator_returns() {
+  const V generator = top().generator;
+  frames_.pop_back();
+  if (generator == kNoValue) return;
+  at(generator).position = Value::kOver;
+  changed(generator);
+}
+
 bool Recorder::consume(vm::ThreadView& view, Consumer::Kind kind, V generator, int pops, int depth) {
   Consumer consumer;
   consumer.place = {top().code, current_unit_};
@@ -223,7 +232,7 @@ HookResult Recorder::consumer_end(vm::ThreadView& view, bool early, bool truth) 
     view.ip = vm::next(view.ip);
     return HookResult::kReload;
   }
-  if (!early) frames_.pop_back();
+  if (!early) generator_returns();
   if (consumer.kind == Consumer::kSum) {
     current_snapshot_ = consumer.snapshot;
     std::vector<V> items = std::move(consumer.items);

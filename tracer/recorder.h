@@ -372,6 +372,7 @@ class Recorder {
   V make_generator(V function, const std::vector<V>& args, PyObject* kwnames);
   bool resume(vm::ThreadView& view, V generator, vm::Continuation k);
   void suspend(vm::ThreadView& view);
+  void generator_returns();
   bool advances_unseen(V iterator);
   bool consume(vm::ThreadView& view, Consumer::Kind kind, V generator, int pops, int depth = 0);
   std::optional<vm::HookResult> consume_operand(vm::ThreadView& view, V generator, int depth, size_t most = 0);

@@ -91,7 +91,47 @@ def twice(x, log, step):
     return x + 1
 
 
-for body in (unpacked, unpacked_and_held, unpacked_in_part, any_held, all_held, any_of_tensors, twice):
+def over(x, log, step):
+    """Left after a generator that somebody still holds has returned: it gives nothing more."""
+    first, second, third = plain(x, 2), (row * 2 for row in plain(x, 3)), delegating(x, 2)
+    x = sum(list(first))
+    for row in second:
+        x = x + row
+    x = x + sum(tuple(third))
+    held = [first, (second, third)]
+    if x.sum() + step % 5 > 30:
+        x = x * 0.25
+    log.append((len(list(held[0])), len(list(held[1][0])), next(third, "over")))
+    return x
+
+
+def delegating(x, n):
+    yield x
+    yield from plain(x, n)
+
+
+def over_in_callers(x, log, step):
+    return outer(log, x * 0 + step, plain(x, 3))
+
+
+def outer(log, number, *arguments):
+    x = inner(number, *arguments)
+    if x is None:  # what only an exit sees
+        x = number * 0.1
+        log.append(list(arguments[0]))
+    return x
+
+
+def inner(number, rows):
+    x = 0
+    for row in rows:
+        x = x + row
+    if number.sum() % 28 == 24:
+        return None
+    return x * 0.2
+
+
+for body in (unpacked, unpacked_and_held, unpacked_in_part, any_held, all_held, any_of_tensors, twice, over, over_in_callers):
     x, logs = torch.ones(4), []
     for step in range(40):
         logs.append([])
