@@ -639,7 +639,7 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
         const vm::Inst* at_call = nullptr;
         if (vm::caller_of(view, view.frame, &k, &at_call) && vm::oparg(at_call) != 0) result = negation(result);
       }
-      frames_.pop_back();
+      generator_returns();
       switch (k) {
         case vm::Continuation::kPush:
         case vm::Continuation::kOverride:

@@ -17,6 +17,7 @@
 #include "runtime/base/report.h"
 #include "runtime/base/stress.h"
 #include "tracer/check_child.h"
+#include "tracer/check_isolation.h"
 #include "tracer/side.h"
 
 namespace dynvm::tracer::check {
@@ -166,6 +167,26 @@ void count(const LoopState& loop, const LoopTrace& trace, const LeaveResult& lef
   }
 }
 
+// A trace may have done a part of the instruction that it is left in front of: taken a generator's items, so that a tuple stands in its place
+// (generators.cpp), or asked for an object's truth (__bool__, __len__), so that a bool does. Nobody can tell once the instruction is done. The interpreted
+// process is told to do the same.
+void say_what_is_taken(const vm::ThreadView& view, Stop* stop) {
+  const int arg = vm::oparg(view.ip);
+  int depth = 0;
+  switch (vm::opcode(view.ip)) {
+    case vm::Op::kUnpackSequence:
+      stop->most = static_cast<size_t>(arg) + 1;
+      [[fallthrough]];
+    case vm::Op::kUnpackEx: depth = 1; break;
+    case vm::Op::kCallFunctionEx: depth = 1 + (arg & 1); break;
+    case vm::Op::kPopJumpIfFalse:
+    case vm::Op::kPopJumpIfTrue:
+    case vm::Op::kUnaryNot: stop->truth = PyBool_Check(view.sp[-1]); return;
+    default: return;
+  }
+  if (view.sp - vm::FrameView::stack_base(view.frame) >= depth && view.sp[-depth] != nullptr && PyTuple_CheckExact(view.sp[-depth])) stop->taken = depth;
+}
+
 // The place where the trace was left, for the interpreted process. False: it cannot be said.
 bool say_where(const vm::ThreadView& view, _PyInterpreterFrame* root, const LoopState& loop, const LoopTrace& trace,
                const LeaveResult& left, bool from_header) {
@@ -177,6 +198,7 @@ bool say_where(const vm::ThreadView& view, _PyInterpreterFrame* root, const Loop
   stop.depth = place.size();
   stop.returns = loop.function && left.at_end && place.size() == 1 && vm::opcode(view.ip) == vm::Op::kReturnValue;
   stop.raised = left.kind == LeaveResult::kRaised;
+  if (!stop.raised) say_what_is_taken(view, &stop);
   const bool at_header = !loop.function && place.size() == 1 && place[0].unit == loop.unit;
   stop.from = stop.to = left.iterations;
   if (left.kind == LeaveResult::kLeft || left.kind == LeaveResult::kRaised) {
@@ -213,6 +235,7 @@ LeaveResult run(vm::ThreadView& view, const LoopState& loop, _PyInterpreterFrame
   }
   busy = true;
   begin_check();
+  note_files();
   Control& c = *control();
   const bool from_header = view.frame == root && vm::unit_of(loop.code, view.ip) == loop.unit;
   const pid_t interpreted = fork();

@@ -11,7 +11,7 @@
 // The interpreted process runs the same activation from the same state, on plain code, each instruction seen by a hook
 // of its own, up to the place where the trace was left: the same position in the same frames, after as many arrivals at
 // the loop's header. Where a place is passed several times within an iteration, each time is compared and the best one
-// counts. What it does to the outside does not happen (check_child.h), and what cannot be kept inside, as talking to
+// counts. Where the trace had done a part of the instruction that comes there, it does that part first. What it does to the outside does not happen (check_child.h), and what cannot be kept inside, as talking to
 // another process, ends it: the check counts as skipped then, with the reason.
 // What two interpreted runs do not agree in, as what a clock says, where new objects lie or what memory holds that
 // nobody has written, the iteration does not determine; so no list of such things is needed. All descriptions and

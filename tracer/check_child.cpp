@@ -180,6 +180,7 @@ struct Interpreted {
   int unit = 0;
   bool function = false, second = false, begun = false;
   uint64_t arrivals = 0;
+  size_t calls = 0;      // the instruction that is carried out calls this frame of the place; 0: none
   int visits = 0;
   bool at_stop = false;  // the instruction that is carried out stands where an exception is to be raised
   std::string raised;    // the last exception
@@ -196,6 +197,27 @@ Interpreted& interpreted = *new Interpreted;
 }
 
 void forbidden(const char* why) { come(Came::kSkipped, why); }
+
+// Where the trace has left a tuple of a generator's items, or an object's truth, the interpreter does the same; the instruction that comes takes either.
+void take_operand(vm::ThreadView& view) {
+  const Stop& stop = control()->stop;
+  if (stop.truth && !PyBool_Check(view.sp[-1])) {
+    const int truth = PyObject_IsTrue(view.sp[-1]);
+    if (truth < 0) come(Came::kSkipped, ("an object that is asked for its truth has raised " + take_error()).c_str());
+    PyObject* object = std::exchange(view.sp[-1], Py_NewRef(truth != 0 ? Py_True : Py_False));
+    Py_DECREF(object);
+  }
+  if (stop.taken == 0 || !PyGen_CheckExact(view.sp[-stop.taken])) return;
+  const Object items(PyList_New(0));
+  while (items && (stop.most == 0 || static_cast<size_t>(PyList_GET_SIZE(items.get())) < stop.most)) {
+    const Object item(PyIter_Next(view.sp[-stop.taken]));
+    if (!item || PyList_Append(items.get(), item.get()) < 0) break;
+  }
+  Object taken(items && PyErr_Occurred() == nullptr ? PyList_AsTuple(items.get()) : nullptr);
+  if (!taken) come(Came::kSkipped, ("a generator that is taken apart has raised " + take_error()).c_str());
+  PyObject* generator = std::exchange(view.sp[-stop.taken], taken.release());
+  Py_DECREF(generator);
+}
 
 void visit(vm::ThreadView& view, bool raised) {
   Control& c = *control();
@@ -242,8 +264,18 @@ bool is_at_stop(const vm::ThreadView& view) {
   return interpreted.arrivals >= stop.from && interpreted.arrivals <= stop.to;
 }
 
+// Which frame of the place the instruction would call: the frames are those up to there.
+size_t frame_called(const vm::ThreadView& view) {
+  const Stop& stop = control()->stop;
+  PyCodeObject* code = vm::FrameView::code(view.frame);
+  const int unit = vm::unit_of(code, view.ip);
+  const auto is_here = [&](const Position& at) { return at.code == code && at.unit == unit; };
+  if (std::none_of(stop.place, stop.place + stop.depth - 1, is_here)) return 0;
+  const Place place = checked_place(live_frames(view, interpreted.root));
+  return place.size() < stop.depth && std::equal(place.begin(), place.end(), stop.place) ? place.size() : 0;
+}
+
 [[noreturn]] void leave(std::string how) {
-  control()->near = !interpreted.nearly.empty();
   for (const std::string& more :
        {interpreted.nearly, interpreted.raised.empty() ? "" : "it raised " + interpreted.raised})
     if (!more.empty()) how += "; " + more;
@@ -256,8 +288,12 @@ vm::HookResult on_instruction(vm::ThreadView& view) {
                          vm::unit_of(vm::FrameView::code(view.frame), view.ip) == interpreted.unit;
   if (std::exchange(interpreted.begun, true) && at_header && ++interpreted.arrivals > stop.to)
     leave("the interpreter begins another iteration");
+  interpreted.calls = frame_called(view);
   interpreted.at_stop = is_at_stop(view);
-  if (interpreted.at_stop && !stop.raised) visit(view, false);
+  if (interpreted.at_stop && !stop.raised) {
+    take_operand(view);
+    visit(view, false);
+  }
   return vm::HookResult::kContinue;
 }
 
@@ -278,6 +314,12 @@ void on_event(vm::ThreadView& view, const vm::EventInfo& info) {
       break;
     case vm::Event::kActivationEnd:
       leave("the interpreter leaves the function");
+    case vm::Event::kNestedEntry: {
+      Control& c = *control();
+      if (interpreted.calls != 0 && vm::FrameView::code(info.frame) == c.stop.place[interpreted.calls].code)
+        c.inside = c.inside || (interpreted.arrivals >= c.stop.from && interpreted.arrivals <= c.stop.to);
+      break;
+    }
     case vm::Event::kHandover:
       come(Came::kSkipped, "a frame is handed to CPython's evaluator");
     default:
@@ -441,10 +483,9 @@ void judge(vm::ThreadView& view, _PyInterpreterFrame* root, bool raised) {
   int visit = 0;
   PyObject* theirs = best_of_visits(mine.get(), &visit);
   if (theirs == nullptr) {
-    // A recording enters operators' methods that the evaluator leaves to C (`//`, reflected ones): no hook sees those.
-    const Stop& stop = c.stop;
-    if (!c.near && std::any_of(stop.place, stop.place + stop.depth, [](const Position& at) { return at.continuation == vm::Continuation::kBinary || at.continuation == vm::Continuation::kContains; }))
-      decide(Verdict::kSkipped, "inside of an operator's method that the interpreter calls from C");
+    // A recording enters functions that the evaluator leaves to C: operators' methods (`//`, reflected ones), a partial's, __torch_function__. The
+    // interpreted run has no hook in there, but it has entered the function at the same place.
+    if (c.inside) decide(Verdict::kSkipped, "inside of a function that the interpreter calls from C");
     keep(c.text, std::string("  the interpreter's run does not come there: ") + c.why);
     decide(Verdict::kDifferent);
   }

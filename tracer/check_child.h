@@ -30,6 +30,9 @@ struct Stop {
   uint64_t from = 0, to = 0;  // arrivals at the loop's header: from so many on, up to so many
   bool returns = false;       // the root frame is about to: its variables are nobody's any more
   bool raised = false;        // where an exception is raised there
+  int taken = 0;              // so deep on the stack is a tuple that the instruction takes apart; 0: none
+  size_t most = 0;            // items that it takes of a generator at most; 0: all
+  bool truth = false;         // a bool is on top of the stack, of which the instruction needs no more than its truth
 };
 
 // What an interpreted process has come to.
@@ -44,7 +47,7 @@ struct Control {
   Came came = Came::kNone;
   size_t size = 0;     // of the description
   char why[512] = {};  // kOver, kSkipped
-  bool near = false;   // kOver: it came to the instruction, but in another way or at another time
+  bool inside = false; // kOver: C has called the function that a frame of the place is of, from the instruction that calls it there
   pid_t interpreted = 0;
   Verdict verdict = Verdict::kNone;
   int visits = 0;

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,12 @@ namespace {
 
 constexpr off_t kMostCopied = off_t{64} << 20;  // bytes of one file
 Forbidden on_forbidden = nullptr;
+
+// A regular file as it is before any process of a check goes on: they share its place, and what one writes is there for all.
+struct OpenFile {
+  off_t at = 0, size = 0;
+};
+auto& noted = *new std::map<int, OpenFile>;
 
 std::vector<int> open_files() {
   std::vector<int> files;
@@ -49,8 +56,8 @@ void put_in_place(int of, int by) {
 
 // A copy that nobody else sees, at the same place; of one that is only read another opening, which has a place of its
 // own.
-bool copy_file(int file, int mode, off_t size) {
-  const off_t at = lseek(file, 0, SEEK_CUR);
+bool copy_file(int file, int mode, const OpenFile& was) {
+  const auto [at, size] = was;
   const std::string path = "/proc/self/fd/" + std::to_string(file);
   if (mode == O_RDONLY) {
     const int again = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -153,6 +160,14 @@ void forbid(const std::vector<int>& talking, Forbidden forbidden) {
 
 }  // namespace
 
+void note_files() {
+  noted.clear();
+  for (const int file : open_files()) {
+    struct stat about{};
+    if (fstat(file, &about) == 0 && S_ISREG(about.st_mode)) noted[file] = {lseek(file, 0, SEEK_CUR), about.st_size};
+  }
+}
+
 void isolate(Forbidden forbidden) {
   std::vector<int> talking;
   for (const int file : open_files()) {
@@ -161,7 +176,9 @@ void isolate(Forbidden forbidden) {
     if (flags < 0 || (flags & O_PATH) || fstat(file, &about) < 0) continue;
     const int mode = flags & O_ACCMODE;
     if (S_ISDIR(about.st_mode)) continue;
-    if (S_ISREG(about.st_mode) && copy_file(file, mode, about.st_size)) continue;
+    OpenFile was{lseek(file, 0, SEEK_CUR), about.st_size};
+    if (const auto found = noted.find(file); forbidden != nullptr && found != noted.end()) was = found->second;
+    if (S_ISREG(about.st_mode) && copy_file(file, mode, was)) continue;
     if (mode == O_WRONLY || isatty(file)) {
       const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
       if (nowhere >= 0) put_in_place(file, nowhere);

@@ -12,6 +12,10 @@ namespace dynvm::tracer::check {
 // Called from a signal's handler, with the reason; does not return.
 using Forbidden = void (*)(const char* why);
 
+// Before the processes of a check are made: where files stand, and how long they are. A process that is to run from there, which is one with a handler,
+// finds them so, whatever the others have read and written meanwhile.
+void note_files();
+
 void isolate(Forbidden forbidden);
 
 }  // namespace dynvm::tracer::check

@@ -385,7 +385,7 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
         sequence = rows;
         s = concrete(rows);
       }
-      if (std::optional<HookResult> entered = consume_operand(view, sequence, 1)) return *entered;
+      if (std::optional<HookResult> entered = consume_operand(view, sequence, 1, static_cast<size_t>(arg) + 1)) return *entered;  // one too many is an error, whatever follows
       bool exact = is_plain_tuple(s) ? PyTuple_GET_SIZE(s) == arg : PyList_CheckExact(s) && PyList_GET_SIZE(s) == arg;
       if (at(sequence).kind == Value::kIterator && at(sequence).items.size() == at(sequence).position + static_cast<size_t>(arg)) {
         use_up(sequence, &items);

@@ -117,6 +117,15 @@ void Recorder::suspend(vm::ThreadView& view) {
   shadow_push(value);
 }
 
+// The frame on top has returned. If it is a generator's, whoever still holds that has one that gives nothing more.
+void Recorder::generator_returns() {
+  const V generator = top().generator;
+  frames_.pop_back();
+  if (generator == kNoValue) return;
+  at(generator).position = Value::kOver;
+  changed(generator);
+}
+
 bool Recorder::consume(vm::ThreadView& view, Consumer::Kind kind, V generator, int pops, int depth) {
   Consumer consumer;
   consumer.place = {top().code, current_unit_};
@@ -133,11 +142,14 @@ bool Recorder::consume(vm::ThreadView& view, Consumer::Kind kind, V generator, i
   return true;
 }
 
-// A generator that an instruction takes as a whole, `depth` below the top: a tuple takes its place, and then the instruction comes again. Nothing: it
-// is none, or is not followed.
-std::optional<HookResult> Recorder::consume_operand(vm::ThreadView& view, V generator, int depth) {
+// A generator that an instruction takes as a whole, `depth` below the top, or at most so many of its items: a tuple takes its place, and then the
+// instruction comes again. Nothing: it is none, or is not followed.
+std::optional<HookResult> Recorder::consume_operand(vm::ThreadView& view, V generator, int depth, size_t most) {
   if (at(generator).kind != Value::kGenerator) return std::nullopt;
-  if (consume(view, Consumer::kTuple, generator, 0, depth)) return HookResult::kReload;
+  if (consume(view, Consumer::kTuple, generator, 0, depth)) {
+    consumers_.back().most = most;
+    return HookResult::kReload;
+  }
   if (entered_error_) return HookResult::kError;
   if (done_) return HookResult::kContinue;
   return std::nullopt;
@@ -154,6 +166,7 @@ HookResult Recorder::consumer_yield(vm::ThreadView& view) {
   }
   consumers_.back().items.push_back(v);
   consumers_.back().objects.push_back(Py_NewRef(concrete(v)));
+  if (consumers_.back().objects.size() == consumers_.back().most) return consumer_end(view, true, false);
   pop(view, 1);
   push(view, constant(Py_None));
   return next(view);
@@ -180,7 +193,8 @@ HookResult Recorder::sum_items(vm::ThreadView& view, std::vector<V> items, PyObj
   return finish_call(view, value, pops);
 }
 
-// The generator is exhausted, or all/any has its answer: its frame goes, the call's result is pushed.
+// The generator is exhausted, and its frame goes; or, early, its consumer has what it needs, and the generator stays suspended behind its yield, since it
+// may be asked again. The call's result is pushed.
 HookResult Recorder::consumer_end(vm::ThreadView& view, bool early, bool truth) {
   Consumer& consumer = consumers_.back();
   PyObject* made = nullptr;
@@ -197,7 +211,12 @@ HookResult Recorder::consumer_end(vm::ThreadView& view, bool early, bool truth) 
     if (PyTuple_CheckExact(made)) PyTuple_SET_ITEM(made, i, Py_NewRef(consumer.objects[i]));
     if (consumer.kind == Consumer::kList) PyList_SET_ITEM(made, i, Py_NewRef(consumer.objects[i]));
   }
-  vm::drop_frame(view);
+  if (early && !done_) {
+    suspend(view);
+    shadow_pop(1);
+  }
+  if (early) vm::suspend_frame(view);
+  else vm::drop_frame(view);
   const int consumer_depth = consumer.depth;
   if (done_) {
     if (consumer.depth > 0) {
@@ -213,7 +232,7 @@ HookResult Recorder::consumer_end(vm::ThreadView& view, bool early, bool truth) 
     view.ip = vm::next(view.ip);
     return HookResult::kReload;
   }
-  frames_.pop_back();
+  if (!early) generator_returns();
   if (consumer.kind == Consumer::kSum) {
     current_snapshot_ = consumer.snapshot;
     std::vector<V> items = std::move(consumer.items);
@@ -260,6 +279,7 @@ HookResult Recorder::drain(vm::ThreadView& view) {
       }
       consumer.objects.push_back(object);  // takes the stack's reference
       view.sp[-1] = Py_NewRef(Py_None);
+      if (consumer.objects.size() == consumer.most) return consumer_end(view, true, false);
       view.ip = vm::next(view.ip);
       return HookResult::kReload;
     }

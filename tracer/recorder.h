@@ -360,6 +360,7 @@ class Recorder {
     std::pair<PyCodeObject*, int> place;  // of the call
     int pops = 0;                     // operands of the call, still on the caller's stack; 0: see `depth`
     int depth = 0;                    // of the generator there, which the tuple takes the place of: f(*generator)
+    size_t most = 0;                  // items that are taken; 0: all
     std::vector<V> items;
     std::vector<PyObject*> objects;   // owned; what was yielded, also when recording has been given up in the middle
     bool effect = false;
@@ -371,9 +372,10 @@ class Recorder {
   V make_generator(V function, const std::vector<V>& args, PyObject* kwnames);
   bool resume(vm::ThreadView& view, V generator, vm::Continuation k);
   void suspend(vm::ThreadView& view);
+  void generator_returns();
   bool advances_unseen(V iterator);
   bool consume(vm::ThreadView& view, Consumer::Kind kind, V generator, int pops, int depth = 0);
-  std::optional<vm::HookResult> consume_operand(vm::ThreadView& view, V generator, int depth);
+  std::optional<vm::HookResult> consume_operand(vm::ThreadView& view, V generator, int depth, size_t most = 0);
   void replace_operand(vm::ThreadView& view, int depth, V v);
   Handler consumer_yield(vm::ThreadView& view);
   Handler consumer_end(vm::ThreadView& view, bool early, bool truth);

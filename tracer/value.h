@@ -29,7 +29,7 @@ struct Value {
     kTensor,  // `ref` is a tensor made by the trace; `wrap` describes its Python object
     kTuple, kList, kDict, kSlice, kMethod,  // virtual, from `items`; kDict: `keys` beside them; kMethod: function, self; of a C function, `source` and keys[0] are what and whose attribute
     kCell,      // a virtual cell: items[0] is its content
-    kGenerator, // a virtual generator: items are its function, then local variables and value stack; goes on at code unit `position`
+    kGenerator, // a virtual generator: items are its function, then local variables and value stack; goes on at code unit `position`, or is over
     kSet,       // a virtual set of `items`, all constants with a hash that runs no Python code
     kView,      // a virtual view of a dict (items[0]): keys, values or items, by `position`
     kFunction,  // a virtual function: items are the cells of its closure, then what else it is made of
@@ -58,6 +58,7 @@ struct Value {
   PyTypeObject* cls = nullptr;   // kTensor: a subclass of torch.Tensor's; what `keys` and `items` hold are then its attributes (overrides.cpp)
   std::vector<V> items;       // contents, where known (also for materialised tuples and fresh lists)
   size_t position = 0;
+  static constexpr size_t kOver = SIZE_MAX;  // kGenerator: position of one that has returned
   bool running = false;       // kGenerator: its frame is one of the recorder's (or it is exhausted), so it has no state of its own
   V source = kNoValue;        // kIterator: the list; kMethod: see there
   std::vector<PyObject*> keys;

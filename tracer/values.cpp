@@ -155,9 +155,9 @@ Ref Recorder::const_ref(PyObject* object) {
   return ref;
 }
 
-// An int object.
+// An int object; of Value::kOver -1.
 Ref Recorder::const_index(size_t index) {
-  PyObject* number = PyLong_FromSize_t(index);
+  PyObject* number = PyLong_FromSsize_t(static_cast<Py_ssize_t>(index));
   Ref ref = const_ref(number);
   Py_DECREF(number);
   return ref;
@@ -266,8 +266,8 @@ Ref Recorder::make(V v, bool for_snapshot) {
     case Value::kCell: return emit(IrOp::k_build_cell, Type::kObject, parts_of(v, for_snapshot));
     case Value::kFunction: return emit(IrOp::k_make_function, Type::kObject, parts_of(v, for_snapshot));
     case Value::kGenerator:
-      if (value.running && !for_snapshot) {
-        give_up(Abort::k_generator_frame, "a running or exhausted generator is handed out");
+      if (value.running && value.position != Value::kOver && !for_snapshot) {
+        give_up(Abort::k_generator_frame, "a running generator is handed out");
         return const_ref(Py_None);
       }
       return emit(IrOp::k_generator_at, Type::kObject, parts_of(v, for_snapshot));

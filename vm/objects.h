@@ -49,7 +49,7 @@ struct Handler {
 bool find_handler(PyCodeObject* code, int unit, Handler* handler);
 
 // A suspended generator of a generator function, to go on at a code unit, with local variables and value stack (count slots, null allowed;
-// those that are not given are null). A new reference, or null with an exception.
+// those that are not given are null); below 0: one that has returned. A new reference, or null with an exception.
 PyObject* suspended_generator(PyFunctionObject* function, int unit, PyObject* const* slots, int count);
 // A generator that has not started: overwrites its local variables (one for each of the code's; new references are taken).
 void set_generator_locals(PyObject* generator, PyObject* const* slots);

@@ -221,6 +221,24 @@ void drop_frame(ThreadView& view) {
   }
 }
 
+void suspend_frame(ThreadView& view) {
+  PyThreadState* tstate = view.tstate;
+  cpython::Frame* frame = view.frame;
+  const Link link = *link_of_current(tstate, frame);
+  PyObject* value = *--view.sp;
+  cpython::suspend(frame, position_of(frame, view.ip), oparg(view.ip));
+  frame->stacktop = static_cast<int>(view.sp - frame->localsplus);
+  cpython::leave_recursion(tstate);
+  cpython::pop_words(tstate, tstate->datastack_top - kLinkWords);
+  cpython::leave_generator(tstate, cpython::generator_of(frame));
+  activation_of(view).cpython_entry.link(tstate, frame->previous);
+  view.frame = frame->previous;
+  view.ip = link.ip;
+  view.sp = link.sp;
+  frame->previous = nullptr;
+  Py_DECREF(value);
+}
+
 bool caller_of(const ThreadView& view, _PyInterpreterFrame* frame, Continuation* continuation, const Inst** at, PyObject*** sp) {
   bool found = false;
   each_link(activation_of(view), [&](Link& link, cpython::Frame* candidate) {

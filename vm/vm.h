@@ -208,6 +208,8 @@ void set_position(ThreadView& view, const Inst* at);
 // Leaves view.frame (an inlined one, not view.entry_frame) and drops what it holds, without applying its continuation:
 // view becomes its caller at the calling instruction, with what the continuation needs on its stack.
 void drop_frame(ThreadView& view);
+// Leaves view.frame, a generator's inlined one that stands at its yield, as that yield does, but drops the value: the generator is suspended there.
+void suspend_frame(ThreadView& view);
 // Continuation and calling instruction of an inlined frame of the activation, and its caller's stack pointer; false for the entry frame.
 bool caller_of(const ThreadView& view, _PyInterpreterFrame* frame, Continuation* continuation, const Inst** at, PyObject*** sp = nullptr);
 

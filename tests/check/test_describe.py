@@ -138,15 +138,57 @@ class Python(unittest.TestCase):
                 next(iterator)
             return iterator
 
-        self.assertEqual(paths(after(1, [1, 2, 3]), after(0, (2, 3))), [])  # an exit makes one over the rest
+        self.assertEqual(paths(after(1, [1, 2, 3]), after(0, (2, 3))), ["v.__class__"])  # whoever has it can ask for that
         self.assertEqual(paths(after(1, [1, 2, 3]), after(2, [1, 2, 3]))[0], "v")
         self.assertEqual(paths(after(1, range(9)), after(2, range(9)))[0], "v")
-        self.assertEqual(paths(after(1, range(4)), after(0, (1, 2, 3))), [])
-        self.assertEqual(paths(enumerate(iter(())), zip(iter([1]), iter(()))), [])  # nothing is to come from either
         self.assertEqual(paths(enumerate(iter([1])), enumerate(iter(())))[0], "v")
+        self.assertEqual(paths(zip([1, 2], "ab"), zip([1, 2], "ac"))[0], "rest of v[1][1]")
         iterator = after(1, [1, 2, 3])
         described(iterator)
         self.assertEqual(list(iterator), [2, 3])
+
+    def test_iterators_that_only_the_evaluator_holds(self):
+        """An exit makes one of the items that are left."""
+
+        def left(iterator, named=None):
+            frame = sys._getframe()
+            return describe.describe([(frame.f_code, (None, named), (iterator,), {})], callers=False)
+
+        def differing(first, second, names=(None, None)):
+            found = compare.differences(left(first, names[0]), left(second, names[1]))
+            return [path for path, _, _ in found]
+
+        def read_by_all(items):
+            iterator = iter(items)
+            return zip(iterator, iterator)
+
+        def moved(iterator, count=1):
+            for _ in range(count):
+                next(iterator)
+            return iterator
+
+        dictionary, script = {"a": 1, "b": 2, "c": 3}, []
+        for first, second in (
+            (moved(iter([1, 2, 3])), iter((2, 3))),
+            (moved(iter(range(4))), iter((1, 2, 3))),
+            (moved(enumerate("abc")), iter([(1, "b"), (2, "c")])),
+            (moved(zip([1, 2, 3], enumerate("abc", 5))), iter([(2, (6, "b")), (3, (7, "c"))])),
+            (moved(zip([1, 2], dictionary)), iter(((2, "b"),))),
+            (moved(iter(dictionary.items()), 2), iter([("c", 3)])),
+            (moved(reversed([1, 2, 3])), iter([2, 1])),
+            (moved(read_by_all(range(6))), iter([(2, 3), (4, 5)])),
+            (enumerate(iter(())), zip(iter([1]), iter(()))),
+            (map(script.append, []), iter(())),
+        ):
+            self.assertEqual(differing(first, second), [], (first, second))
+        self.assertEqual(script, [])
+        self.assertIn("stack[0][0][1]", " ".join(differing(enumerate("ab"), enumerate("cb"))))
+        self.assertEqual(differing(enumerate("abc"), moved(enumerate("abc")))[0], "stack[0]")
+        self.assertNotEqual(differing(map(script.append, [1]), iter([None])), [])  # what the script does is not asked for
+        self.assertEqual(script, [])
+        # One that a variable has, too.
+        first, second = enumerate("ab"), zip(range(2), "ab")
+        self.assertEqual(differing(first, second, (first, second)), ["locals['named'].__class__"])
 
     def test_functions(self):
         def make(value):

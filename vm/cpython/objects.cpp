@@ -142,6 +142,13 @@ bool find_handler(PyCodeObject* code, int unit, Handler* handler) {
 }
 
 PyObject* suspended_generator(PyFunctionObject* function, int unit, PyObject* const* slots, int count) {
+  if (unit < 0) {
+    PyObject* generator = suspended_generator(function, 0, nullptr, 0);
+    PyObject* closed = generator != nullptr ? PyObject_CallMethod(generator, "close", nullptr) : nullptr;
+    if (closed == nullptr) Py_CLEAR(generator);
+    Py_XDECREF(closed);
+    return generator;
+  }
   auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
   std::vector<PyObject*> memory(static_cast<size_t>(cpython::kFrameWords + code->co_nlocalsplus + code->co_stacksize + 1));
   auto* frame = reinterpret_cast<cpython::Frame*>(memory.data());

@@ -8,7 +8,8 @@ Inputs:  describe(frames, exception): frames from the trace's loop inwards, each
 Outputs: a list of entries (path, kind, value), of values that `marshal` takes. Paths are Python's:
   locals['loss'].grad_fn. Kinds are those of RULES in compare.py. Not said, since a trace need not do what eager does
   there: how much memory lies behind a tensor's elements (losses with a reduction keep that of their terms), what is
-  behind a graph that is freed, or which hooks are.
+  behind a graph that is freed, or which hooks are; and which type an iterator has that only the evaluator holds, since an
+  exit may make one of the items that are left: those are compared.
 Invariants: the order of entries follows from the objects alone, so that two processes that were forked from one and did
   the same give the same list. The nearest objects come first, and at most `limit` of them are described. No code of the
   script runs but hooks of tensors, in the last step (Gradients).
@@ -26,7 +27,8 @@ import weakref
 
 LIMIT = 3000  # objects
 MOST_ELEMENTS = 1 << 14  # of a tensor that are kept; of a larger one so many, evenly spread
-MOST_ITEMS = 1000  # of a range that an iterator is over
+MOST_ITEMS = 1000  # of those that an iterator still gives
+MOST_STEPS = 1 << 16  # of an iterator that are looked for
 MOST_NODES = 400  # of an autograd graph
 MOST_GRADIENTS = 3  # tensors whose graphs are run
 MOST_WORK = 1 << 24  # elements of leaves that a graph may be run for
@@ -40,6 +42,8 @@ ITERATORS = tuple(
         for each in ([], (), range(0), range(1 << 70), {}, {}.values(), {}.items(), "", b"", set(), reversed([]))
     }
 )
+MAKERS = {type(iter(each())): each.__iter__ for each in (list, tuple, str, bytes)}
+MAKERS[type(reversed([]))] = list.__reversed__
 WRAPPERS = (enumerate, zip, map, filter, itertools.chain, itertools.islice, itertools.count, itertools.repeat)
 VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
 C_FUNCTIONS = (
@@ -70,6 +74,7 @@ class Describer:
         self.waiting = collections.deque()
         self.seen = {}  # id -> path
         self.kept = []  # so that no id comes twice
+        self.unnamed = set()  # paths of what only the evaluator holds
         self.storages = {}
         self.graphs = []  # (path, tensor) of those with a graph
         self.leaves = {}  # id -> path, of tensors without one
@@ -124,6 +129,12 @@ class Describer:
     def of_object(self, path, value):
         if id(value) in self.seen:
             self.put(path, "same", self.seen[id(value)])
+            if (
+                self.seen[id(value)] in self.unnamed
+                and path not in self.unnamed
+                and issubclass(type(value), (*ITERATORS, *WRAPPERS))
+            ):
+                self.put(path + ".__class__", "is", name_of(type(value)))
             return
         self.kept.append(value)
         kind = type(value)
@@ -205,32 +216,19 @@ class Describer:
         self.items(path, value)
 
     def of_iterator(self, path, value):
-        """What is still to come; made by an exit, it may be over another sequence than the interpreter's."""
-        try:
-            rest = value.__reduce__()
-        except (TypeError, AttributeError, NotImplementedError):
-            self.put(path, "is", name_of(type(value)))
-            return
-        callable_, arguments, *state = rest
-        if callable_ is iter and isinstance(arguments[0], (list, tuple)):
-            items = list(arguments[0][(state[0] if state else 0) :])
-        elif callable_ is iter and isinstance(arguments[0], range) and len(arguments[0]) <= MOST_ITEMS:
-            items = list(arguments[0][(state[0] if state else 0) :])
-        elif callable_ is iter and isinstance(arguments[0], (str, bytes, range)):
-            items = [arguments[0][(state[0] if state else 0) :]]
-        else:
-            items = [arguments, *state]
-        self.put(path, "is", f"iterator of {len(items)}")
-        for i, item in enumerate(items):
-            self.push(f"rest of {path}[{i}]", item)
-
-    def of_wrapper(self, path, value):
-        if ended(value):  # an exit may make an iterator over no items in its place
-            self.put(path, "is", "iterator of 0")
+        """What is still to come. Of one that no variable holds nobody sees its type: an exit may make another there,
+        of the items alone, be it for an iterator over another one (zip) or for one of another kind of container."""
+        if path not in self.unnamed:
+            self.put(path + ".__class__", "is", name_of(type(value)))
+        items = to_come(value)
+        if items is not None:
+            self.put(path, "is", f"iterator of {len(items)}")
+            for i, item in enumerate(items[:MOST_ITEMS]):
+                self.push(f"rest of {path}[{i}]", item)
             return
         try:
             rest = value.__reduce__()
-        except (TypeError, AttributeError, NotImplementedError):
+        except (TypeError, AttributeError, NotImplementedError, RuntimeError):
             rest = ()
         self.put(path, "is", name_of(type(value)))
         self.push(path + " state", tuple(rest[1:]))
@@ -242,6 +240,8 @@ class Describer:
         self.put(path + " position", "is", repr(frame.f_lasti) if frame is not None else "over")
         if frame is not None and frame.f_lasti >= 0:
             for name, item in sorted(frame.f_locals.items()):
+                if name.startswith("."):
+                    self.unnamed.add(f"{path} locals[{name!r}]")
                 self.push(f"{path} locals[{name!r}]", item)
 
     # ---- code
@@ -554,17 +554,44 @@ class Describer:
                 self.put(of, "values", self.values(gradient))
 
 
+def plain_copy(iterator, copies):
+    """Another iterator over what this one still gives, which runs no code of the script's; TypeError where there is
+    none. One that is read by several others is copied once for all of them."""
+    if id(iterator) in copies:
+        return copies[id(iterator)]
+    kind = type(iterator)
+    if kind in ITERATORS:
+        _, arguments, *state = iterator.__reduce__()
+        copy = MAKERS.get(kind, iter)(*arguments)  # those that have no maker are reduced to lists
+        if state:
+            copy.__setstate__(state[0])
+    elif kind is enumerate:
+        _, (inner, number) = iterator.__reduce__()
+        copy = enumerate(plain_copy(inner, copies), number)
+    elif kind is zip:
+        _, inner, *strict = iterator.__reduce__()
+        copy = zip(*(plain_copy(each, copies) for each in inner), strict=bool(strict))
+    elif kind in (map, filter) and any(ended(each) for each in iterator.__reduce__()[1][1:]):
+        copy = iter(())
+    else:
+        raise TypeError(f"no copy of {kind}")
+    copies[id(iterator)] = copy
+    return copy
+
+
+def to_come(iterator):
+    """The items that an iterator still gives; None where that cannot be known without running code of the script's,
+    or where they are too many."""
+    try:
+        items = list(itertools.islice(plain_copy(iterator, {}), MOST_STEPS))
+    except (TypeError, AttributeError, NotImplementedError, RuntimeError, ValueError):
+        return None
+    return items if len(items) < MOST_STEPS else None
+
+
 def ended(iterator):
     """Is it known to give nothing more?"""
-    if type(iterator) in ITERATORS:
-        return operator.length_hint(iterator, 1) == 0
-    if type(iterator) not in (enumerate, zip, map, filter):
-        return False
-    try:
-        parts = iterator.__reduce__()[1]
-    except (TypeError, AttributeError, NotImplementedError):
-        return False
-    return any(ended(part) for part in parts)
+    return to_come(iterator) == []
 
 
 KINDS = (
@@ -574,8 +601,7 @@ KINDS = (
     (collections.deque, Describer.of_deque),
     ((set, frozenset), Describer.of_set),
     (VIEWS, Describer.of_view),
-    (ITERATORS, Describer.of_iterator),
-    (WRAPPERS, Describer.of_wrapper),
+    ((*ITERATORS, *WRAPPERS), Describer.of_iterator),
     ((types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType), Describer.of_generator),
     (types.FunctionType, Describer.of_function),
     (types.CellType, Describer.of_cell),
@@ -607,8 +633,11 @@ def describe(frames, exception=None, limit=LIMIT, callers=True):
     for depth, (code, slots, stack, namespace) in enumerate(frames):
         where = "" if depth == 0 else f"{code.co_name}: "
         for name, value in zip(slot_names(code), slots):
+            if name.startswith("."):  # what a comprehension is over
+                describer.unnamed.add(f"{where}locals[{name!r}]")
             describer.push(f"{where}locals[{name!r}]", value)
         for i, value in enumerate(calls_as_pairs(stack)):
+            describer.unnamed.add(f"{where}stack[{i}]")
             describer.push(f"{where}stack[{i}]", value)
         namespaces.setdefault(id(namespace), namespace)
     describer.push("exception", exception)
@@ -678,13 +707,18 @@ def disturb():
     """In the second interpreted run: memory that comes next is elsewhere and has other contents than in the first, and
     numbers that the script has are rounded otherwise, so that what two runs do not agree in is what an iteration does
     not determine."""
-    kept = [bytearray(b"\xa5" * size) for size in itertools.chain(range(16, 512, 16), (1 << k for k in range(9, 21)))]
-    kept += [object() for _ in range(64)] + [[] for _ in range(64)] + [{} for _ in range(64)]
+    kept = []
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "full"):
-        for size in itertools.chain(range(4, 256, 4), (1 << k for k in range(8, 18))):
+        sizes = (*range(4, 256, 4), *(1 << k for k in range(8, 18)))
+        kept += [torch.full((size,), 7.5) for size in sizes]
+        for size in sizes:
             torch.full((size,), 7.5)  # and away again
         round_otherwise(torch)
+    # The last step: what has been freed most recently is given out first, and would be where the first run's objects are.
+    sizes = (*(size for size in range(15, 512, 16) for _ in range(32)), *(1 << k for k in range(9, 21)))
+    kept += [bytearray(b"\xa5" * size) for size in sizes]
+    kept += [object() for _ in range(64)] + [[] for _ in range(64)] + [{} for _ in range(64)]
     return kept
 
 
