@@ -61,10 +61,11 @@ class Minimal(unittest.TestCase):
 
 
 class MadeUp:
-    """A program that is right where any of `ways` (sets of switches and options) is left out."""
+    """A program that is right where any of `ways` (sets of switches and options) is left out. blocks: switches without which it has no traces; other: a way -> what it shows then."""
 
-    def __init__(self, *ways, traces=(), python=("1.0\n", "1.0\n")):
+    def __init__(self, *ways, traces=(), python=("1.0\n", "1.0\n"), blocks=(), other=None, shows=("1.0\n", "2.0\n")):
         self.ways, self.traces, self._python = [set(way) for way in ways], traces, list(python)
+        self.blocks, self.other, self.shows = set(blocks), other or {}, shows
         self.count, self.timeout = 0, 100
 
     def python(self):
@@ -73,10 +74,11 @@ class MadeUp:
     def dynvm(self, switches=(), options=(), kept=True):
         self.count += 1
         given = {*switches, *options}
-        right = any(way <= given for way in self.ways)
+        right = any(way <= given for way in self.ways) or bool(self.blocks & given)
+        shown = next((text for switch, text in self.other.items() if switch in given and not right), self.shows[not right])
         rows = [{"file": file, "line": line, "operations": operations, "kernel_names": kernels} for file, line, operations, kernels in self.traces
-                if f"trace:{file}:{line}" not in given]
-        return Outcome(0, "1.0\n" if right else "2.0\n", "", {"traces": rows, "loops": rows}, 1.0)
+                if f"trace:{file}:{line}" not in given and not self.blocks & given]
+        return Outcome(0, shown, "", {"traces": rows, "loops": rows}, 1.0)
 
     def places(self, outcome, switches=()):
         return [f"{loop['file']}:{loop['line']}" for loop in outcome.report["loops"]]
@@ -139,6 +141,34 @@ class Stages(unittest.TestCase):
         program = MadeUp({"--jit=off"}, {"pass:fuse"}, {f"op:{name}" for name in operations}, traces=[("a.py", 3, operations, [])])
         self.assertEqual([culprit.switches for culprit in self.verdict(program).culprits], [["pass:fuse"]])
         self.assertLess(program.count, 45)
+
+    def test_what_keeps_the_loop_from_being_traced_is_not_named(self):
+        """Without add there are no traces; mul is what is wrong."""
+        program = MadeUp({"--jit=off"}, {"trace:a.py:3"}, {"record:aten::mul"}, traces=TRACES, blocks={"record:aten::add"})
+        verdict = self.verdict(program)
+        self.assertEqual([culprit.switches for culprit in verdict.culprits], [["trace:a.py:3"], ["record:aten::mul"]])
+        self.assertEqual(verdict.untraced, [])
+
+    def test_where_nothing_else_helps_it_is_said(self):
+        program = MadeUp({"--jit=off"}, {"trace:a.py:3"}, traces=TRACES, blocks={"record:aten::add", "opt:out"})
+        verdict = self.verdict(program)
+        self.assertEqual([culprit.switches for culprit in verdict.culprits], [["trace:a.py:3"]])
+        self.assertEqual([culprit.switches for culprit in verdict.untraced], [["opt:out"], ["record:aten::add"]])
+        self.assertEqual(verdict.option, "--disable=trace:a.py:3")
+        self.assertIn("without the part out or without the operation aten::add it has no traces", verdict.text)
+
+    def test_a_second_fault_behind_a_pass(self):
+        """Without the pass, what was wrong is right, and another line is wrong."""
+        right, wrong, other = "a 1\nb 2\nc 3\n", "a 1\nb 2\nc 4\n", "a 2\nb 2\nc 3\n"
+        program = MadeUp({"--jit=off"}, {"trace:a.py:3"}, traces=TRACES, python=(right, right), shows=(right, wrong), other={"pass:cse": other})
+        verdict = self.verdict(program)
+        self.assertEqual([culprit.switches for culprit in verdict.culprits], [["trace:a.py:3"], ["pass:cse"]])
+        self.assertEqual(verdict.option, "--disable=trace:a.py:3")
+        self.assertIn("the pass cse in the loop at a.py:3, without which something else is wrong: standard output: line 1 differs; --disable=trace:a.py:3 avoids both", verdict.text)
+
+    def test_the_pass_that_makes_a_kernel_is_named_with_it(self):
+        program = MadeUp({"--jit=off"}, {"trace:a.py:3"}, {"pass:cse"}, {"pass:fuse"}, {"kernel:sum"}, traces=TRACES)
+        self.assertEqual([culprit.switches for culprit in self.verdict(program).culprits], [["trace:a.py:3"], ["pass:cse"], ["pass:fuse"], ["kernel:sum"]])
 
     def test_safe_alone(self):
         verdict = self.verdict(MadeUp({"--jit=off"}, {"--safe"}, traces=TRACES))

@@ -97,7 +97,10 @@ def main(words):
         return 3
     print(f"{name}: the result is wrong: {verdict.wrong}")
     for culprit in verdict.culprits:
-        print(f"right without {culprit.text()}: --disable={','.join(culprit.switches)}")
+        instead = f", but wrong in another way ({culprit.other.splitlines()[0]})" if culprit.other else ""
+        print(f"right without {culprit.text()}: --disable={','.join(culprit.switches)}{instead}")
+    for culprit in verdict.untraced:
+        print(f"without {culprit.text()} the loop has no traces, and is right for that: --disable={','.join(culprit.switches)}")
     print(f"verdict: {verdict.text}")
     folder = own.get("-o", "dynvm-bisect")
     reproducer.write(folder, program, judge, verdict)

@@ -65,6 +65,17 @@ class Judge:
             wrong = tolerant.difference(*map(no_addresses, texts), relative=self.tolerance)
         return f"standard error: {wrong}" if wrong else ""
 
+    def is_elsewhere(self, wrong, other):
+        """Has `other`, which is wrong too, all right that is wrong in `wrong`? Told by the lines of standard output."""
+        if self.check is not None or wrong.late or other.late:
+            return False
+        status, stdout = (0, self.expect) if self.expect is not None else (self.expected.status, self.expected.stdout)
+        lines, first, second = (text.splitlines() for text in (stdout, wrong.stdout, other.stdout))
+        if {wrong.status, other.status} != {status} or not len(lines) == len(first) == len(second):
+            return False
+        differ = [{k for k, line in enumerate(lines) if not tolerant.lines_agree(line, got[k], self.tolerance)} for got in (first, second)]
+        return bool(differ[0]) and differ[0].isdisjoint(differ[1])
+
     def _checked(self, outcome):
         with tempfile.TemporaryDirectory(prefix="dynvm-bisect-") as folder:
             variables = {}
