@@ -7,7 +7,7 @@ Tests: tests/bisect/test_bisect.py, tests/bisect/test_search.py.
 
 import os
 
-from dynvm.bisect.search import grown, minimal
+from dynvm.bisect.search import grown, minimal, smallest
 
 # Not a way out by themselves: any switch does without the cache, and native runs are looked at without traces.
 _NO_PARTS = ("cache", "native", "again")
@@ -133,7 +133,7 @@ class Investigation:
         for _ in range(1 if found else MOST):
             if not rest or not right(rest):
                 break
-            names = minimal(rest, right, MOST)
+            names = smallest(rest, right, MOST)
             if not names:
                 break
             if has_traces(outcome(names), places):
