@@ -5,7 +5,6 @@ import unittest
 
 from bisect_case import BisectCase, INSTALLED, is_there
 from compare import run
-from dynvm.bisect.runs import Program
 
 if not is_there():
     raise unittest.SkipTest("dynvm is not installed in .venv, with torch")
@@ -88,26 +87,6 @@ class Bisect(BisectCase):
                 self.assertEqual(outcome.status, 2, outcome)
                 self.assertIn(text, outcome.stderr)
         self.assertEqual(run(INSTALLED, ["bisect", "--help"]).status, 0)
-
-
-class TimeLimit(unittest.TestCase):
-    """How busy the machine is does not decide: a run has its time of the processor as well."""
-
-    def outcome(self, text, limit):
-        return Program(["-c", text], timeout=limit).python()
-
-    def test_one_that_goes_on(self):
-        self.assertTrue(self.outcome("while True: pass", 0.5).late)
-
-    def test_one_that_stands_still(self):
-        outcome = self.outcome("import time\ntime.sleep(100)", 0.5)
-        self.assertTrue(outcome.late)
-        self.assertLess(outcome.seconds, 20)
-
-    def test_one_that_gets_little_of_the_processor(self):
-        outcome = self.outcome("import time\nfor k in range(10):\n    begun = time.process_time()\n    while time.process_time() < begun + 0.05: pass\n    time.sleep(0.25)\nprint(1)", 1.5)
-        self.assertEqual((outcome.late, outcome.stdout), (False, "1\n"))
-        self.assertGreater(outcome.seconds, 1.5)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""The search for culprits and the order of stages, on programs that are only made up: no process is started."""
+"""The search for culprits and the order of stages, on programs that are only made up, and the time that a run has."""
 
 import random
 import unittest
 
 from bisect_case import PACKAGE  # noqa: F401  the package from the source tree
-from dynvm.bisect.runs import Judge, Outcome
+from dynvm.bisect.runs import Judge, Outcome, Program
 from dynvm.bisect.search import grown, minimal, smallest
 from dynvm.bisect.stages import Investigation, RIGHT, UNSTEADY, WRONG
 
@@ -184,6 +184,26 @@ class Stages(unittest.TestCase):
     def test_safe_alone(self):
         verdict = self.verdict(MadeUp({"--jit=off"}, {"--safe"}, traces=TRACES))
         self.assertEqual((verdict.option, verdict.safe, verdict.culprits), ("--jit=off", True, []))
+
+
+class TimeLimit(unittest.TestCase):
+    """How busy the machine is does not decide: a run has its time of the processor as well."""
+
+    def outcome(self, text, limit):
+        return Program(["-c", text], timeout=limit).python()
+
+    def test_one_that_goes_on(self):
+        self.assertTrue(self.outcome("while True: pass", 0.5).late)
+
+    def test_one_that_stands_still(self):
+        outcome = self.outcome("import time\ntime.sleep(100)", 0.5)
+        self.assertTrue(outcome.late)
+        self.assertLess(outcome.seconds, 20)
+
+    def test_one_that_gets_little_of_the_processor(self):
+        outcome = self.outcome("import time\nfor k in range(10):\n    begun = time.process_time()\n    while time.process_time() < begun + 0.05: pass\n    time.sleep(0.25)\nprint(1)", 1.5)
+        self.assertEqual((outcome.late, outcome.stdout), (False, "1\n"))
+        self.assertGreater(outcome.seconds, 1.5)
 
 
 if __name__ == "__main__":

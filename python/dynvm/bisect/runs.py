@@ -142,15 +142,16 @@ class Program:
 
     def _wait(self, process):
         """What the run wrote; (None, None) where its time is over: on the clock and of the processor, for how busy the machine is must not decide what is right, or when it stands still."""
-        used, wait = 0.0, self.timeout
-        for _ in range(int(PATIENCE * LOOKS)):
+        used, wait = [0.0] * LOOKS, self.timeout
+        for _ in range(PATIENCE * LOOKS):
             try:
                 return process.communicate(timeout=wait)
             except subprocess.TimeoutExpired:
                 now = processor_seconds(process.pid)
-                if now >= self.timeout or now - used < STILL * wait:
+                if now >= self.timeout or now - used[-LOOKS] < STILL * self.timeout:
                     break
-                used, wait = now, self.timeout / LOOKS
+                used.append(now)
+                wait = self.timeout / LOOKS
         return None, None
 
     @staticmethod
