@@ -1,9 +1,12 @@
 """The search for culprits and the order of stages, on programs that are only made up, and the time that a run has."""
 
 import random
+import subprocess
 import unittest
+import unittest.mock
 
 from bisect_case import PACKAGE  # noqa: F401  the package from the source tree
+from dynvm.bisect import runs
 from dynvm.bisect.runs import Judge, Outcome, Program
 from dynvm.bisect.search import grown, minimal, smallest
 from dynvm.bisect.stages import Investigation, RIGHT, UNSTEADY, WRONG
@@ -189,21 +192,43 @@ class Stages(unittest.TestCase):
 class TimeLimit(unittest.TestCase):
     """How busy the machine is does not decide: a run has its time of the processor as well."""
 
-    def outcome(self, text, limit):
-        return Program(["-c", text], timeout=limit).python()
+    def looks(self, *used, ends_after=10**6):
+        """How often a run is looked at until it is ended, None where it ends by itself. used: seconds of the processor at each look; the last ones go on as the last two do."""
+        count = 0
+
+        class Run:
+            pid = 0
+
+            def communicate(self, timeout):
+                if count >= ends_after:
+                    return b"", b""
+                raise subprocess.TimeoutExpired("", timeout)
+
+        def seconds(pid):
+            nonlocal count
+            count += 1
+            return used[count - 1] if count <= len(used) else used[-1] + (used[-1] - used[-2]) * (count - len(used))
+
+        with unittest.mock.patch.object(runs, "processor_seconds", seconds):
+            out, _ = Program([], timeout=100)._wait(Run())
+        return count if out is None else None
 
     def test_one_that_goes_on(self):
-        self.assertTrue(self.outcome("while True: pass", 0.5).late)
+        self.assertEqual(self.looks(100, 200), 1)
 
     def test_one_that_stands_still(self):
-        outcome = self.outcome("import time\ntime.sleep(100)", 0.5)
-        self.assertTrue(outcome.late)
-        self.assertLess(outcome.seconds, 20)
+        self.assertEqual(self.looks(0.5, 0.5), 1)
+        self.assertEqual(self.looks(20, 20), 1 + runs.LOOKS)
 
     def test_one_that_gets_little_of_the_processor(self):
-        outcome = self.outcome("import time\nfor k in range(10):\n    begun = time.process_time()\n    while time.process_time() < begun + 0.05: pass\n    time.sleep(0.25)\nprint(1)", 1.5)
-        self.assertEqual((outcome.late, outcome.stdout), (False, "1\n"))
-        self.assertGreater(outcome.seconds, 1.5)
+        self.assertIsNone(self.looks(20, 23, ends_after=20))
+        self.assertEqual(self.looks(20, 30), 9)
+        self.assertEqual(self.looks(20, 20, 20, 30), 4 + 7)
+        self.assertEqual(self.looks(2, 2.5), runs.PATIENCE * runs.LOOKS)
+
+    def test_of_a_process(self):
+        self.assertTrue(Program(["-c", "import time\ntime.sleep(100)"], timeout=0.5).python().late)
+        self.assertFalse(Program(["-c", "pass"], timeout=100).python().late)
 
 
 if __name__ == "__main__":
