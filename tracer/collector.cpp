@@ -21,7 +21,8 @@ Py_ssize_t noticed = 0;
 
 bool is_full(PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   if (count + (names != nullptr ? PyTuple_GET_SIZE(names) : 0) == 0) return true;
-  return PyLong_CheckExact(arguments[0]) && PyLong_AsLong(arguments[0]) == kFull;  // anything else is cheap, or an error
+  int overflow = 0;
+  return PyLong_CheckExact(arguments[0]) && PyLong_AsLongAndOverflow(arguments[0], &overflow) == kFull;  // anything else is cheap, or an error
 }
 
 PyObject* forget_and_collect(PyObject* module, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {

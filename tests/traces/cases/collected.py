@@ -79,10 +79,10 @@ calls(with_class)
 calls(with_closure)
 calls(with_cycle)
 print(len(gc.callbacks) == callbacks)
-for arguments in (("all",), (3,), (1, 2)):
+for arguments in (("all",), (3,), (2**70,), (1, 2)):
     try:
         gc.collect(*arguments)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         print(type(error).__name__, error)
 
 # What is alive stays, with its traces: in the loop that asks, and in others.
