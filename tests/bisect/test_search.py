@@ -184,6 +184,25 @@ class Stages(unittest.TestCase):
         program = MadeUp({"--jit=off"}, {"trace:a.py:3"}, {"pass:cse"}, {"pass:fuse"}, {"kernel:sum"}, traces=TRACES)
         self.assertEqual([culprit.switches for culprit in self.verdict(program).culprits], [["trace:a.py:3"], ["pass:cse"], ["pass:fuse"], ["kernel:sum"]])
 
+    def test_each_run_is_judged_once(self):
+        """And right behind it: a check looks at files, which the next run writes over."""
+        program, written = MadeUp({"--jit=off"}, {"trace:a.py:3"}, {"op:aten::mul"}, traces=TRACES), []
+        usual = program.dynvm
+        known = {}
+
+        def dynvm(switches=(), options=(), kept=True):
+            key = (frozenset(switches), tuple(options))
+            if key not in known:
+                known[key] = usual(switches, options)
+                written[:] = [known[key].stdout]
+            return known[key]
+
+        program.dynvm = dynvm
+        judge = Judge(1e-4, check="true")
+        judge.opinion = lambda outcome: "" if written == ["1.0\n"] else "wrong"
+        verdict = Investigation(program, judge, TABLES, lambda line: None).run()
+        self.assertEqual([culprit.switches for culprit in verdict.culprits], [["trace:a.py:3"], ["op:aten::mul"]])
+
     def test_safe_alone(self):
         verdict = self.verdict(MadeUp({"--jit=off"}, {"--safe"}, traces=TRACES))
         self.assertEqual((verdict.option, verdict.safe, verdict.culprits), ("--jit=off", True, []))

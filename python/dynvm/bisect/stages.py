@@ -49,15 +49,16 @@ class Investigation:
     def __init__(self, program, judge, tables, tell):
         """tables: what `dynvm_switches` gives; tell: called with a line of what is going on."""
         self.program, self.judge, self.tables, self.tell = program, judge, tables, tell
+        self._opinions = {}
 
     def opinion(self, switches=(), options=()):
-        """What is wrong with such a run, "" where it is right."""
-        before = self.program.count
-        wrong = self.judge.opinion(self.program.dynvm(switches, options))
-        if self.program.count != before:
+        """What is wrong with such a run, "" where it is right. Judged once, right behind the run: the next one writes files over that a check looks at."""
+        key = (frozenset(switches), tuple(options))
+        if key not in self._opinions:
+            wrong = self._opinions[key] = self.judge.opinion(self.program.dynvm(switches, options))
             words = [*options, *([f"--disable={','.join(switches)}"] if switches else [])]
             self.tell(f"{' '.join(words) or 'dynvm'}: {'wrong: ' + wrong.splitlines()[0] if wrong else 'right'}")
-        return wrong
+        return self._opinions[key]
 
     def run(self):
         if self.judge.by_python():
