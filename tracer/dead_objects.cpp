@@ -10,7 +10,10 @@ constexpr size_t kMostObjects = 100000;  // beyond these, what is referred to co
 
 using References = std::unordered_map<PyObject*, Py_ssize_t>;
 
-bool is_traversed(PyObject* object) { return PyObject_IS_GC(object) && !PyType_Check(object) && !PyModule_Check(object); }
+bool is_traversed(PyObject* object) {
+  if (PyType_Check(object)) return PyType_HasFeature(reinterpret_cast<PyTypeObject*>(object), Py_TPFLAGS_HEAPTYPE);
+  return PyObject_IS_GC(object) && !PyModule_Check(object);
+}
 
 template <class Visit>
 void visit_references(PyObject* object, const Visit& visit) {

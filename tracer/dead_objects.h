@@ -6,7 +6,7 @@
 // Inputs: lists of owned objects, one reference each. Output: those among them that only the lists reach, by references among themselves or through what only they refer to.
 // Method: trial deletion (Christopher, Reference count garbage collection, 1984), as Python's collector does it: references from inside are subtracted, and what has some
 // left, with all that it refers to, is alive.
-// Invariants: no reference changes, no Python code runs. What cannot be traversed, or is large (types, modules), counts as alive and as referring from outside.
+// Invariants: no reference changes, no Python code runs. What cannot be traversed (types of C), or is large (modules), counts as alive and as referring from outside.
 // Tests: tests/traces/cases/made_anew.py.
 #pragma once
 

@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "runtime/base/heuristics.h"
+#include "runtime/base/log.h"
 #include "tracer/dead_objects.h"
 #include "tracer/dict_uses.h"
 #include "tracer/manager.h"
+#include "tracer/penalties.h"
 #include "vm/objects.h"
 
 namespace dynvm::tracer {
@@ -64,6 +66,20 @@ void for_each_assumed(const LoopTrace& trace, const Visit& visit) {
   }
 }
 
+// Does the trace guard one of these objects, or compare with it? A guard on the path to such a constant has held once.
+bool guards_any(const LoopTrace& trace, const std::unordered_set<PyObject*>& objects) {
+  const ir::Trace& ir = trace.compiled->ir();
+  return std::any_of(ir.insts.begin(), ir.insts.end(), [&](const ir::Inst& inst) {
+    if (inst.op < ir::Op::k_guard_is || inst.op > ir::Op::k_unbox_tensor) return false;
+    for (uint32_t k = 0; k < inst.count; ++k) {
+      const ir::Inst& operand = ir.insts[ir.arg(inst, k)];
+      if (operand.op == ir::Op::k_const_obj && objects.count(static_cast<PyObject*>(ir.objects[operand.imm].pointer)) != 0) return true;
+    }
+    return false;
+  });
+}
+static_assert(ir::Op::k_guard_is < ir::Op::k_guard_list_items && ir::Op::k_guard_list_items < ir::Op::k_unbox_tensor, "the guards of objects stand together");
+
 // What the frames hold that end before the outermost loop around this call of the root's function goes round again; empty where there is no such loop.
 std::vector<std::vector<PyObject*>> held_by_call(const vm::ThreadView& view, const _PyInterpreterFrame* root) {
   std::vector<std::vector<PyObject*>> held;
@@ -98,16 +114,41 @@ std::vector<const std::vector<PyObject*>*> owned_by_traces() {
   return lists;
 }
 
-// What the trace assumes of objects that only traces know any more, as those that each call of a function makes, is learned from too, or each would cost a recording.
-void learn_from_the_dead(LoopState& loop, const LoopTrace& trace) {
-  const std::unordered_set<PyObject*> dead = dead_objects(owned_by_traces());
-  if (dead.empty()) return;
+// What the trace assumes of objects that only traces know any more, as those that each call of a function makes, is learned from too, or each would cost a recording. True: something is new.
+bool learn_from_the_dead(LoopState& loop, const LoopTrace& trace, const std::unordered_set<PyObject*>& dead) {
+  bool is_new = false;
+  if (dead.empty()) return is_new;
   for_each_assumed(trace, [&](const Site& site, PyObject* wanted) {
-    if (site.kind != Site::kCode && dead.count(wanted) != 0 && !is_function_or_module(wanted)) note_changing(loop.lessons, site);
+    if (site.kind != Site::kCode && dead.count(wanted) != 0 && !is_function_or_module(wanted)) is_new |= note_changing(loop.lessons, site);
   });
+  return is_new;
+}
+
+// Drops what is over of a group, which is the loop's, and has it recorded again at the next arrival, `arrivals` of `hot`. How many recorded traces have gone.
+int forget_the_dead(LoopState& loop, TraceGroup& group, const std::unordered_set<PyObject*>& dead, int& overs, int& waits, int& arrivals, int hot) {
+  const int recorded = group.recorded();
+  const std::vector<TraceGroup::Trace> traces = group.traces();
+  for (const TraceGroup::Trace& trace : traces) {
+    if (!guards_any(*trace, dead) || !group.holds(trace)) continue;  // it may have gone with the one before, whose recording it was made from
+    DYNVM_EVENT(kTrace, about(loop, trace->id, "dropped"), "trace {} dropped: only traces know what it assumes", trace->id);
+    if (learn_from_the_dead(loop, *trace, dead)) wait_after(loop.changes, base::heuristics().max_lessons, waits);
+    else wait_after(overs, base::heuristics().free_endings, waits);
+    group.drop(trace);
+    arrivals = std::max(arrivals, hot);
+  }
+  return recorded - group.recorded();
 }
 
 }  // namespace
+
+void forget_the_dead() {
+  const std::unordered_set<PyObject*> dead = dead_objects(owned_by_traces());
+  if (dead.empty()) return;
+  for (const auto& [key, loop] : all_loops()) {
+    forget_the_dead(*loop, loop->roots, dead, loop->overs, loop->waits, loop->consecutive, base::heuristics().hot_loop);
+    for (auto& [place, side] : loop->sides) loop->num_sides -= forget_the_dead(*loop, side.group, dead, side.overs, side.waits, side.arrivals, base::heuristics().hot_exit);
+  }
+}
 
 std::unordered_set<PyObject*> ending_with_call(const vm::ThreadView& view, const _PyInterpreterFrame* root) {
   const std::vector<std::vector<PyObject*>> held = held_by_call(view, root);
@@ -125,7 +166,7 @@ Learned learn(vm::ThreadView& view, LoopState& loop, LoopTrace& trace, ir::Ref i
   const ir::Inst& inst = ir.insts[inst_ref];
   // A lesson that is known already: the trace is older than it. At the entry it is only in the way; further down a side trace may go on from it.
   const auto learned = [&](bool is_new) {
-    if (is_new) learn_from_the_dead(loop, trace);
+    if (is_new) learn_from_the_dead(loop, trace, dead_objects(owned_by_traces()));
     return is_new || at_entry ? Learned::kLesson : Learned::kNothing;
   };
   if (inst.op == ir::Op::k_guard_dict_version || inst.op == ir::Op::k_guard_type_version || inst.op == ir::Op::k_guard_func_version) {

@@ -29,6 +29,9 @@ std::unordered_set<PyObject*> ending_with_call(const vm::ThreadView& view, const
 // The trace could not be entered because of a variable: the others that would have refused it are learned from too, or each would cost a recording.
 void learn_from_slots(vm::ThreadView& view, LoopState& loop, const LoopTrace& trace);
 
+// Drops the traces of all loops that compare with objects which only traces refer to any more: no value can be one of these, and they would live as long as the traces. Their loops learn of it.
+void forget_the_dead();
+
 // The trace was left where an operation's data, or a number of Python's, decides sizes: is it to be recorded again, with those as numbers or, where that led nowhere, with the
 // operation as a call?
 bool learn_from_sizes(LoopState& loop, TraceGroup& group, LoopTrace& trace, ir::Ref inst_ref);

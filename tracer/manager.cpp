@@ -32,6 +32,7 @@
 #include "runtime/exec/helpers.h"
 #include "runtime/exec/own_work.h"
 #include "tracer/bridge_file.h"
+#include "tracer/collector.h"
 #include "tracer/check.h"
 #include "tracer/compile.h"
 #include "tracer/counting.h"
@@ -117,6 +118,7 @@ bridge::Bridge* bridge_now() {
   torch_bridge->set_heuristics(base::heuristics());
   torch_bridge->tell_of_kernels([] { if (reset_wanted |= std::any_of(loops.begin(), loops.end(), [](const auto& each) { return each.second->has_tried(); }); running_traces() > 0) reset(); });
   count_calls();
+  watch_collector();
   return torch_bridge;
 }
 
@@ -754,16 +756,10 @@ HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
 
 const std::map<std::pair<PyCodeObject*, int>, std::unique_ptr<LoopState>>& all_loops() { return loops; }
 
-// Is work on the current GPU's stream being captured, so that nothing may go that a device knows of?
-static bool is_capturing() {
-  if (!codegen::cuda::missing().empty()) return false;
-  const int device = torch_bridge->cuda_device();
-  return device >= 0 && codegen::cuda::is_capturing(device, codegen::cuda::current_stream_of(device));
-}
-
 void settle() {
   if (reset_wanted) reset();
-  if (!TraceGroup::dropped().empty() && is_quiet() && !is_capturing()) (void)std::exchange(TraceGroup::dropped(), {});
+  notice_collection();
+  free_dropped(torch_bridge);
   if (is_quiet()) base::wake_for_events();
 }
 

@@ -19,7 +19,7 @@ What it finds is on standard output, what it does on standard error; DIR (defaul
   --expect=FILE     what the script has to print
   --tolerance=N     floating-point numbers in texts may differ by that part (default: 1e-4)
   --stderr          standard error has to be the same too (without, only the last line of a script that fails)
-  --timeout=SECONDS of one run (default: 600)
+  --timeout=SECONDS of one run, on the clock and of the processor (default: 600)
 dynvm's options have the form --name=value here. Exit status: 0 the result is right, 1 it is wrong, 2 this command line is, 3 python's own two runs differ.
 """
 _VALUED = ("--check", "--expect", "--tolerance", "--timeout")
@@ -97,7 +97,10 @@ def main(words):
         return 3
     print(f"{name}: the result is wrong: {verdict.wrong}")
     for culprit in verdict.culprits:
-        print(f"right without {culprit.text()}: --disable={','.join(culprit.switches)}")
+        instead = f", but wrong in another way ({culprit.other.splitlines()[0]})" if culprit.other else ""
+        print(f"right without {culprit.text()}: --disable={','.join(culprit.switches)}{instead}")
+    for culprit in verdict.untraced:
+        print(f"without {culprit.text()} the loop has no traces, and is right for that: --disable={','.join(culprit.switches)}")
     print(f"verdict: {verdict.text}")
     folder = own.get("-o", "dynvm-bisect")
     reproducer.write(folder, program, judge, verdict)

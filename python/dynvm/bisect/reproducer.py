@@ -47,7 +47,7 @@ def write(folder, program, judge, verdict):
     about = {"command": program.words, "script": script, "options": program.options, "folder": os.getcwd(),
              "variables": {name: value for name, value in os.environ.items() if name.startswith(_VARIABLES) and not name.startswith(_OWN)},
              "verdict": verdict.text, "wrong": verdict.wrong, "option": verdict.option, "culprits": [switch for culprit in verdict.culprits for switch in culprit.switches],
-             "tolerance": judge.tolerance, "check": judge.check, "stderr": judge.stderr, "expect": judge.expect is not None, "status": usual.status}
+             "untraced": [switch for culprit in verdict.untraced for switch in culprit.switches], "tolerance": judge.tolerance, "check": judge.check, "stderr": judge.stderr, "expect": judge.expect is not None, "status": usual.status}
     with open(os.path.join(folder, FILE), "w", encoding="utf-8") as file:
         json.dump(about, file, indent=1)
         file.write("\n")

@@ -29,6 +29,14 @@ def minimal(names, right, most=None):
     return needed
 
 
+def smallest(names, right, most=None):
+    """minimal(), but a single name where it has several, or too many, and the search from the other end comes to one: several that come first may do what one behind them does."""
+    found = minimal(names, right, most)
+    if found is not None and len(found) < 2:
+        return found
+    return minimal(names[::-1], right, 1) or found
+
+
 def grown(names, right, more):
     """`names`, with what more(names) adds to them until right(names): a list, or None where nothing helps.
 
