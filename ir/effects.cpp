@@ -75,33 +75,32 @@ std::vector<int32_t> wrap_storages(const Trace& trace, Ref wrap, bool value) {
   const Ref tensor = trace.arg(inst, 0);
   const int32_t own = storage_of(trace, tensor);
   std::vector<int32_t> out;
-  thread_local Marks provided, added;
-  provided.clear();
+  thread_local Marks again, added;
+  again.clear();
   added.clear();
   const auto add = [&](int32_t storage) {
     if (added.insert(static_cast<size_t>(storage))) out.push_back(storage);
   };
+  // Does the rebuilt graph compute it? The memory that its call gave it does not tell: pass inplace lets later values have the same.
+  const auto provided = [&](Ref value) { return trace.insts[value].op == Op::k_result && again.contains(trace.arg(value, 0)); };
   // Whose value a rebuilt graph has for it: a copy's is what it copies, where that is computed again or is what was recorded.
   const auto in_graph = [&](Ref value) {
     const Ref from = relaid_operand(trace, value);
-    return from != kNoRef && (!trace.metas[trace.insts[value].meta].shown.empty() || provided.contains(static_cast<size_t>(storage_of(trace, from)))) ? from : value;
+    return from != kNoRef && (!trace.metas[trace.insts[value].meta].shown.empty() || provided(from)) ? from : value;
   };
   for (Ref ref : how.forward) {
     const Inst& call_inst = trace.insts[ref];
     const AtenCall& call = trace.calls[call_inst.imm];
     for (uint32_t k = 0; k < call_inst.count; ++k) {
-      const Inst& operand = trace.insts[in_graph(trace.arg(call_inst, k))];
-      if (operand.type != Type::kTensor || operand.op == Op::k_unbox_tensor) continue;
-      const int32_t storage = trace.metas[operand.meta].storage;
-      if (!provided.contains(static_cast<size_t>(storage))) add(storage);
+      const Ref operand = in_graph(trace.arg(call_inst, k));
+      const Inst& made = trace.insts[operand];
+      if (made.type == Type::kTensor && made.op != Op::k_unbox_tensor && !provided(operand)) add(storage_of(trace, operand));
     }
-    for (int32_t result : call.results) {
-      if (result < 0) continue;
-      provided.insert(static_cast<size_t>(trace.metas[result].storage));
-      if (call.is_random && call.stream.threads == 0) add(trace.metas[result].storage);
-    }
+    again.insert(ref);
+    for (int32_t result : call.results)
+      if (result >= 0 && call.is_random && call.stream.threads == 0) add(trace.metas[result].storage);
   }
-  const bool rebuilt = how.requires_grad && !how.is_leaf && !how.freed && provided.contains(static_cast<size_t>(storage_of(trace, in_graph(tensor))));
+  const bool rebuilt = how.requires_grad && !how.is_leaf && !how.freed && provided(in_graph(tensor));
   if (value || !rebuilt) add(own);
   return out;
 }

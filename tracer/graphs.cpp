@@ -362,6 +362,7 @@ bool Recorder::fill_wraps() {
     if (trace_.insts[i].op != IrOp::k_wrap) continue;
     ir::Wrap& wrap = trace_.wraps[trace_.insts[i].imm];
     if (!wrap.requires_grad || wrap.is_leaf) continue;
+    wrap.freed_behind.clear();  // of a longer trace, that has been cut
     Ref tensor = trace_.arg(static_cast<Ref>(i), 0);
     wrap.freed = is_freed(tensor, 0, i) || is_freed_early(static_cast<Ref>(i));
     if (wrap.freed) continue;

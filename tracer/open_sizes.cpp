@@ -88,8 +88,7 @@ std::string GenericTrace::Opening::run() {
   const auto rename = [&](Ref& ref) { ref = renamed_[ref]; };
   for (ir::SnapshotFrame& frame : trace_.frames) ir::for_each_value(frame, rename);
   for (ir::Snapshot& each : trace_.snapshots) ir::for_each_store_value(each, rename);
-  for (ir::Wrap& wrap : trace_.wraps)
-    for (Ref& forward : wrap.forward) rename(forward);
+  for (ir::Wrap& wrap : trace_.wraps) ir::for_each_value(wrap, rename);
   base::report().sizes.open++;
   return "";
 }

@@ -180,7 +180,9 @@ Ref Recorder::as_tensor(V v) {
   }
   auto found = tensors_.find(id);
   V first = leaf_objects_.emplace(o, v).first->second;
-  bool identified = at(v).kind != Value::kObject || !identified_.insert(v).second;
+  // A constant is known to be its object; what else has been on this memory, or was this object, is not known to be the constant.
+  const bool given = at(v).kind == Value::kObject || at(v).kind == Value::kConst;
+  const bool identified = !given || !identified_.insert(v).second || (first != v && at(v).kind == Value::kConst && at(first).kind != Value::kObject);
   if (found != tensors_.end() && identified) return found->second;
   if (found != tensors_.end() && first != v) {  // another value gave this object before: a coincidence until guarded
     guard(IrOp::k_guard_is, {as_object(v), as_object(first)}, -1);

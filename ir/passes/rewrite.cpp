@@ -42,8 +42,7 @@ void rebuild(Trace* trace, const std::vector<Ref>& order, Replacements* replacem
     if (inst.snapshot != kNoSnapshot) inst.snapshot = keep_snapshot(inst.snapshot);
     if (inst.op == Op::k_wrap && !wrap_done[inst.imm]) {
       wrap_done[inst.imm] = true;
-      for (Ref& call : trace->wraps[inst.imm].forward) call = rename(call);
-      for (FreedNode& freed : trace->wraps[inst.imm].freed_behind) freed.value = rename(freed.value);
+      for_each_value(trace->wraps[inst.imm], [&](Ref& value) { value = rename(value); });
     }
   }
   trace->insts = std::move(insts);

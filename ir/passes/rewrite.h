@@ -57,7 +57,14 @@ void for_each_store_value(SnapshotType& snapshot, Visit visit) {
   }
 }
 
-// And for both.
+// Beside its operands, what a wrap's graph is made of.
+template <class Visit>
+void for_each_value(Wrap& wrap, Visit visit) {
+  for (Ref& call : wrap.forward) visit(call);
+  for (FreedNode& freed : wrap.freed_behind) visit(freed.value);
+}
+
+// And for a snapshot with its frames.
 template <class Visit>
 void for_each_value(const Trace& trace, const Snapshot& snapshot, Visit visit) {
   for (uint32_t frame : snapshot.frames) for_each_value(trace.frames[frame], visit);

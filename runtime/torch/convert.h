@@ -22,6 +22,10 @@ c10::ScalarType to_scalar_type(ir::DType type);
 // Geometry, type and device of `tensor`; `storage` and the autograd flags are left at their defaults.
 ir::TensorMeta to_meta(const at::Tensor& tensor);
 
+// Dispatch modes and functorch levels. A trace may end inside of one: what is made for it then is nothing that they should see.
+constexpr c10::DispatchKeySet kModeKeys({c10::DispatchKey::FuncTorchDynamicLayerFrontMode, c10::DispatchKey::FuncTorchDynamicLayerBackMode, c10::DispatchKey::Python,
+                                         c10::DispatchKey::PythonTLSSnapshot});
+
 // Why `tensor` cannot be part of a trace, or null when it can.
 const char* refuse_tensor(const at::Tensor& tensor);
 

@@ -207,6 +207,7 @@ ProgramImpl::~ProgramImpl() = default;
 
 std::unique_ptr<ProgramImpl> ProgramImpl::build(const bridge::ProgramSpec& spec, std::string* error) {
   try {
+    const c10::impl::ExcludeDispatchKeyGuard below(kModeKeys);
     std::unique_ptr<ProgramImpl> program(new ProgramImpl);
     program->states = spec.states;
     program->arranges = spec.arranges;

@@ -279,7 +279,7 @@ class RecorderImpl final : public bridge::Recorder {
   void note_versions(const Stack& stack, size_t base, bridge::OpRecord& record) {
     writing_ = &record;
     const auto note = [&](int32_t argument, const at::Tensor& tensor) {
-      if (!tensor.defined() || tensor.is_inference()) return;
+      if (!tensor.defined() || tensor.is_inference() || refusal_of(tensor)) return;
       c10::intrusive_ptr<c10::TensorImpl> counted;
       if (const auto first = firsts_.find(id_of(tensor)); first != firsts_.end()) counted = first->second.lock();
       if (!counted) counted = tensor.getIntrusivePtr();

@@ -25,7 +25,7 @@ namespace {
 
 const c10::Device kMetaDevice(c10::kMeta);
 // What is asked of torch here is neither differentiated nor one of the script's operations, which are counted.
-const c10::DispatchKeySet kKeysAbove = c10::autograd_dispatch_keyset | c10::DispatchKeySet(kRecordKey);
+const c10::DispatchKeySet kKeysAbove = c10::autograd_dispatch_keyset | c10::DispatchKeySet(kRecordKey) | kModeKeys;
 
 std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& sizes) {
   std::vector<int64_t> strides(sizes.size());
