@@ -11,6 +11,7 @@ Invariants: the rules of RULES alone decide. Exact is all that is not a number w
 Tests:   tests/check/test_describe.py.
 """
 
+import itertools
 import math
 import re
 import sys
@@ -166,6 +167,9 @@ def differences(interpreted, traced):
             continue
         if kind == other_kind == "values" and value[0] == other[0] and len(value[2]) == len(other[2]):
             found.append((path, *differing_element(value, other)))
+        elif kind == other_kind == "lines":
+            same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(value, other)))
+            found.append((path, shown(kind, value[same:]), shown(kind, other[same:])))
         else:
             found.append((path, shown(kind, value), shown(other_kind, other)))
     found += [(path, "nothing", shown(kind, value)) for path, (kind, value) in theirs.items() if path not in mine]
