@@ -259,6 +259,7 @@ HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, P
     break;
   }
   if (done_) return HookResult::kContinue;
+  if (PyType_Check(o) && !args.empty() && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(o), &_PyWeakref_RefType)) note_mortal(concrete(args[0]));
   if (PyFunction_Check(o)) {
     if (const IrOp op = residual_op(o, args); op != IrOp::k_call) return residual_call(view, op, callee, args, kwnames, pops);
     if (kwnames == nullptr && args.size() == 1 && callable_name(o) == "python:inspect.signature")

@@ -452,6 +452,7 @@ void Recorder::finish() {
     if (at(v).kind != Value::kNull) as_object(v);
   }
   // A function that returns has no more use for its variables.
+  if (function_ && one_dies_with_frame()) return give_up(Abort::k_finalizer);
   for (int i = 0; i < frames_[0].nlocals && function_; i++) frames_[0].slots[i] = root_initial_[i];
   emit(side_ || function_ ? IrOp::k_leave : IrOp::k_loop, Type::kVoid, {}, rounds_ - 1, true);
   step_begin_ = 0;  // from here on the trace is kept whole or not at all
@@ -484,6 +485,10 @@ HookResult Recorder::step(vm::ThreadView& view) {
 // Records the instruction that comes next.
 HookResult Recorder::record_next(vm::ThreadView& view) {
   begin_step();
+  if (!mortals_.empty() && one_has_died()) {
+    give_up(Abort::k_finalizer);
+    return HookResult::kContinue;
+  }
   if (view.entered_handler && !enter_handler(view)) {
     give_up(Abort::k_exception);
     return HookResult::kContinue;

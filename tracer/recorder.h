@@ -603,6 +603,10 @@ class Recorder {
   std::set<ir::Ref> graph_of(const std::vector<V>& tensors);
   std::set<ir::Ref> graph_of(std::set<ir::Ref> tensors) const;
   std::set<ir::Ref> run_by_engine(const std::vector<V>& inputs, size_t retains);
+  void note_held(PyObject* object);
+  void note_mortal(PyObject* object);
+  bool one_has_died() const;
+  bool one_dies_with_frame() const;
   std::vector<V> live_graphs();
   void before_write(const std::vector<ir::Ref>& written);
   bool from_outside(const std::set<ir::Ref>& graph);
@@ -760,6 +764,8 @@ class Recorder {
   std::map<int32_t, std::vector<std::pair<PyCodeObject*, int>>> moving_storages_;
   std::set<int32_t> written_storages_;
   std::set<int32_t> moved_storages_;                     // its own
+  struct Mortal { PyObject* object; Py_ssize_t held; };  // by Values
+  std::vector<Mortal> mortals_;                          // mortals.cpp
   std::set<PyObject*> made_;                             // objects that calls have made in this iteration: the next one has others
   std::map<ir::Ref, std::pair<std::string, int32_t>> requires_graph_;  // tensor values that autograd tracks, by the node: its name, and which output of it
   struct GraphNumber { int uses = 0; bool derived = false; };

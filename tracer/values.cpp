@@ -24,6 +24,7 @@ V Recorder::add_value(Value value) {
   // A constant may be needed again.
   if (value.kind != Value::kConst && o != nullptr && (PyTuple_CheckExact(o) || PyList_CheckExact(o) || PyCell_Check(o) || PyFunction_Check(o) || is_tensor(o))) holders_.push_back(v);
   values_.push_back(std::move(value));
+  if (o != nullptr && (Py_TYPE(o)->tp_finalize != nullptr || !mortals_.empty())) note_held(o);
   return v;
 }
 

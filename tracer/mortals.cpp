@@ -1,0 +1,44 @@
+// Objects whose death a script sees: its class has `__del__`, a generator is suspended inside of a `try` or `with`, a weak reference is asked. The recorder holds
+// what it has a Value of, and a trace what it has made, until its iteration is over, so that such a one would die late; where exits alone make it, never.
+//
+// Method: of each such object it is known how often Values hold it. Where nobody else does, the instruction before has dropped it: the recording ends, and with it its
+// references, before anything else runs. So a loop that drops such an object in each iteration has no trace.
+// Invariants: what a trace holds for good (constants) is held by more than Values, and does not die.
+// Tests: tests/traces/cases/objects_die_in_time.py.
+#include <algorithm>
+
+#include "tracer/recorder.h"
+#include "vm/objects.h"
+
+namespace dynvm::tracer {
+
+// A Value holds it from now on.
+void Recorder::note_held(PyObject* object) {
+  const auto known = std::find_if(mortals_.begin(), mortals_.end(), [&](const Mortal& each) { return each.object == object; });
+  if (known != mortals_.end()) known->held++;
+  else if (Py_TYPE(object)->tp_finalize != nullptr && !is_tensor(object)) note_mortal(object);
+}
+
+void Recorder::note_mortal(PyObject* object) {
+  if (std::any_of(mortals_.begin(), mortals_.end(), [&](const Mortal& each) { return each.object == object; })) return;
+  mortals_.push_back({object, std::count_if(values_.begin(), values_.end(), [&](const Value& value) { return value.concrete == object; })});
+}
+
+static bool shows(PyObject* object) { return !PyGen_CheckExact(object) || would_run_handlers(object); }
+
+bool Recorder::one_has_died() const {
+  return std::any_of(mortals_.begin(), mortals_.end(), [](const Mortal& each) { return Py_REFCNT(each.object) <= each.held && shows(each.object); });
+}
+
+// A function that returns drops its variables, which its trace does not make.
+bool Recorder::one_dies_with_frame() const {
+  return std::any_of(mortals_.begin(), mortals_.end(), [this](const Mortal& each) {
+    for (size_t i = 0; i < static_cast<size_t>(frames_[0].nlocals); i++) {
+      const V v = frames_[0].slots[i];
+      if (v != root_initial_[i] && values_[static_cast<size_t>(v)].concrete == each.object && shows(each.object)) return true;
+    }
+    return false;
+  });
+}
+
+}  // namespace dynvm::tracer
