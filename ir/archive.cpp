@@ -29,7 +29,8 @@ void fields(A& a, AtenCall& x) {
 
 template <class A>
 void fields(A& a, FreedNode& x) { a(x.value, x.grad_fn, x.output_nr); }
-template <typename A>
+
+template <class A>
 void fields(A& a, Wrap& x) { a(x.requires_grad, x.is_leaf, x.grad_fn, x.output_nr, x.freed, x.forward, x.freed_behind); }
 
 template <class A>

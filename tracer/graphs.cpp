@@ -404,7 +404,7 @@ bool Recorder::fill_wraps() {
       const auto node = requires_graph_.find(r);
       if (node != requires_graph_.end() && is_freed(r, 0, i) && !writes.by(rerun, r, r, until) && !writes.between(r, used.contains(r) ? uses[r].first : i, until, rerun)) {
         leaves.push_back(r);  // its value is all that is left of it
-        wrap.freed_behind.push_back({r, node->second.first, node->second.second});
+        wrap.freed_behind.push_back(node->second);
       } else if (inst.op == IrOp::k_result) {
         const ir::AtenCall& call = trace_.calls[trace_.insts[trace_.arg(r, 0)].imm];
         auto [first, last] = used.contains(r) ? uses[r] : std::pair<Ref, Ref>(i, i);

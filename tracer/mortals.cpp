@@ -12,16 +12,19 @@
 
 namespace dynvm::tracer {
 
+Recorder::Mortal* Recorder::find_mortal(PyObject* object) {
+  const auto found = std::find_if(mortals_.begin(), mortals_.end(), [&](const Mortal& each) { return each.object == object; });
+  return found == mortals_.end() ? nullptr : &*found;
+}
+
 // A Value holds it from now on.
 void Recorder::note_held(PyObject* object) {
-  const auto known = std::find_if(mortals_.begin(), mortals_.end(), [&](const Mortal& each) { return each.object == object; });
-  if (known != mortals_.end()) known->held++;
+  if (Mortal* known = find_mortal(object)) known->held++;
   else if (Py_TYPE(object)->tp_finalize != nullptr && !is_tensor(object)) note_mortal(object);
 }
 
 void Recorder::note_mortal(PyObject* object) {
-  if (std::any_of(mortals_.begin(), mortals_.end(), [&](const Mortal& each) { return each.object == object; })) return;
-  mortals_.push_back({object, std::count_if(values_.begin(), values_.end(), [&](const Value& value) { return value.concrete == object; })});
+  if (find_mortal(object) == nullptr) mortals_.push_back({object, std::count_if(values_.begin(), values_.end(), [&](const Value& value) { return value.concrete == object; })});
 }
 
 static bool shows(PyObject* object) { return !PyGen_CheckExact(object) || would_run_handlers(object); }

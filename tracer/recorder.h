@@ -604,6 +604,8 @@ class Recorder {
   std::set<ir::Ref> graph_of(std::set<ir::Ref> tensors) const;
   std::set<ir::Ref> run_by_engine(const std::vector<V>& inputs, size_t retains);
   void note_held(PyObject* object);
+  struct Mortal { PyObject* object; Py_ssize_t held; };  // by Values
+  Mortal* find_mortal(PyObject* object);
   void note_mortal(PyObject* object);
   bool one_has_died() const;
   bool one_dies_with_frame() const;
@@ -764,10 +766,9 @@ class Recorder {
   std::map<int32_t, std::vector<std::pair<PyCodeObject*, int>>> moving_storages_;
   std::set<int32_t> written_storages_;
   std::set<int32_t> moved_storages_;                     // its own
-  struct Mortal { PyObject* object; Py_ssize_t held; };  // by Values
   std::vector<Mortal> mortals_;                          // mortals.cpp
   std::set<PyObject*> made_;                             // objects that calls have made in this iteration: the next one has others
-  std::map<ir::Ref, std::pair<std::string, int32_t>> requires_graph_;  // tensor values that autograd tracks, by the node: its name, and which output of it
+  std::map<ir::Ref, ir::FreedNode> requires_graph_;      // tensor values that autograd tracks, with what is left of their node when it is freed
   struct GraphNumber { int uses = 0; bool derived = false; };
   std::map<V, GraphNumber> graph_numbers_;               // changing numbers that a backward() may use
   ir::Ref last_number_ = ir::kNoRef;

@@ -106,7 +106,7 @@ V Recorder::tensor_value(PyObject* o, int32_t id) {
   value.wrap.is_leaf = object_info.is_leaf;
   value.wrap.grad_fn = object_info.grad_fn;
   value.wrap.output_nr = object_info.output_nr;
-  if (object_info.requires_grad && !object_info.is_leaf) requires_graph_[value.ref] = {object_info.grad_fn, object_info.output_nr};
+  if (object_info.requires_grad && !object_info.is_leaf) requires_graph_[value.ref] = {value.ref, object_info.grad_fn, object_info.output_nr};
   if (!object_info.exact_type && !note_instance(&value)) give_up(Abort::k_tensor_subclass, Py_TYPE(o)->tp_name);
   V v = add_value(std::move(value));
   leaf_objects_.emplace(o, v);
@@ -224,7 +224,7 @@ void Recorder::refresh(V v) {
   value.wrap.is_leaf = object.is_leaf;
   value.wrap.grad_fn = object.grad_fn;
   value.wrap.output_nr = object.output_nr;
-  if (object.requires_grad && !object.is_leaf) requires_graph_[value.ref] = {object.grad_fn, object.output_nr};
+  if (object.requires_grad && !object.is_leaf) requires_graph_[value.ref] = {value.ref, object.grad_fn, object.output_nr};
 }
 
 }  // namespace dynvm::tracer
