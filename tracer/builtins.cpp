@@ -535,7 +535,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       if (n != 2 || concrete(args[0]) != reinterpret_cast<PyObject*>(&PyType_Type) || iterators_.count(args[1]) || !iteration_items(args[1], &items)) return false;
       for (V& item : items) item = constant(reinterpret_cast<PyObject*>(type_of(item)));
       if (done_) return false;
-      *result = take_iterator(PyObject_CallFunctionObjArgs(callee, concrete(args[0]), concrete(args[1]), nullptr), std::move(items), kNoValue);
+      *result = take_iterator(callee, args, std::move(items));
       return *result != kNoValue;
     }
     case Builtin::kEnumerate:
@@ -570,9 +570,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
           items.push_back(virtual_tuple(std::move(parts)));
         }
       }
-      std::vector<PyObject*> objects;
-      for (V v : args) objects.push_back(concrete(v));
-      *result = take_iterator(PyObject_Vectorcall(callee, objects.data(), n, nullptr), std::move(items), kNoValue);
+      *result = take_iterator(callee, args, std::move(items));
       return true;  // kNoValue: raised
     }
     case Builtin::kDictKeys:
@@ -650,7 +648,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       }
       std::vector<V> items;
       if (!(PyList_CheckExact(o) || is_plain_tuple(o) || iterates_as_dict(o) || at(args[0]).kind == Value::kView) || !iteration_items(args[0], &items)) return false;
-      *result = take_iterator(PyObject_GetIter(o), std::move(items), PyList_CheckExact(o) ? args[0] : kNoValue);
+      *result = take_iterator(callee, args, std::move(items));
       return true;
     }
     default: return false;
@@ -663,27 +661,6 @@ bool Recorder::promote_deeply(V v) {
   for (V item : std::vector<V>(at(v).items))
     if (!promote_deeply(item)) return false;
   return true;
-}
-
-// A virtual iterator for a fresh one (a reference is taken over); kNoValue when making it raised.
-V Recorder::take_iterator(PyObject* made, std::vector<V> items, V source) {
-  if (made == nullptr) return kNoValue;
-  V iterator = virtual_object(Value::kIterator, std::move(items), made);
-  at(iterator).source = source;
-  Py_DECREF(made);
-  return iterator;
-}
-
-// What is left of a virtual iterator, which has nothing left then.
-void Recorder::use_up(V iterator, std::vector<V>* items) {
-  Value& value = at(iterator);
-  items->assign(value.items.begin() + static_cast<ptrdiff_t>(value.position), value.items.end());
-  PyObject* rest = PySequence_Tuple(value.concrete);
-  if (rest == nullptr) PyErr_Clear();
-  Py_XDECREF(rest);
-  value.position = value.items.size();
-  value.source = kNoValue;
-  changed(iterator);
 }
 
 // What a C function made of its arguments' tensors, as virtual containers around the tensors' own Values.
@@ -748,28 +725,6 @@ bool Recorder::fold_torch(PyObject* callee, const std::vector<V>& args, PyObject
 PyObject* Recorder::interned_instancecheck() {
   static PyObject* name = PyUnicode_InternFromString("__instancecheck__");
   return name;
-}
-
-bool Recorder::dict_view_items(V v, int which, std::vector<V>* items) {
-  PyObject* o = concrete(v);
-  auto pair = [&](V key, V value) {
-    if (which == 0) items->push_back(key);
-    if (which == 1) items->push_back(value);
-    if (which == 2) items->push_back(virtual_tuple({key, value}));
-  };
-  const bool made_here = at(v).kind == Value::kDict || known_contents(v) != nullptr;
-  if (!made_here && !iterates_as_dict(o)) return false;
-  if (made_here || !promote(v) || !guard_dict_unchanged(o)) {
-    std::vector<PyObject*> keys;
-    std::vector<V> values;
-    if (done_ || !known_dict(v, &keys, &values)) return false;
-    for (size_t i = 0; i < keys.size(); i++) pair(constant(keys[i]), values[i]);
-    return true;
-  }
-  Py_ssize_t position = 0;
-  PyObject *key, *value;
-  while (PyDict_Next(o, &position, &key, &value)) pair(constant(key), constant(value));
-  return true;
 }
 
 }  // namespace dynvm::tracer

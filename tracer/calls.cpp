@@ -513,8 +513,7 @@ PyObject* Recorder::known_to_raise(const std::string& name, const std::vector<V>
     return look_up(args[0], concrete(args[1])).kind == Attribute::kMissing ? PyExc_AttributeError : nullptr;
   if (name == "torch._C._cuda_isCurrentStreamCapturing" && args.empty()) return raised_without_driver();
   if (name == "builtins.next" && args.size() == 1 && at(args[0]).kind == Value::kIterator && at(args[0]).position >= at(args[0]).items.size()) {
-    at(args[0]).source = kNoValue;  // from now on it has no items, whatever the list gets
-    changed(args[0]);
+    end_iterator(args[0]);
     return PyExc_StopIteration;
   }
   return nullptr;

@@ -113,6 +113,7 @@ V Recorder::virtual_set(const std::vector<V>& items) {
 bool Recorder::add_to_set(V set, V item) {
   if (at(set).kind != Value::kSet || !hashes_natively(item) || done_) return false;
   if (PySet_Contains(concrete(set), concrete(item)) == 0) {
+    settle_iterators(concrete(set));
     PySet_Add(concrete(set), concrete(item));
     at(set).items.push_back(item);
     changed(set);

@@ -9,15 +9,6 @@ using ir::kNoRef;
 using vm::HookResult;
 using vm::Op;
 
-namespace {
-
-PyObject* sum_function() {
-  static PyObject* function = PyDict_GetItemString(PyEval_GetBuiltins(), "sum");
-  return function;
-}
-
-}  // namespace
-
 // A generator that is suspended, perhaps inside of a `try` or `with`: what drops it runs that code, and has to be the last one to hold it.
 bool would_run_handlers(PyObject* object) {
   if (object == nullptr || !PyGen_CheckExact(object)) return false;
@@ -183,10 +174,10 @@ HookResult Recorder::sum_items(vm::ThreadView& view, std::vector<V> items, PyObj
   Py_DECREF(tuple);
   bool tensors = false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) tensors = tensors || is_tensor(PyTuple_GET_ITEM(tuple, i));
-  if (!tensors) return residual_call(view, ir::Op::k_call, constant(sum_function()), {all}, nullptr, pops);
-  HookResult result = torch_call(view, constant(sum_function()), {all}, nullptr, pops);
+  if (!tensors) return residual_call(view, ir::Op::k_call, constant(builtin("sum")), {all}, nullptr, pops);
+  HookResult result = torch_call(view, constant(builtin("sum")), {all}, nullptr, pops);
   if (executed_ || result == HookResult::kError) return result;
-  PyObject* made = PyObject_CallOneArg(sum_function(), tuple);  // given up before: the generator cannot be asked again
+  PyObject* made = PyObject_CallOneArg(builtin("sum"), tuple);  // given up before: the generator cannot be asked again
   if (made == nullptr) return HookResult::kError;
   V value = object(kNoRef, made, true);
   Py_DECREF(made);
@@ -225,7 +216,7 @@ HookResult Recorder::consumer_end(vm::ThreadView& view, bool early, bool truth) 
       return HookResult::kReload;
     }
     for (int i = 0; i < consumer.pops; i++) Py_XDECREF(*--view.sp);
-    if (consumer.kind == Consumer::kSum) Py_SETREF(made, PyObject_CallOneArg(sum_function(), made));
+    if (consumer.kind == Consumer::kSum) Py_SETREF(made, PyObject_CallOneArg(builtin("sum"), made));
     drop_consumer();
     if (made == nullptr) return HookResult::kError;
     *view.sp++ = made;

@@ -338,6 +338,28 @@ static bool fills_result(const ir::AtenCall& call, int64_t result) {
   return written.ints.empty() || written.ints[0] == 0;  // whether it required gradients
 }
 
+// Graphs that are made where a trace is left are rebuilt together, in the order of the program. One that is made in the middle of a run is
+// rebuilt by itself: does that write what a graph that is made later has to read before?
+static bool graphs_cross(const ir::Trace& trace, const std::vector<Ref>& live, const Writes& writes) {
+  const auto forward_of = [&](Ref wrap) -> const std::vector<Ref>& { return trace.wraps[trace.insts[wrap].imm].forward; };
+  ir::Marks calls(trace.insts.size());
+  for (Ref early : live) {
+    const auto mutates = [&](Ref call) { return !trace.calls[trace.insts[call].imm].mutates.empty(); };
+    if (trace.insts[early].sunk || std::none_of(forward_of(early).begin(), forward_of(early).end(), mutates)) continue;
+    calls.clear();
+    for (Ref call : forward_of(early)) calls.insert(call);
+    for (Ref late : live) {
+      if (!trace.insts[late].sunk && late <= early) continue;
+      for (Ref call : forward_of(late)) {
+        if (call > early || calls.contains(call)) continue;
+        for (uint32_t k = 0; k < trace.insts[call].count; k++)
+          if (const Ref read = trace.arg(call, k); trace.insts[read].type == Type::kTensor && writes.by(calls, read, call, early)) return true;
+      }
+    }
+  }
+  return false;
+}
+
 // For each tensor that becomes a Python object: has its graph been freed where it is made, and if not, what rebuilds it under autograd.
 // False: nothing can.
 bool Recorder::fill_wraps() {
@@ -450,7 +472,7 @@ bool Recorder::fill_wraps() {
       if (const Ref recipe = recipe_at(call, i); recipe != kNoRef) operands.push_back(recipe);
     set_operands(&trace_, i, operands);
   }
-  return true;
+  return !graphs_cross(trace_, live, writes);
 }
 
 }  // namespace dynvm::tracer

@@ -27,48 +27,6 @@ namespace {
 
 constexpr int kAlike = 8;  // rounds of which one has other sizes than the one before, or the loop is taken to do the same in all of them
 
-// What enumerate and zip iterate over: a new tuple with iterators in it, *count of them at its beginning; null of any other object, and where that cannot be told.
-PyObject* iterators_below(PyObject* it, Py_ssize_t* count) {
-  if (Py_TYPE(it) != &PyEnum_Type && Py_TYPE(it) != &PyZip_Type) return nullptr;
-  PyObject* reduced = PyObject_CallMethod(it, "__reduce__", nullptr);
-  PyObject* parts = reduced != nullptr && PyTuple_Check(reduced) && PyTuple_GET_SIZE(reduced) >= 2 ? Py_NewRef(PyTuple_GET_ITEM(reduced, 1)) : nullptr;
-  PyErr_Clear();
-  Py_XDECREF(reduced);
-  if (parts != nullptr && !PyTuple_Check(parts)) Py_CLEAR(parts);
-  if (parts != nullptr) *count = Py_TYPE(it) == &PyEnum_Type ? 1 : PyTuple_GET_SIZE(parts);
-  return parts;
-}
-
-// A builtin iterator that runs no Python code, all the way down.
-bool plain_iterator(PyObject* it) {
-  PyTypeObject* type = Py_TYPE(it);
-  if (type == &PyListIter_Type || type == &PyTupleIter_Type || type == &PyRangeIter_Type || type == &PyDictIterKey_Type ||
-      type == &PyDictIterValue_Type || type == &PyDictIterItem_Type || type == &PyListRevIter_Type || type == &PyUnicodeIter_Type ||
-      type == &PyLongRangeIter_Type || type == &PyDictRevIterKey_Type || type == &PyDictRevIterItem_Type || type == &PyDictRevIterValue_Type)
-    return true;
-  Py_ssize_t count = 0;
-  PyObject* parts = iterators_below(it, &count);
-  bool plain = parts != nullptr;
-  for (Py_ssize_t i = 0; i < count; i++) plain = plain && plain_iterator(PyTuple_GET_ITEM(parts, i));
-  Py_XDECREF(parts);
-  return plain;
-}
-
-// Items that this iterator still gives, where it can tell without running Python code; else -1.
-int64_t items_left(PyObject* it) {
-  if (it == nullptr || !plain_iterator(it)) return -1;
-  Py_ssize_t count = 0;
-  if (PyObject* parts = iterators_below(it, &count)) {
-    int64_t left = count > 0 ? INT64_MAX : 0;
-    for (Py_ssize_t i = 0; i < count; i++) left = std::min(left, items_left(PyTuple_GET_ITEM(parts, i)));
-    Py_DECREF(parts);
-    return left;
-  }
-  const Py_ssize_t left = PyObject_LengthHint(it, -1);
-  if (left < 0) PyErr_Clear();
-  return left;
-}
-
 }  // namespace
 
 // Taking an item of it is an effect: it cannot be put back.
@@ -272,13 +230,6 @@ bool Recorder::ends_before_loop() {
   return true;
 }
 
-// Items that this iterator still gives, or -1.
-int64_t Recorder::left_of(V iterator) {
-  if (at(iterator).kind == Value::kIterator) return static_cast<int64_t>(at(iterator).items.size() - at(iterator).position);
-  if (const auto known = iterators_.find(iterator); known != iterators_.end()) return static_cast<int64_t>(known->second.items.size() - known->second.position);
-  return items_left(concrete(iterator));
-}
-
 // Is one tensor written that looks at another's memory in the same way (x.detach())? What reads the other then is recorded as reading the first, and views of it would have that as their base.
 static bool writes_look_alikes(const ir::Trace& trace) {
   const auto geometry = [&](ir::Ref tensor) {
@@ -380,14 +331,14 @@ HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
         know_type(v);
         return next(view);
       }
-      bool builtin = PyList_CheckExact(o) || is_plain_tuple(o) || PyDict_CheckExact(o) || PyRange_Check(o) || PyUnicode_CheckExact(o) ||
+      bool container = PyList_CheckExact(o) || is_plain_tuple(o) || PyDict_CheckExact(o) || PyRange_Check(o) || PyUnicode_CheckExact(o) ||
                      PyDictKeys_Check(o) || PyDictValues_Check(o) || PyDictItems_Check(o) || PySet_CheckExact(o);
-      if (builtin && type->tp_iter != nullptr && (at(v).kind != Value::kObject || know_type(v))) {
+      if (container && type->tp_iter != nullptr && (at(v).kind != Value::kObject || know_type(v))) {
         std::vector<V> items;
         bool items_known = iteration_items(v, &items);
         if (done_) return HookResult::kContinue;
         if (items_known) {
-          V iterator = take_iterator(PyObject_GetIter(o), std::move(items), PyList_CheckExact(o) ? v : kNoValue);
+          V iterator = take_iterator(builtin("iter"), {v}, std::move(items));
           if (iterator == kNoValue) return raised(view);
           pop(view, 1);
           push(view, iterator);
@@ -397,7 +348,6 @@ HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
         V iterator = run_residual(IrOp::k_get_iter_known, {v}, 0, &ok);
         if (!ok) return raised(view);
         at(iterator).type_known = true;
-        if (items_known) iterators_[iterator] = {std::move(items), 0};
         pop(view, 1);
         push(view, iterator);
         return next(view);
@@ -414,6 +364,7 @@ HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
         bool fits = object ? position < at(iterator).items.size() && same_item(at(iterator).items[position], object) : position >= at(iterator).items.size();
         if (!fits) give_up(Abort::k_shadow_mismatch, "iterator");
         if (object == nullptr) {
+          end_iterator(iterator);
           pop(view, 1);
           return jump(view, target);
         }
@@ -524,58 +475,6 @@ V Recorder::renew(V v, PyObject* object) {
     return virtual_object(Value::kTuple, std::move(items), object);
   }
   return constant(object);
-}
-
-// What iterating a container gives, when its contents are known.
-bool Recorder::iteration_items(V v, std::vector<V>* items) {
-  PyObject* o = concrete(v);
-  if (at(v).kind == Value::kView) return dict_view_items(at(v).items[0], static_cast<int>(at(v).position), items);
-  if (at(v).kind == Value::kSet) {
-    std::vector<V> members = at(v).items;  // in the set's own order
-    PyObject* iterator = PyObject_GetIter(o);
-    while (PyObject* member = iterator ? PyIter_Next(iterator) : nullptr) {
-      for (V item : members)
-        if (concrete(item) == member) items->push_back(item);
-      Py_DECREF(member);
-    }
-    Py_XDECREF(iterator);
-    return true;
-  }
-  if (at(v).kind == Value::kDict) {
-    for (PyObject* key : at(v).keys) items->push_back(constant(key));
-    return true;
-  }
-  if (iterates_as_dict(o)) {
-    if (!promote(v) || !guard_dict_unchanged(o)) return false;
-    Py_ssize_t position = 0;
-    PyObject *key, *value;
-    while (PyDict_Next(o, &position, &key, &value)) items->push_back(constant(key));
-    return true;
-  }
-  if (PyFrozenSet_CheckExact(o) && is_const(v)) {
-    PyObject* members = PySequence_List(o);
-    for (Py_ssize_t i = 0; members != nullptr && i < PyList_GET_SIZE(members); i++) items->push_back(constant(PyList_GET_ITEM(members, i)));
-    Py_XDECREF(members);
-    return members != nullptr;
-  }
-  if (PyRange_Check(o) && is_const(v)) {
-    Py_ssize_t n = PyObject_Length(o);
-    if (n < 0 || n > 4 * base::heuristics().max_unroll) {
-      PyErr_Clear();
-      return false;
-    }
-    for (Py_ssize_t i = 0; i < n; i++) {
-      PyObject* item = PySequence_GetItem(o, i);
-      items->push_back(constant(item));
-      Py_XDECREF(item);
-    }
-    return true;
-  }
-  if (is_plain_tuple(o) || PyList_CheckExact(o)) {
-    if (PyList_CheckExact(o) && at(v).kind == Value::kObject && !at(v).stable) return false;  // its length may differ next time
-    return known_items(v, items);
-  }
-  return false;
 }
 
 }  // namespace dynvm::tracer

@@ -8,11 +8,7 @@ using vm::HookResult;
 using vm::Op;
 using IrOp = ir::Op;
 
-namespace {
-
-PyObject* builtin(const char* name) { return PyDict_GetItemString(PyEval_GetBuiltins(), name); }
-
-}  // namespace
+PyObject* Recorder::builtin(const char* name) { return PyDict_GetItemString(PyEval_GetBuiltins(), name); }
 
 // What a class pattern reads of the subject; constant None: the subject does not match. kNoValue: not followed.
 V Recorder::match_class(V subject, V type, Py_ssize_t positional, PyObject* names) {

@@ -753,6 +753,7 @@ bool Recorder::put_item(V container, V key, V value) {
     return true;
   }
   if (at(container).kind != Value::kDict || at(container).object != kNoRef || !PyUnicode_CheckExact(k) || !promote(key)) return false;
+  if (PyDict_Contains(concrete(container), k) == 0) settle_iterators(concrete(container));
   if (PyDict_SetItem(concrete(container), k, concrete(value)) < 0) {
     PyErr_Clear();
     return false;

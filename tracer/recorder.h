@@ -571,10 +571,17 @@ class Recorder {
   ir::Op residual_op(PyObject* callee, const std::vector<V>& args);
   bool dict_view_items(V v, int which, std::vector<V>* items);
   bool promote_deeply(V v);
-  V take_iterator(PyObject* made, std::vector<V> items, V source);
+  V take_iterator(PyObject* function, const std::vector<V>& args, std::vector<V> items);
+  static bool plain_iterator(PyObject* it);
+  static int64_t items_left(PyObject* it);
+  V empty_like(V container);
+  void end_iterator(V iterator);
+  PyObject* watched(V container);
+  void settle_iterators(PyObject* container);
   void use_up(V iterator, std::vector<V>* items);
   static std::string callable_name(PyObject* callee);
   static PyObject* interned_instancecheck();
+  static PyObject* builtin(const char* name);
   void guard_code_unchanged(PyObject* function);
   bool know_function(V function);
   bool know_by_code(V function, std::pair<PyCodeObject*, int> place);
@@ -729,6 +736,7 @@ class Recorder {
   bool branches_ = false;  // what no constant says has decided where to go on, or how large something is
   struct KnownIterator { std::vector<V> items; size_t position = 0; };
   std::map<V, KnownIterator> iterators_;                 // iterators over known items
+  std::vector<V> open_iterators_;                        // virtual ones over dicts and sets
   struct FunctionParts {
     V defaults = kNoValue, keyword_defaults = kNoValue;
     bool by_code = false;                                // not made here

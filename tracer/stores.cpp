@@ -36,6 +36,7 @@ bool Recorder::may_be_one(V a, V b) {
 
 // The trace writes this dict, so its version cannot be guarded: learn that, and start again if it has been.
 void Recorder::dict_written(PyObject* dict, PyTypeObject* of) {
+  settle_iterators(dict);
   bool was_guarded = guarded_dicts_.count(dict) != 0;
   bool fresh = lessons_.changing_dicts.insert(dict).second;
   if (fresh && was_guarded) {

@@ -694,6 +694,7 @@ bool Recorder::convert_record(OpRecord& record, const ScalarArguments& scalars, 
   }
   // Where guards leave to before several instructions, what they leave would draw other random numbers when it is done again.
   if (call.is_random && (handling_.open || !consumers_.empty())) effect();
+  if (record.counted != 0) emit(IrOp::k_bump_version, Type::kVoid, {tensors_[ids[0]]}, record.counted);
   if (call.moves) emit(IrOp::k_bump_version, Type::kVoid, {counted_as(trace_, compact[0])}, 1);
   if (!mutates.empty()) {
     if (!writes_own_memory(written)) effect();

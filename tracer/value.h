@@ -34,7 +34,7 @@ struct Value {
     kView,      // a virtual view of a dict (items[0]): keys, values or items, by `position`
     kFunction,  // a virtual function: items are the cells of its closure, then what else it is made of
     kContext,   // of a torch.autograd.Function, its attributes are Values (functions.cpp), or a hook's handle: no value of the trace
-    kIterator,  // a virtual iterator over `items`, standing before items[position]; made from `source` when that is a list, else over a tuple of the rest
+    kIterator,  // a virtual iterator over `items`, standing before items[position]; `source`, a tuple of a function and its arguments, makes it; without: over a tuple
   } kind = kNull;
   ir::Type scalar = ir::Type::kVoid;
   bool stable = false;        // kObject: loaded from long-lived state, so worth promoting by an identity guard
@@ -60,7 +60,7 @@ struct Value {
   size_t position = 0;
   static constexpr size_t kOver = SIZE_MAX;  // kGenerator: position of one that has returned
   bool running = false;       // kGenerator: its frame is one of the recorder's (or it is exhausted), so it has no state of its own
-  V source = kNoValue;        // kIterator: the list; kMethod: see there
+  V source = kNoValue;        // kIterator, kMethod: see there
   std::vector<PyObject*> keys;
   bool items_known = false;
 

@@ -196,9 +196,10 @@ void Recorder::for_each_part(V v, bool for_snapshot, const Each& each) {
       }
       break;
     case Value::kIterator:
-      if (at(v).source != kNoValue) {
-        add(at(v).source);
+      if (const V source = at(v).source; source != kNoValue) {
+        add(at(source).items[0]);
         each(const_index(at(v).position));
+        for (size_t i = 1, size = at(source).items.size(); i < size; i++) add(at(source).items[i]);
       } else {
         add_items(at(v).position);
       }
@@ -275,7 +276,7 @@ Ref Recorder::make(V v, bool for_snapshot) {
     case Value::kSet: return emit(IrOp::k_set_of, Type::kObject, parts_of(v, for_snapshot), 0, !for_snapshot);
     case Value::kView: return emit(IrOp::k_dict_view, Type::kObject, parts_of(v, for_snapshot), static_cast<int64_t>(value.position));
     case Value::kIterator: {
-      if (value.source != kNoValue) return emit(IrOp::k_iter_at, Type::kObject, parts_of(v, for_snapshot));
+      if (value.source != kNoValue) return emit(IrOp::k_iter_at, Type::kObject, parts_of(v, for_snapshot), 0, !for_snapshot);
       Ref rest = emit(IrOp::k_build_tuple, Type::kObject, parts_of(v, for_snapshot));
       trace_.insts[rest].sunk = for_snapshot;
       return emit(IrOp::k_get_iter_known, Type::kObject, {rest}, 0, !for_snapshot);
@@ -308,9 +309,11 @@ Ref Recorder::as_object(V v) {
     default: break;
   }
   if (at(v).object == kNoRef) {
+    std::erase(open_iterators_, v);
     Ref ref = make(v, false);
     at(v).object = ref;
     epoch_++;
+    if (at(v).kind == Value::kDict || at(v).kind == Value::kSet) settle_iterators(concrete(v));
     if (at(v).kind == Value::kFunction) {
       at(v).kind = Value::kObject;
       at(v).ref = ref;

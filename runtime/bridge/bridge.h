@@ -32,7 +32,7 @@
 
 namespace dynvm::bridge {
 
-inline constexpr int kBridgeVersion = 14;
+inline constexpr int kBridgeVersion = 15;
 
 // Conventions of AtenCall here and in CallSpec, beyond those of ir/trace.h:
 //  - results of a list type stand one by one; a result that is no tensor stands as -1.
@@ -56,6 +56,7 @@ struct OpRecord {
   int64_t int_value = 0;
   double float_value = 0;
   std::vector<int32_t> unversioned;  // those of call.mutates whose version counter the operation leaves alone, or that `.data` gave (views of it too): no other tensor's counter shows the write
+  uint32_t counted = 0;            // of a call without operands: what the version counter of its result shows, which C++ code has filled through the dispatcher
   bool raised = false;             // the operation raised: no results
   bool unwritten = false;          // no operation of this call has written the memory that its result is (empty)
   std::string note;                // not empty: for the report, why its random numbers are left to torch
@@ -166,6 +167,8 @@ struct SessionFunctions {
   int (*read_scalar)(Session*, int32_t tensor, int64_t* value);      // value: bits of int64, double or 0/1; -1: raised
   int (*bump_version)(Session*, int32_t tensor, int32_t by);         // on the real tensor behind an input or fresh storage
   int (*set_numbers)(Session*, int32_t call, const int64_t* scalars);  // of a call that a wrap runs again but that did not run by itself; -1: raised
+  // Before several wraps are made: the calls that they run again run now, each once and in the order of the program. What one of them writes, another may have read before. -1: raised
+  int (*rebuild)(Session*, const int32_t* wraps, int32_t count);
   PyObject* (*wrap)(Session*, int32_t wrap);                         // new reference or null (raised)
   void (*end_iteration)(Session*);                                   // drops results and fresh storages that nobody else holds
   int64_t (*tensor_size)(Session*, int32_t tensor, int32_t dim);     // as it is now; dim -1: the number of elements

@@ -218,6 +218,8 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
     if (inst.op == Op::k_kernel && static_cast<size_t>(inst.imm) < trace_.kernel_op_counts.size()) tensor_ops_ += trace_.kernel_op_counts[inst.imm];
     if (inst.op == Op::k_read_scalar) ++tensor_ops_;
   }
+  for (const bridge::WrapSpec& wrap : programs_.spec.wraps)
+    for (int32_t call : wrap.forward) rebuilds_writes_ = rebuilds_writes_ || !programs_.spec.calls[static_cast<size_t>(call)].call.mutates.empty();
   const ir::Inst& last = trace_.insts.back();
   if (last.op == Op::k_loop) {
     const std::vector<Ref>& slots = trace_.frame(trace_.snapshots[last.snapshot], 0).slots;
@@ -577,13 +579,29 @@ PyObject* CompiledTrace::wrap(Activation* activation, int32_t inst) {
     const bool there = spec.forward.empty() && (kind == bridge::StorageSpec::kInput || kind == bridge::StorageSpec::kFresh);
     if (!there && stretches_of(activation)->barrier() != 0) return nullptr;
   }
+  return self->tell_numbers(activation, index) ? functions.wrap(session_of(activation), index) : nullptr;
+}
+
+// Numbers of calls that this wrap runs again.
+bool CompiledTrace::tell_numbers(Activation* activation, int32_t wrap) {
   std::vector<int64_t> bits;
-  for (const FusedNumbers& fused : self->programs_.wrap_numbers[index]) {
+  for (const FusedNumbers& fused : programs_.wrap_numbers[static_cast<size_t>(wrap)]) {
     bits.clear();
-    for (Ref number : fused.numbers) bits.push_back(self->number(activation, number));
-    if (functions.set_numbers(session_of(activation), fused.call, bits.data()) < 0) return nullptr;
+    for (Ref ref : fused.numbers) bits.push_back(number(activation, ref));
+    if (bridge_->functions().set_numbers(session_of(activation), fused.call, bits.data()) < 0) return false;
   }
-  return functions.wrap(session_of(activation), index);
+  return true;
+}
+
+bool CompiledTrace::rebuild(Activation* activation, const std::vector<Ref>& wraps) {
+  auto* self = static_cast<CompiledTrace*>(activation->owner);
+  if (activation->pending != 0 && stretches_of(activation)->barrier() != 0) return false;
+  std::vector<int32_t> numbers;
+  for (Ref wrap : wraps) {
+    numbers.push_back(self->programs_.plan.wrap[wrap]);
+    if (!self->tell_numbers(activation, numbers.back())) return false;
+  }
+  return self->bridge_->functions().rebuild(session_of(activation), numbers.data(), static_cast<int32_t>(numbers.size())) == 0;
 }
 
 int CompiledTrace::read_scalar(bridge::Session* session, int32_t tensor, int64_t* value, Activation* activation, int32_t inst) {
@@ -653,6 +671,10 @@ int CompiledTrace::write_back(Activation* activation) {
   }
   {
     Materialiser materialiser(*self, activation);
+    std::vector<Ref> refs;
+    if (self->rebuilds_writes_)
+      for (const auto& [slot, ref] : self->written_) refs.push_back(ref);
+    if (!materialiser.rebuild(refs)) return -1;
     for (size_t k = 0; k < count; ++k) {
       Ref ref = self->written_[k].second;
       made[k] = nullptr;
@@ -679,6 +701,17 @@ void CompiledTrace::let_go(Activation* activation, int32_t slot) {
 // ---------------------------------------------------------------------------------------------------------------------
 // Leaving
 
+static std::vector<Ref> refs_of(const ir::Trace& trace, int32_t snapshot) {
+  std::vector<Ref> refs;
+  for (uint32_t number : trace.snapshots[snapshot].frames) {
+    const ir::SnapshotFrame& frame = trace.frames[number];
+    refs.insert(refs.end(), {frame.function, frame.continuation_value});
+    refs.insert(refs.end(), frame.slots.begin(), frame.slots.end());
+  }
+  for (const ir::SnapshotStore& store : trace.snapshots[snapshot].stores) refs.insert(refs.end(), {store.dict, store.key, store.value});
+  return refs;
+}
+
 std::vector<FrameState> CompiledTrace::take_exit_state(const RunResult& result) {
   DYNVM_CHECK(result.activation != nullptr && result.snapshot >= 0, "trace {}: no exit state to take", trace_.id);
   auto* activation = static_cast<Activation*>(result.activation);
@@ -687,6 +720,7 @@ std::vector<FrameState> CompiledTrace::take_exit_state(const RunResult& result) 
   std::vector<FrameState> frames;
   {
     Materialiser materialiser(*this, activation);
+    if (rebuilds_writes_ && !materialiser.rebuild(refs_of(trace_, result.snapshot))) PyErr_Clear();  // what cannot be made raises again where it is
     for (uint32_t number : trace_.snapshots[result.snapshot].frames) {
       const ir::SnapshotFrame& from = trace_.frames[number];
       FrameState& frame = frames.emplace_back();

@@ -160,6 +160,8 @@ class CompiledTrace {
   static int write_back(codegen::Activation* activation);
   static void let_go(codegen::Activation* activation, int32_t slot);
   static PyObject* wrap(codegen::Activation* activation, int32_t inst);
+  static bool rebuild(codegen::Activation* activation, const std::vector<ir::Ref>& wraps);
+  bool tell_numbers(codegen::Activation* activation, int32_t wrap);
   static int read_scalar(bridge::Session* session, int32_t tensor, int64_t* value, codegen::Activation* activation, int32_t inst);
   static void set_recipe(codegen::Activation* activation, int32_t inst, int32_t index, PyObject* recipe);
   int64_t number(codegen::Activation* activation, ir::Ref ref) const;  // its 64 bits
@@ -172,6 +174,7 @@ class CompiledTrace {
   std::map<size_t, const codegen::cuda::CudaKernel*> cuda_of_kernel_;
   std::vector<std::unique_ptr<codegen::cuda::CudaKernel>> cuda_kernels_;
   bridge::Bridge* bridge_ = nullptr;
+  bool rebuilds_writes_ = false;                      // some graph is rebuilt by calls that write what others may have read
   std::unique_ptr<bridge::Program> program_;
   std::unique_ptr<codegen::TraceCode> code_;
   MirrorPlan mirrors_;

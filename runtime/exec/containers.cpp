@@ -89,13 +89,14 @@ PyObject* dict_view(PyObject* dict, int64_t which) {
   return view;
 }
 
-PyObject* iter_at(PyObject* list, PyObject* index) {
-  PyObject* iterator = PyObject_GetIter(list);
-  if (iterator == nullptr) return nullptr;
-  static PyObject* const set_state = PyUnicode_InternFromString("__setstate__");
-  PyObject* none = PyObject_CallMethodOneArg(iterator, set_state, index);
-  if (none == nullptr) Py_CLEAR(iterator);
-  Py_XDECREF(none);
+PyObject* iter_at(PyObject** parts, int64_t count) {
+  PyObject* iterator = PyObject_Vectorcall(parts[0], parts + 2, static_cast<size_t>(count - 2), nullptr);
+  for (long left = PyLong_AsLong(parts[1]); iterator != nullptr && left > 0; left--) {
+    PyObject* item = Py_TYPE(iterator)->tp_iternext(iterator);
+    if (item == nullptr && PyErr_Occurred()) Py_CLEAR(iterator);
+    if (item == nullptr) break;
+    Py_DECREF(item);
+  }
   return iterator;
 }
 

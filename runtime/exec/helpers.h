@@ -54,7 +54,7 @@ using SuspendedGenerator = PyObject* (*)(PyFunctionObject*, int, PyObject* const
 extern SuspendedGenerator suspended_generator;
 PyObject* tensor_instance(PyObject** parts, int64_t count);
 PyObject* dict_view(PyObject* dict, int64_t which);
-PyObject* iter_at(PyObject* list, PyObject* index);
+PyObject* iter_at(PyObject** parts, int64_t count);
 int dict_has_keys(PyObject* dict, PyObject* keys);               // raises nothing
 PyObject* dict_get(PyObject* dict, PyObject* key);                // null: missing, no exception
 int dict_set(PyObject* dict, PyObject* key, PyObject* value);

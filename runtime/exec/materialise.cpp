@@ -37,6 +37,36 @@ bool Materialiser::get(Ref ref, PyObject** out) {
   return true;
 }
 
+void Materialiser::find_wraps(Ref ref) {
+  if (ref >= trace_.trace_.insts.size() || !trace_.trace_.insts[ref].sunk || !seen_.insert(ref).second) return;
+  const Inst& inst = trace_.trace_.insts[ref];
+  for (uint32_t k = 0; k < inst.count; ++k) find_wraps(trace_.trace_.arg(inst, k));
+  if (inst.op == Op::k_wrap && !trace_.trace_.wraps[inst.imm].forward.empty()) wraps_.push_back(ref);
+}
+
+bool Materialiser::rebuild(const std::vector<Ref>& refs) {
+  if (!trace_.rebuilds_writes_) return true;
+  for (Ref ref : refs) find_wraps(ref);
+  if (wraps_.size() < 2) return true;
+  for (Ref wrap : wraps_)
+    if (!set_recipes(wrap)) return false;
+  return CompiledTrace::rebuild(activation_, wraps_);
+}
+
+// Of Functions that its graph goes through.
+bool Materialiser::set_recipes(Ref wrap) {
+  const ir::Trace& trace = trace_.trace_;
+  const Inst& inst = trace.insts[wrap];
+  for (uint32_t k = 1, index = 0; k < inst.count; ++k) {
+    if (trace.insts[trace.arg(inst, k)].type != Type::kObject) continue;
+    PyObject* recipe = nullptr;
+    if (!get(trace.arg(inst, k), &recipe)) return false;
+    CompiledTrace::set_recipe(activation_, static_cast<int32_t>(wrap), static_cast<int32_t>(index++), recipe);
+    Py_DECREF(recipe);
+  }
+  return true;
+}
+
 bool Materialiser::box(Type type, int64_t bits, PyObject** out) {
   switch (type) {
     case Type::kInt: *out = helpers::box_int(bits); break;
@@ -61,13 +91,7 @@ bool Materialiser::make(Ref ref, PyObject** out) {
     case Op::k_box_float:
     case Op::k_box_bool: return get(trace.arg(inst, 0), out);  // the number itself is boxed
     case Op::k_wrap:
-      for (uint32_t k = 1, index = 0; k < inst.count; ++k) {  // of Functions that its graph goes through
-        if (trace.insts[trace.arg(inst, k)].type != Type::kObject) continue;
-        PyObject* recipe = nullptr;
-        if (!get(trace.arg(inst, k), &recipe)) return false;
-        CompiledTrace::set_recipe(activation_, static_cast<int32_t>(ref), static_cast<int32_t>(index++), recipe);
-        Py_DECREF(recipe);
-      }
+      if (!set_recipes(ref)) return false;
       *out = CompiledTrace::wrap(activation_, static_cast<int32_t>(ref));
       return *out != nullptr;
     default: break;

@@ -280,60 +280,61 @@ at::Tensor SessionImpl::graph_operand(int32_t number, bool required_grad, const 
   return value;
 }
 
-void SessionImpl::run_forward(const WrapPlan& plan) {
-  for (int32_t number : plan.spec.forward) {
-    if (rerun_[static_cast<size_t>(number)]) continue;
-    const CallPlan& call = program_.calls[static_cast<size_t>(number)];
-    CallState& state = calls_[static_cast<size_t>(number)];
-    // detach() gives a tensor that looks the same, so what is used behind it may be either: uses of the detached one carry the mark that they required no grad.
-    if (call.call.name == "aten::detach" && call.results.size() == 1 && !call.tensors.empty()) {
-      const at::Tensor value = graph_operand(call.tensors[0].tensor, call.tensors[0].required_grad, plan);
-      if (call.results[0] >= 0) graph_[static_cast<size_t>(call.results[0])] = value;
-      rerun_[static_cast<size_t>(number)] = true;
-      continue;
-    }
-    if (call.call.name == kFunctionOutput) {
-      apply_function(call, number, plan);
-      continue;
-    }
-    if (call.call.name == kHooked) {
-      const auto recipe = recipes_.find(number);
-      TORCH_CHECK(recipe != recipes_.end(), "dynvm: the graph cannot be rebuilt, for a hook is not known");
-      const at::Tensor value = graph_operand(call.tensors.at(0).tensor, true, plan);
-      hook_again(recipe->second, value);
-      graph_[static_cast<size_t>(call.results.at(0))] = value;
-      rerun_[static_cast<size_t>(number)] = true;
-      continue;
-    }
-    std::vector<IValue> stack = copy_arguments(state.arguments);
-    // The graph may keep a number's tensor: it needs one of its own, for the next iteration writes into this one.
-    for (const ScalarPlace& place : call.scalars) {
-      if (place.as == ScalarPlace::kNumberTensor) stack[static_cast<size_t>(place.argument)] = copy_number(state.arguments[static_cast<size_t>(place.argument)].toTensor());
-    }
-    for (const TensorPlace& place : call.tensors) {
-      at::Tensor value = graph_operand(place.tensor, place.required_grad, plan);
-      if (!place.required_grad && value.requires_grad()) value = value.detach();
-      replace_tensor(stack, place, std::move(value));
-    }
-    const ModesOfCall modes(call.call, device_of(call).type());
-    // Python's factories, as torch.zeros, keep from version counters how they fill what they make.
-    std::optional<at::AutoDispatchBelowADInplaceOrView> uncounted;
-    if (call.tensors.empty()) uncounted.emplace();
-    if (call.call.is_random) {
-      TORCH_CHECK(state.generator.defined() || state.drawn, "dynvm: the graph cannot be rebuilt, for ", call.call.name, " has not drawn in this iteration");
-      std::optional<GeneratorAt> drawn;
-      std::optional<GeneratorState> earlier;
-      if (state.drawn) drawn.emplace(*state.drawn);
-      else earlier.emplace(state.generator);
-      call.op.callBoxed(&stack);
-    } else {
-      call.moving.value_or(call.op).callBoxed(&stack);
-    }
-    const std::vector<at::Tensor> results = flat_results(stack);
-    for (size_t i = 0; i < results.size() && i < call.results.size(); ++i) {
-      if (call.results[i] >= 0) graph_[static_cast<size_t>(call.results[i])] = results[i];
-    }
-    rerun_[static_cast<size_t>(number)] = true;
+// A call of the rebuilt graph, once an iteration.
+void SessionImpl::run_once(int32_t number, const WrapPlan& plan) {
+  if (rerun_[static_cast<size_t>(number)]) return;
+  run_again(number, plan);
+  rerun_[static_cast<size_t>(number)] = true;
+}
+
+void SessionImpl::run_again(int32_t number, const WrapPlan& plan) {
+  const CallPlan& call = program_.calls[static_cast<size_t>(number)];
+  CallState& state = calls_[static_cast<size_t>(number)];
+  // detach() gives a tensor that looks the same, so what is used behind it may be either: uses of the detached one carry the mark that they required no grad.
+  if (call.call.name == "aten::detach" && call.results.size() == 1 && !call.tensors.empty()) {
+    const at::Tensor value = graph_operand(call.tensors[0].tensor, call.tensors[0].required_grad, plan);
+    if (call.results[0] >= 0) graph_[static_cast<size_t>(call.results[0])] = value;
+    return;
+  }
+  if (call.call.name == kFunctionOutput) {
+    apply_function(call, number, plan);
+    return;
+  }
+  if (call.call.name == kHooked) {
+    const auto recipe = recipes_.find(number);
+    TORCH_CHECK(recipe != recipes_.end(), "dynvm: the graph cannot be rebuilt, for a hook is not known");
+    const at::Tensor value = graph_operand(call.tensors.at(0).tensor, true, plan);
+    hook_again(recipe->second, value);
+    graph_[static_cast<size_t>(call.results.at(0))] = value;
+    return;
+  }
+  std::vector<IValue> stack = copy_arguments(state.arguments);
+  // The graph may keep a number's tensor: it needs one of its own, for the next iteration writes into this one.
+  for (const ScalarPlace& place : call.scalars) {
+    if (place.as == ScalarPlace::kNumberTensor) stack[static_cast<size_t>(place.argument)] = copy_number(state.arguments[static_cast<size_t>(place.argument)].toTensor());
+  }
+  for (const TensorPlace& place : call.tensors) {
+    at::Tensor value = graph_operand(place.tensor, place.required_grad, plan);
+    if (!place.required_grad && value.requires_grad()) value = value.detach();
+    replace_tensor(stack, place, std::move(value));
+  }
+  const ModesOfCall modes(call.call, device_of(call).type());
+  // Python's factories, as torch.zeros, keep from version counters how they fill what they make.
+  std::optional<at::AutoDispatchBelowADInplaceOrView> uncounted;
+  if (call.tensors.empty()) uncounted.emplace();
+  if (call.call.is_random) {
+    TORCH_CHECK(state.generator.defined() || state.drawn, "dynvm: the graph cannot be rebuilt, for ", call.call.name, " has not drawn in this iteration");
+    std::optional<GeneratorAt> drawn;
+    std::optional<GeneratorState> earlier;
+    if (state.drawn) drawn.emplace(*state.drawn);
+    else earlier.emplace(state.generator);
+    call.op.callBoxed(&stack);
+  } else {
+    call.moving.value_or(call.op).callBoxed(&stack);
+  }
+  const std::vector<at::Tensor> results = flat_results(stack);
+  for (size_t i = 0; i < results.size() && i < call.results.size(); ++i) {
+    if (call.results[i] >= 0) graph_[static_cast<size_t>(call.results[i])] = results[i];
   }
 }
 
@@ -375,7 +376,7 @@ void SessionImpl::apply_function(const CallPlan& call, int32_t number, const Wra
 
 at::Tensor SessionImpl::wrap_live(const WrapPlan& plan) {
   has_real_ = true;
-  run_forward(plan);
+  for (int32_t number : plan.spec.forward) run_once(number, plan);
   const at::Tensor& value = graph_value(plan.spec.tensor);
   TORCH_CHECK(value.defined(), "dynvm: the graph of ", plan.spec.wrap.grad_fn, " cannot be rebuilt, for no call gives its value");
   const std::string name = grad_fn_name(value);
@@ -406,6 +407,26 @@ at::Tensor SessionImpl::wrap_value(int32_t number, const WrapPlan& plan) {
     value.set_requires_grad(true);
   }
   return value;
+}
+
+int SessionImpl::rebuild(std::span<const int32_t> wraps) {
+  return guarded_call([&] {
+    const c10::InferenceMode as_recorded(false);
+    const c10::impl::ExcludeDispatchKeyGuard guard(keys_not_rerun());
+    std::map<int32_t, const WrapPlan*> calls;
+    for (int32_t number : wraps) {
+      const WrapPlan& plan = program_.wraps[static_cast<size_t>(number)];
+      if (wrapped_[static_cast<size_t>(number)].defined()) continue;
+      for (int32_t call : plan.spec.forward) calls.emplace(call, &plan);
+    }
+    has_real_ = has_real_ || !calls.empty();
+    try {
+      for (const auto& [call, plan] : calls) run_once(call, *plan);
+    } catch (const PythonRaised&) {
+      return -1;
+    }
+    return 0;
+  });
 }
 
 PyObject* SessionImpl::wrap(int32_t number) {

@@ -641,6 +641,8 @@ class RecorderImpl final : public bridge::Recorder {
         }
       }
     }
+    if (record.tensors.empty() && record.call.results.size() == 1 && record.call.results[0] >= 0 && !stack[base].toTensor().is_inference())
+      record.counted = static_cast<uint32_t>(stack[base].toTensor()._version());
     if (facts.unwritten && !record.call.results.empty() && stack[base].isTensor() && stack[base].toTensor().numel() != 0 && record.call.results[0] >= 0) {
       made_unwritten_.insert(&record);
       unwritten_.insert(storage_of(record.call.results[0]));

@@ -23,6 +23,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "runtime/torch/arenas.h"
@@ -77,6 +78,7 @@ class SessionImpl {
   int64_t tensor_size(int32_t tensor, int32_t dim) const;
   int64_t seed(int32_t call) const;      // philox.cpp
   int draw(int32_t call, int64_t increment, int64_t* offset);
+  int rebuild(std::span<const int32_t> wraps);
   PyObject* wrap(int32_t number);
   void set_recipe(int32_t wrap, int32_t index, PyObject* recipe);
   void end_iteration();
@@ -132,7 +134,8 @@ class SessionImpl {
   at::Tensor real_tensor(int32_t tensor, bool detach_base);
   void snapshot(size_t storage);                          // keeps a copy of a bound input's storage, once an iteration
   at::Tensor graph_operand(int32_t tensor, bool required_grad, const WrapPlan& plan);
-  void run_forward(const WrapPlan& plan);
+  void run_once(int32_t call, const WrapPlan& plan);
+  void run_again(int32_t call, const WrapPlan& plan);
   void apply_function(const CallPlan& call, int32_t number, const WrapPlan& plan);
   at::Tensor wrap_live(const WrapPlan& plan);
   at::Tensor wrap_value(int32_t number, const WrapPlan& plan);

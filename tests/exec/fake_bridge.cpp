@@ -138,6 +138,8 @@ int bump_version(bridge::Session* s, int32_t tensor, int32_t by) {
   return 0;
 }
 
+int rebuild(bridge::Session*, const int32_t*, int32_t) { return 0; }
+
 PyObject* wrap(bridge::Session* s, int32_t index) {
   FakeSession& session = of(s);
   int32_t storage = session.program->spec.tensors[session.program->spec.wraps[index].tensor].storage;
@@ -168,7 +170,7 @@ int draw(bridge::Session* s, int32_t index, int64_t increment, int64_t* offset) 
 }
 
 constexpr bridge::SessionFunctions kFunctions = [] {
-  bridge::SessionFunctions functions = {bind_input, check_state, allocate, call, read_scalar, bump_version, set_numbers, wrap, end_iteration};
+  bridge::SessionFunctions functions = {bind_input, check_state, allocate, call, read_scalar, bump_version, set_numbers, rebuild, wrap, end_iteration};
   functions.seed = seed;
   functions.draw = draw;
   return functions;

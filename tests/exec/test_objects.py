@@ -65,7 +65,7 @@ class Making(TraceCase):
             self.assertEqual(list(self.apply(f"%r:o = dict_view %s0 #{which}", table)), list(view))
         self.assertEqual(self.apply("%r:o = set_of %s0, %s1, %s0 !snap0", 1, "x"), {1, "x"})
         for index in range(4):
-            self.assertEqual(list(self.apply("%r:o = iter_at %s0, %s1", ["a", "b", "c"], index)), ["a", "b", "c"][index:])
+            self.assertEqual(list(self.apply("%r:o = iter_at %s0, %s1, %s2", iter, index, ["a", "b", "c"])), ["a", "b", "c"][index:])
 
     def test_writes(self):
         class C:

@@ -26,7 +26,8 @@ import tomllib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, *(os.path.join(os.path.dirname(HERE), name) for name in ("lib", "programs", "training"))]
-from cases import CHECK, Checks, first_check, values_of  # noqa: E402
+from cases import CHECK, Checks, judge_checks, values_of  # noqa: E402
+import gaps  # noqa: E402
 from compare import DYNVM, FULL, PYTHON, not_built, run  # noqa: E402
 from judge import Judge  # noqa: E402
 from packages import Environment, NotFetched, folder_for  # noqa: E402
@@ -110,8 +111,8 @@ def compare(text, expected, got, noise):
     return complaints, by_noise
 
 
-def judge_report(report, stderr):
-    """Complaints about what dynvm tells of itself."""
+def judge_report(name, report, stderr, known):
+    """Complaints about what dynvm tells of itself; what is a known gap goes to `known` (a Counter)."""
     if report is None:
         return ["no report was written"]
     complaints = defects(report["aborts"])
@@ -120,22 +121,17 @@ def judge_report(report, stderr):
     if report["failures"]["own"]:
         complaints.append(f"errors of dynvm's own: {report['failures']['own']}")
     if report["checks"]["different"]:
-        complaints.append(f"{report['checks']['different']} runs of traces are not what the interpreter does\n{first_check(stderr)}")
+        complaints += judge_checks(name, stderr, known)
     return complaints
 
 
-def without_checks(text):
-    """Standard error without what DYNVM_STRESS=check says."""
-    return text.partition("dynvm: check: ")[0]
-
-
-def run_program(program, check=False):
-    """A row: name, complaints, and what the run showed."""
+def run_program(program, check, known):
+    """A row: name, complaints, and what the run showed. known: a Counter for what is wrong and known."""
     expected, python_s = program.under_python()
     got, dynvm_s = program.under_dynvm(check)
-    complaints = judge_report(got.report, got.stderr)
+    complaints = judge_report(program.name, got.report, got.stderr, known)
     if check:
-        got.stderr = without_checks(got.stderr)
+        got.stderr = gaps.split(got.stderr)[0]
     if expected.status != 0:
         complaints.insert(0, f"the program ends with status {expected.status} under python: {expected.stderr[-800:]}")
     differences, by_noise = compare(program.text, expected, got, Noise(program).of)
@@ -204,12 +200,12 @@ def main():
         programs = plain_programs(arguments.names)
     rows, checks = [], Checks()
     for program in programs:
-        rows.append(run_program(program, arguments.check))
+        rows.append(run_program(program, arguments.check, checks.known))
         show(rows[-1], arguments.verbose)
         if "checks" in rows[-1]:
             checks.add(rows[-1]["checks"])
     if arguments.check:
-        print(checks)
+        print(checks, *checks.gaps(), sep="\n")
     failed = sum(bool(row["complaints"]) for row in rows)
     passed = len(rows) - failed
     compiled, total = (sum(row[key] for row in rows) for key in ("compiled", "total"))

@@ -1,5 +1,6 @@
 """The runner of public programs: what it takes for the same, what it says of dynvm's report, its tables, and the data that programs learn from."""
 
+import collections
 import contextlib
 import io
 import os
@@ -64,20 +65,18 @@ class Compared(unittest.TestCase):
         complaints, _ = runner.compare("", Run(0, "", ""), Run(0, "", "UserWarning: x\n"), same)
         self.assertIn("stderr: ", complaints[0])
 
-    def test_without_checks(self):
-        self.assertEqual(runner.without_checks("a warning\ndynvm: check: x\ny\n"), "a warning\n")
 
 
 class Reported(unittest.TestCase):
     report = {"aborts": {"loop_left": 3}, "handovers": 0, "failures": {"own": {}}, "checks": {"different": 0}}
 
     def test_usual(self):
-        self.assertEqual(runner.judge_report(self.report, ""), [])
+        self.assertEqual(runner.judge_report("x", self.report, "", collections.Counter()), [])
 
     def test_defects(self):
         for more in ({"aborts": {"pass_failed": 1}}, {"handovers": 2}, {"failures": {"own": {"x": 1}}}, {"checks": {"different": 1}}):
-            self.assertEqual(len(runner.judge_report({**self.report, **more}, "dynvm: check: it\n")), 1, more)
-        self.assertEqual(runner.judge_report(None, ""), ["no report was written"])
+            self.assertEqual(len(runner.judge_report("x", {**self.report, **more}, "dynvm: check: it\n", collections.Counter())), 1, more)
+        self.assertEqual(runner.judge_report("x", None, "", collections.Counter()), ["no report was written"])
 
 
 class Tables(unittest.TestCase):
@@ -119,14 +118,14 @@ class Running(CompareCase):
         self.assertEqual(runner.compare(program.text, expected, noise.run(1), noise.of)[0], [])
 
     def test_a_run(self):
-        row = runner.run_program(self.program())
+        row = runner.run_program(self.program(), False, collections.Counter())
         self.assertEqual(row["complaints"], [])
         with contextlib.redirect_stdout(io.StringIO()) as shown:
             runner.show(row, True)
         self.assertRegex(shown.getvalue(), r"% compiled +[\d.]+ s / python +[\d.]+ s = +[\d.]+")
 
     def test_a_program_that_fails_under_python_fails(self):
-        row = runner.run_program(runner.Program(self.script("raise SystemExit(3)")))
+        row = runner.run_program(runner.Program(self.script("raise SystemExit(3)")), False, collections.Counter())
         self.assertIn("ends with status 3 under python", row["complaints"][0])
 
     def test_data_leave_the_random_state(self):

@@ -1,4 +1,5 @@
 # Images between convolutions in inference: residual blocks in place, joined branches, poolings, what the script looks at in the middle and gets at the end. Strides are as eager has them.
+# gap: compiled with --hot=2 an inner loop whose rounds differ is recorded again and again, where a trace of the loop around it would hold all rounds
 # expect: compiled>=0.6
 import torch
 import torch.nn as nn

@@ -1,0 +1,219 @@
+// Iterators of builtin containers whose items a trace knows. See recorder.h.
+#include "runtime/base/heuristics.h"
+#include "runtime/exec/helpers.h"
+#include "tracer/recorder.h"
+
+namespace dynvm::tracer {
+
+namespace {
+
+// What enumerate and zip iterate over: a new tuple with iterators in it, *count of them at its beginning; null of any other object, and where that cannot be told.
+PyObject* iterators_below(PyObject* it, Py_ssize_t* count) {
+  if (Py_TYPE(it) != &PyEnum_Type && Py_TYPE(it) != &PyZip_Type) return nullptr;
+  PyObject* reduced = PyObject_CallMethod(it, "__reduce__", nullptr);
+  PyObject* parts = reduced != nullptr && PyTuple_Check(reduced) && PyTuple_GET_SIZE(reduced) >= 2 ? Py_NewRef(PyTuple_GET_ITEM(reduced, 1)) : nullptr;
+  PyErr_Clear();
+  Py_XDECREF(reduced);
+  if (parts != nullptr && !PyTuple_Check(parts)) Py_CLEAR(parts);
+  if (parts != nullptr) *count = Py_TYPE(it) == &PyEnum_Type ? 1 : PyTuple_GET_SIZE(parts);
+  return parts;
+}
+
+}  // namespace
+
+// A builtin iterator that runs no Python code, all the way down.
+bool Recorder::plain_iterator(PyObject* it) {
+  PyTypeObject* type = Py_TYPE(it);
+  if (type == &PyListIter_Type || type == &PyTupleIter_Type || type == &PyRangeIter_Type || type == &PyDictIterKey_Type ||
+      type == &PyDictIterValue_Type || type == &PyDictIterItem_Type || type == &PyListRevIter_Type || type == &PyUnicodeIter_Type ||
+      type == &PyLongRangeIter_Type || type == &PyDictRevIterKey_Type || type == &PyDictRevIterItem_Type || type == &PyDictRevIterValue_Type)
+    return true;
+  Py_ssize_t count = 0;
+  PyObject* parts = iterators_below(it, &count);
+  bool plain = parts != nullptr;
+  for (Py_ssize_t i = 0; i < count; i++) plain = plain && plain_iterator(PyTuple_GET_ITEM(parts, i));
+  Py_XDECREF(parts);
+  return plain;
+}
+
+// Items that this iterator still gives, where it can tell without running Python code; else -1.
+int64_t Recorder::items_left(PyObject* it) {
+  if (it == nullptr || !plain_iterator(it)) return -1;
+  Py_ssize_t count = 0;
+  if (PyObject* parts = iterators_below(it, &count)) {
+    int64_t left = count > 0 ? INT64_MAX : 0;
+    for (Py_ssize_t i = 0; i < count; i++) left = std::min(left, items_left(PyTuple_GET_ITEM(parts, i)));
+    Py_DECREF(parts);
+    return left;
+  }
+  const Py_ssize_t left = PyObject_LengthHint(it, -1);
+  if (left < 0) PyErr_Clear();
+  return left;
+}
+
+// What iterating a container gives, when its contents are known.
+bool Recorder::iteration_items(V v, std::vector<V>* items) {
+  PyObject* o = concrete(v);
+  if (at(v).kind == Value::kView) return dict_view_items(at(v).items[0], static_cast<int>(at(v).position), items);
+  if (at(v).kind == Value::kSet) {
+    std::vector<V> members = at(v).items;  // in the set's own order
+    PyObject* iterator = PyObject_GetIter(o);
+    while (PyObject* member = iterator ? PyIter_Next(iterator) : nullptr) {
+      for (V item : members)
+        if (concrete(item) == member) items->push_back(item);
+      Py_DECREF(member);
+    }
+    Py_XDECREF(iterator);
+    return true;
+  }
+  if (at(v).kind == Value::kDict) {
+    for (PyObject* key : at(v).keys) items->push_back(constant(key));
+    return true;
+  }
+  if (iterates_as_dict(o)) {
+    if (!promote(v) || !guard_dict_unchanged(o)) return false;
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    while (PyDict_Next(o, &position, &key, &value)) items->push_back(constant(key));
+    return true;
+  }
+  if (PyFrozenSet_CheckExact(o) && is_const(v)) {
+    PyObject* members = PySequence_List(o);
+    for (Py_ssize_t i = 0; members != nullptr && i < PyList_GET_SIZE(members); i++) items->push_back(constant(PyList_GET_ITEM(members, i)));
+    Py_XDECREF(members);
+    return members != nullptr;
+  }
+  if (PyRange_Check(o) && is_const(v)) {
+    Py_ssize_t n = PyObject_Length(o);
+    if (n < 0 || n > 4 * base::heuristics().max_unroll) {
+      PyErr_Clear();
+      return false;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+      PyObject* item = PySequence_GetItem(o, i);
+      items->push_back(constant(item));
+      Py_XDECREF(item);
+    }
+    return true;
+  }
+  if (is_plain_tuple(o) || PyList_CheckExact(o)) {
+    if (PyList_CheckExact(o) && at(v).kind == Value::kObject && !at(v).stable) return false;  // its length may differ next time
+    return known_items(v, items);
+  }
+  return false;
+}
+
+bool Recorder::dict_view_items(V v, int which, std::vector<V>* items) {
+  PyObject* o = concrete(v);
+  auto pair = [&](V key, V value) {
+    if (which == 0) items->push_back(key);
+    if (which == 1) items->push_back(value);
+    if (which == 2) items->push_back(virtual_tuple({key, value}));
+  };
+  const bool made_here = at(v).kind == Value::kDict || known_contents(v) != nullptr;
+  if (!made_here && !iterates_as_dict(o)) return false;
+  if (made_here || !promote(v) || !guard_dict_unchanged(o)) {
+    std::vector<PyObject*> keys;
+    std::vector<V> values;
+    if (done_ || !known_dict(v, &keys, &values)) return false;
+    for (size_t i = 0; i < keys.size(); i++) pair(constant(keys[i]), values[i]);
+    return true;
+  }
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(o, &position, &key, &value)) pair(constant(key), constant(value));
+  return true;
+}
+
+// A virtual iterator over `items`: what a builtin function makes of builtin containers. kNoValue when making it raises.
+// An exit makes it in the same way, so that it is of the same type and sees what is done to the containers afterwards.
+// The iterator of a tuple, which nothing is done to, is made of what is left.
+V Recorder::take_iterator(PyObject* function, const std::vector<V>& args, std::vector<V> items) {
+  std::vector<PyObject*> objects;
+  for (V v : args) objects.push_back(concrete(v));
+  PyObject* made = PyObject_Vectorcall(function, objects.data(), objects.size(), nullptr);
+  if (made == nullptr) return kNoValue;
+  V iterator = virtual_object(Value::kIterator, std::move(items), made);
+  if (Py_TYPE(made) != &PyTupleIter_Type) {
+    std::vector<V> source{constant(function)};
+    source.insert(source.end(), args.begin(), args.end());
+    const V tuple = virtual_tuple(std::move(source));
+    at(iterator).source = tuple;
+    if (std::any_of(args.begin(), args.end(), [this](V v) { return watched(v) != nullptr; })) open_iterators_.push_back(iterator);
+  }
+  Py_DECREF(made);
+  return iterator;
+}
+
+// The dict or set whose size the iterator of this remembers: a change of it is an error. Null: none.
+PyObject* Recorder::watched(V container) {
+  PyObject* object = concrete(at(container).kind == Value::kView ? at(container).items[0] : container);
+  return PyDict_Check(object) || PyAnySet_Check(object) ? object : nullptr;
+}
+
+// In front of a change of a dict's or set's size, or where others may change it: its iterators become objects, which see it.
+void Recorder::settle_iterators(PyObject* container) {
+  for (V iterator : std::vector<V>(open_iterators_)) {
+    const std::vector<V>& source = at(at(iterator).source).items;
+    if (std::any_of(source.begin(), source.end(), [&](V v) { return watched(v) == container; })) as_object(iterator);
+  }
+}
+
+// An empty container with an iterator of the same type; of others an empty tuple.
+V Recorder::empty_like(V container) {
+  PyObject* object = concrete(container);
+  const auto made = [this](Value::Kind kind, PyObject* empty) {
+    const V v = virtual_object(kind, {}, empty);
+    Py_DECREF(empty);
+    return v;
+  };
+  if (PyList_CheckExact(object)) return made(Value::kList, PyList_New(0));
+  if (PyDict_CheckExact(object)) return made(Value::kDict, PyDict_New());
+  if (PySet_CheckExact(object)) return made(Value::kSet, PySet_New(nullptr));
+  if (at(container).kind == Value::kView && PyDict_CheckExact(concrete(at(container).items[0]))) {
+    const size_t which = at(container).position;
+    const V dict = made(Value::kDict, PyDict_New());
+    const V view = made(Value::kView, runtime::helpers::dict_view(concrete(dict), static_cast<int64_t>(which)));
+    at(view).items = {dict};
+    at(view).position = which;
+    return view;
+  }
+  PyObject* empty = PyRange_Check(object) ? PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyRange_Type), "i", 0) : PyTuple_New(0);
+  const V v = constant(empty);
+  Py_DECREF(empty);
+  return v;
+}
+
+// A virtual iterator has told that it is at its end. From now on it has no items, whatever its containers get.
+void Recorder::end_iterator(V iterator) {
+  at(iterator).position = 0;
+  at(iterator).items.clear();
+  if (at(iterator).source != kNoValue) {
+    std::vector<V> source = at(at(iterator).source).items;
+    for (V& part : source)
+      if (!is_const(part) || !PyCallable_Check(concrete(part))) part = empty_like(part);
+    const V tuple = virtual_tuple(std::move(source));
+    at(iterator).source = tuple;
+  }
+  std::erase(open_iterators_, iterator);
+  changed(iterator);
+}
+
+// What is left of a virtual iterator, which has nothing left then.
+void Recorder::use_up(V iterator, std::vector<V>* items) {
+  Value& value = at(iterator);
+  items->assign(value.items.begin() + static_cast<ptrdiff_t>(value.position), value.items.end());
+  PyObject* rest = PySequence_Tuple(value.concrete);
+  if (rest == nullptr) PyErr_Clear();
+  Py_XDECREF(rest);
+  end_iterator(iterator);
+}
+
+// Items that this iterator still gives, or -1.
+int64_t Recorder::left_of(V iterator) {
+  if (at(iterator).kind == Value::kIterator) return static_cast<int64_t>(at(iterator).items.size() - at(iterator).position);
+  if (const auto known = iterators_.find(iterator); known != iterators_.end()) return static_cast<int64_t>(known->second.items.size() - known->second.position);
+  return items_left(concrete(iterator));
+}
+
+}  // namespace dynvm::tracer
