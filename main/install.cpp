@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "main/torch_compile.h"
 #include "runtime/base/dump.h"
 #include "runtime/base/heuristics.h"
 #include "runtime/base/options.h"
@@ -67,7 +68,10 @@ bool install() {
 #endif
 #ifdef DYNVM_HAS_TRACER
   if (Py_AtExit(codegen::cuda::stop_background) < 0) base::report().notes["CUDA kernels"] = "too many exit functions: compiling ends late";
-  if (base::options().jit) tracer::install(bridge_path().c_str());
+  if (base::options().jit) {
+    tracer::install(bridge_path().c_str());
+    hint_torch_compile();
+  }
 #endif
   return true;
 }

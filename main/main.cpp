@@ -19,6 +19,7 @@
 #include "runtime/base/heuristics.h"
 #include "main/profile.h"
 #include "main/switches.h"
+#include "main/torch_compile.h"
 #include "runtime/base/options.h"
 #include "runtime/base/profile.h"
 #include "runtime/base/report.h"
@@ -92,6 +93,7 @@ base::Status read_environment() {
 }
 
 base::Status check_options() {
+  if (base::Status status = dynvm::main::check_torch_compile(); !status.ok()) return status;
   return base::check_stress(base::options().stress);
 }
 

@@ -187,6 +187,10 @@ bool setup_annotations(cpython::Frame* frame) {
   return status == 0;
 }
 
+static void (*import_hook)(PyObject*) = nullptr;
+
+void set_import_hook(void (*hook)(PyObject* name)) { import_hook = hook; }
+
 PyObject* import_name(PyThreadState* tstate, cpython::Frame* frame, PyObject* name, PyObject* fromlist, PyObject* level) {
   PyObject* import = cpython::imports_from_any_builtins() ? load_from_mapping(frame->f_builtins, g_names.n_import)
                                                      : Py_XNewRef(PyDict_GetItemWithError(frame->f_builtins, g_names.n_import));
@@ -199,11 +203,14 @@ PyObject* import_name(PyThreadState* tstate, cpython::Frame* frame, PyObject* na
     Py_DECREF(import);
     const int number = cpython::int_argument(level);
     if (number == -1 && PyErr_Occurred()) return nullptr;
-    return PyImport_ImportModuleLevelObject(name, frame->f_globals, locals, fromlist, number);
+    PyObject* module = PyImport_ImportModuleLevelObject(name, frame->f_globals, locals, fromlist, number);
+    if (module != nullptr && import_hook != nullptr) import_hook(name);
+    return module;
   }
   PyObject* arguments[] = {name, frame->f_globals, locals, fromlist, level};
   PyObject* result = PyObject_Vectorcall(import, arguments, 5, nullptr);
   Py_DECREF(import);
+  if (result != nullptr && import_hook != nullptr) import_hook(name);
   return result;
 }
 

@@ -182,6 +182,9 @@ struct Hooks {
 // that is under way ends.
 void set_hooks(const Hooks* hooks);
 
+// Called after each import statement, with the module's name as it is written. nullptr: none. It must clear what it raises.
+void set_import_hook(void (*hook)(PyObject* name));
+
 // From inside hot_loop or hot_call (which then returns kReload): this activation goes on in plain code through
 // Hooks::record. One activation of one thread at a time records; returns false when another one does.
 [[nodiscard]] bool start_recording(ThreadView& view);

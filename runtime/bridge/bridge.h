@@ -167,8 +167,9 @@ struct SessionFunctions {
   int (*read_scalar)(Session*, int32_t tensor, int64_t* value);      // value: bits of int64, double or 0/1; -1: raised
   int (*bump_version)(Session*, int32_t tensor, int32_t by);         // on the real tensor behind an input or fresh storage
   int (*set_numbers)(Session*, int32_t call, const int64_t* scalars);  // of a call that a wrap runs again but that did not run by itself; -1: raised
-  // Before several wraps are made: the calls that they run again run now, each once and in the order of the program. What one of them writes, another may have read before. -1: raised
-  int (*rebuild)(Session*, const int32_t* wraps, int32_t count);
+  // Before several wraps are made: the calls that they run again, in the order of the program (that of their numbers is another), each as its wrap runs it. What one of them
+  // writes, another may have read before. -1: raised
+  int (*rebuild)(Session*, const int32_t* calls, const int32_t* wraps, int32_t count);
   PyObject* (*wrap)(Session*, int32_t wrap);                         // new reference or null (raised)
   void (*end_iteration)(Session*);                                   // drops results and fresh storages that nobody else holds
   int64_t (*tensor_size)(Session*, int32_t tensor, int32_t dim);     // as it is now; dim -1: the number of elements

@@ -596,12 +596,20 @@ bool CompiledTrace::tell_numbers(Activation* activation, int32_t wrap) {
 bool CompiledTrace::rebuild(Activation* activation, const std::vector<Ref>& wraps) {
   auto* self = static_cast<CompiledTrace*>(activation->owner);
   if (activation->pending != 0 && stretches_of(activation)->barrier() != 0) return false;
-  std::vector<int32_t> numbers;
+  std::map<Ref, std::pair<int32_t, int32_t>> order;  // by instruction: the call's number, and that of the first wrap that runs it again
   for (Ref wrap : wraps) {
-    numbers.push_back(self->programs_.plan.wrap[wrap]);
-    if (!self->tell_numbers(activation, numbers.back())) return false;
+    const int32_t number = self->programs_.plan.wrap[wrap];
+    if (!self->tell_numbers(activation, number)) return false;
+    const std::vector<Ref>& forward = self->trace_.wraps[self->trace_.insts[wrap].imm].forward;
+    const std::vector<int32_t>& calls = self->programs_.spec.wraps[static_cast<size_t>(number)].forward;
+    for (size_t k = 0; k < forward.size(); ++k) order.emplace(forward[k], std::pair(calls[k], number));
   }
-  return self->bridge_->functions().rebuild(session_of(activation), numbers.data(), static_cast<int32_t>(numbers.size())) == 0;
+  std::vector<int32_t> calls, numbers;
+  for (const auto& [ref, each] : order) {
+    calls.push_back(each.first);
+    numbers.push_back(each.second);
+  }
+  return self->bridge_->functions().rebuild(session_of(activation), calls.data(), numbers.data(), static_cast<int32_t>(calls.size())) == 0;
 }
 
 int CompiledTrace::read_scalar(bridge::Session* session, int32_t tensor, int64_t* value, Activation* activation, int32_t inst) {

@@ -409,19 +409,13 @@ at::Tensor SessionImpl::wrap_value(int32_t number, const WrapPlan& plan) {
   return value;
 }
 
-int SessionImpl::rebuild(std::span<const int32_t> wraps) {
+int SessionImpl::rebuild(const int32_t* calls, const int32_t* wraps, int32_t count) {
   return guarded_call([&] {
     const c10::InferenceMode as_recorded(false);
     const c10::impl::ExcludeDispatchKeyGuard guard(keys_not_rerun());
-    std::map<int32_t, const WrapPlan*> calls;
-    for (int32_t number : wraps) {
-      const WrapPlan& plan = program_.wraps[static_cast<size_t>(number)];
-      if (wrapped_[static_cast<size_t>(number)].defined()) continue;
-      for (int32_t call : plan.spec.forward) calls.emplace(call, &plan);
-    }
-    has_real_ = has_real_ || !calls.empty();
+    has_real_ = true;
     try {
-      for (const auto& [call, plan] : calls) run_once(call, *plan);
+      for (int32_t k = 0; k < count; ++k) run_once(calls[k], program_.wraps[static_cast<size_t>(wraps[k])]);
     } catch (const PythonRaised&) {
       return -1;
     }

@@ -750,7 +750,7 @@ const bridge::SessionFunctions& session_functions() {
       [](bridge::Session* s, int32_t tensor, int64_t* value) { return of(s)->read_scalar(tensor, value); },
       [](bridge::Session* s, int32_t tensor, int32_t by) { return of(s)->bump_version(tensor, by); },
       [](bridge::Session* s, int32_t call, const int64_t* scalars) { return of(s)->set_numbers(call, scalars); },
-      [](bridge::Session* s, const int32_t* wraps, int32_t count) { return of(s)->rebuild({wraps, static_cast<size_t>(count)}); },
+      [](bridge::Session* s, const int32_t* calls, const int32_t* wraps, int32_t count) { return of(s)->rebuild(calls, wraps, count); },
       [](bridge::Session* s, int32_t wrap) { return of(s)->wrap(wrap); },
       [](bridge::Session* s) { of(s)->end_iteration(); },
       [](bridge::Session* s, int32_t tensor, int32_t dim) { return of(s)->tensor_size(tensor, dim); },

@@ -23,7 +23,6 @@
 
 #include <map>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "runtime/torch/arenas.h"
@@ -78,7 +77,7 @@ class SessionImpl {
   int64_t tensor_size(int32_t tensor, int32_t dim) const;
   int64_t seed(int32_t call) const;      // philox.cpp
   int draw(int32_t call, int64_t increment, int64_t* offset);
-  int rebuild(std::span<const int32_t> wraps);
+  int rebuild(const int32_t* calls, const int32_t* wraps, int32_t count);
   PyObject* wrap(int32_t number);
   void set_recipe(int32_t wrap, int32_t index, PyObject* recipe);
   void end_iteration();

@@ -20,6 +20,8 @@ from cases import Case, compare, finish, parser, run_folder  # noqa: E402
 from compare import DYNVM, FULL, not_built, run  # noqa: E402
 from session import THREADS, run_alone  # noqa: E402
 
+REAL = "--torch-compile=real"  # else torch.compile is a hint (test_hint.py)
+
 # One for each rule, of those that take least.
 QUICK = {
     "backend_counts_calls", "backend_replaces", "cond", "dispatch_keys", "frame_evaluation_from_outside", "fullgraph",
@@ -39,7 +41,7 @@ def run_plain(names):
         case = Case(path)
         if not names and not choose([case]) or names and not any(name in case.name for name in names):
             continue
-        results[case.name] = compare(run_alone("python", path), run(DYNVM, [path], env=THREADS))
+        results[case.name] = compare(run_alone("python", path), run(DYNVM, [REAL, path], env=THREADS))
     return results
 
 
@@ -51,7 +53,7 @@ def main():
         return 1
     if arguments.plain:
         return finish(run_plain(arguments.names))
-    return finish(run_folder(os.path.join(HERE, "cases"), arguments, choose))
+    return finish(run_folder(os.path.join(HERE, "cases"), arguments, choose, [REAL]))
 
 
 if __name__ == "__main__":

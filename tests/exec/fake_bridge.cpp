@@ -138,7 +138,7 @@ int bump_version(bridge::Session* s, int32_t tensor, int32_t by) {
   return 0;
 }
 
-int rebuild(bridge::Session*, const int32_t*, int32_t) { return 0; }
+int rebuild(bridge::Session*, const int32_t*, const int32_t*, int32_t) { return 0; }
 
 PyObject* wrap(bridge::Session* s, int32_t index) {
   FakeSession& session = of(s);

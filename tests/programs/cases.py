@@ -197,15 +197,15 @@ def parser():
     return result
 
 
-def run_folder(folder, arguments, choose=lambda cases: cases):
-    """name -> complaints, for the scripts that `choose` leaves; "suite" stands for all together."""
+def run_folder(folder, arguments, choose=lambda cases: cases, more=()):
+    """name -> complaints, for the scripts that `choose` leaves, under dynvm with `more` options; "suite" stands for all together."""
     cases = [Case(path) for path in sorted(glob.glob(os.path.join(folder, "*.py")))]
     if arguments.names:
         cases = [case for case in cases if any(name in case.name for name in arguments.names)]
     else:
         cases = choose(cases)
     expected = expected_runs(cases, arguments.alone)
-    options = [f"--hot={arguments.hot}", *([f"--heuristics={arguments.heuristics}"] if arguments.heuristics else [])]
+    options = [f"--hot={arguments.hot}", *more, *([f"--heuristics={arguments.heuristics}"] if arguments.heuristics else [])]
     kept = loaded = {}
     if arguments.cached:
         with tempfile.TemporaryDirectory(prefix="dynvm-cache-") as folder:

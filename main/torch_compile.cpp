@@ -1,0 +1,68 @@
+// Replaces torch.compile once torch is there (torch_compile.py, which is a part of this library).
+#include "main/torch_compile.h"
+
+#include <Python.h>
+#include <fmt/core.h>
+
+#include "main/torch_compile_source.h"
+#include "runtime/base/options.h"
+#include "runtime/base/report.h"
+#include "vm/vm.h"
+
+namespace dynvm::main {
+
+namespace {
+
+// Its code has run, to the end.
+bool is_complete(PyObject* module) {
+  PyObject* spec = PyObject_GetAttrString(module, "__spec__");
+  PyObject* begun = spec != nullptr ? PyObject_GetAttrString(spec, "_initializing") : nullptr;
+  PyErr_Clear();
+  const bool complete = begun == nullptr || begun == Py_False;
+  Py_XDECREF(begun);
+  Py_XDECREF(spec);
+  return complete && PyObject_HasAttrString(module, "compile") == 1;
+}
+
+bool replace(PyObject* torch) {
+  PyObject* code = Py_CompileString(kTorchCompile, "<dynvm: torch.compile>", Py_file_input);
+  PyObject* space = PyDict_New();
+  bool fine = code != nullptr && space != nullptr && PyDict_SetItemString(space, "__builtins__", PyEval_GetBuiltins()) == 0;
+  PyObject* done = fine ? PyEval_EvalCode(code, space, space) : nullptr;
+  PyObject* result = done != nullptr ? PyObject_CallOneArg(PyDict_GetItemString(space, "install"), torch) : nullptr;
+  fine = result != nullptr;
+  Py_XDECREF(result);
+  Py_XDECREF(done);
+  Py_XDECREF(space);
+  Py_XDECREF(code);
+  return fine;
+}
+
+// A module of this name has been imported.
+void imported(PyObject* name) {
+  static PyObject* const torch_name = PyUnicode_InternFromString("torch");
+  if (PyUnicode_Tailmatch(name, torch_name, 0, PY_SSIZE_T_MAX, -1) != 1) return PyErr_Clear();
+  PyObject* torch = PyDict_GetItem(PyImport_GetModuleDict(), torch_name);
+  if (torch == nullptr || !is_complete(torch)) return;
+  vm::set_import_hook(nullptr);
+  Py_INCREF(torch);
+  if (!replace(torch)) {
+    base::report().notes["torch.compile"] = "it could not be replaced, and runs torch's own compiler";
+    PyErr_Clear();
+  }
+  Py_DECREF(torch);
+}
+
+}  // namespace
+
+base::Status check_torch_compile() {
+  const std::string& how = base::options().torch_compile;
+  if (how.empty() || how == "hint" || how == "real") return {};
+  return base::Status::failure(fmt::format("--torch-compile: expected hint or real, got '{}'", how));
+}
+
+void hint_torch_compile() {
+  if (base::options().torch_compile != "real") vm::set_import_hook(imported);
+}
+
+}  // namespace dynvm::main
