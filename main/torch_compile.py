@@ -26,7 +26,7 @@ def module_class(torch):
         def __init__(self, module, again):
             base.__init__(self)
             self._modules["_orig_mod"] = module
-            vars(self).update(_torchdynamo_orig_callable=module.forward, _again=again)
+            self.__dict__.update(_torchdynamo_orig_callable=module.forward, _again=again)
 
         @property
         def __class__(self):
@@ -42,11 +42,11 @@ def module_class(torch):
 
         @training.setter
         def training(self, value):
-            if "_modules" in vars(self):  # else Module.__init__ says what a new module is
+            if "_modules" in self.__dict__:  # else Module.__init__ says what a new module is
                 self._orig_mod.training = value
 
         def __getattr__(self, name):
-            module = vars(self).get("_modules", {}).get("_orig_mod")
+            module = self.__dict__.get("_modules", {}).get("_orig_mod")
             return module if name == "_orig_mod" else getattr(module, name)
 
         def __setattr__(self, name, value):

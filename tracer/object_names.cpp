@@ -430,6 +430,14 @@ std::string ObjectNames::find(const std::vector<PyObject*>& objects, const std::
       auto* slice = reinterpret_cast<PySliceObject*>(o);
       return from_parts(Step::kSlice, {slice->start, slice->stop, slice->step});
     }
+    if (PyRange_Check(o)) {
+      std::vector<PyObject*> numbers;
+      for (const char* part : {"start", "stop", "step"}) {
+        numbers.push_back(PyObject_GetAttrString(o, part));
+        kept_.push_back(numbers.back());
+      }
+      return from_parts(Step::kRange, numbers);
+    }
     if (PyObject* made = is_alias(o) ? parts_of_alias(o) : nullptr; made != nullptr) {
       kept_.push_back(made);
       return from_parts(Step::kAlias, items_of(made));
@@ -549,6 +557,9 @@ PyObject* ObjectNames::resolve(const ObjectName& name) {
     case Step::kText: return text_of(name.text);
     case Step::kBytes: return PyBytes_FromStringAndSize(name.text.data(), static_cast<Py_ssize_t>(name.text.size()));
     case Step::kSlice: return name.items.size() == 3 ? PySlice_New(known(name.items[0]), known(name.items[1]), known(name.items[2])) : nullptr;
+    case Step::kRange:
+      if (name.items.size() != 3) return nullptr;
+      return PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PyRange_Type), known(name.items[0]), known(name.items[1]), known(name.items[2]), nullptr);
     case Step::kTuple:
     case Step::kSize: {
       PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(name.items.size()));

@@ -47,7 +47,7 @@ struct ObjectName {
   int32_t parent = -1, key = -1;     // of earlier names; key: of kKey
   int64_t number = 0;                // index; kFloat: its bits
   std::string text, more;
-  std::vector<int32_t> items;        // kTuple, kSize, kSlice; kAlias, kSignature, kParameters: what it is made from; kMethod: function, self
+  std::vector<int32_t> items;        // kTuple, kSize, kSlice, kRange; kAlias, kSignature, kParameters: what it is made from; kMethod: function, self
   std::string description;
 };
 

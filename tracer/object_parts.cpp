@@ -122,7 +122,7 @@ bool is_singleton(PyObject* o) {
 bool are_values(PyTypeObject* type) {
   const auto inherits = [type](unsigned long feature) { return PyType_HasFeature(type, feature); };
   return type == &PyLong_Type || type == &PyFloat_Type || type == &PyComplex_Type || type == &PyUnicode_Type || type == &PyBytes_Type || inherits(Py_TPFLAGS_TUPLE_SUBCLASS) ||
-         type == &PyFrozenSet_Type || type == &PyMethod_Type || type == &PySlice_Type || are_torch_values(type) || are_aliases(type);
+         type == &PyFrozenSet_Type || type == &PyMethod_Type || type == &PySlice_Type || type == &PyRange_Type || are_torch_values(type) || are_aliases(type);
 }
 
 bool is_value(PyObject* o) { return o == nullptr || is_singleton(o) || are_values(Py_TYPE(o)); }

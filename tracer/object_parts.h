@@ -18,7 +18,7 @@ namespace dynvm::tracer {
 
 // One step of a way.
 enum class Step : uint8_t {
-  kNull, kSingleton, kInt, kFloat, kText, kBytes, kTuple, kSize, kSlice, kTorch, kAlias, kMethod, kSignature, kParameters,  // values
+  kNull, kSingleton, kInt, kFloat, kText, kBytes, kTuple, kSize, kSlice, kRange, kTorch, kAlias, kMethod, kSignature, kParameters,  // values
   kModule, kQualified, kStaticType, kShortcut,                           // by name
   kLocal, kGlobals, kBuiltins, kLoopCode,                                // the loop's frame
   kKey, kIndex, kDict, kType, kBase, kBound, kTypeItem, kMember, kCell, kCode, kDefaults, kKwDefaults, kAnnotations, kGlobalsOf, kClosure, kFunction, kSelf,  // from a parent
