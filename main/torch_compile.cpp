@@ -7,10 +7,13 @@
 #include "main/torch_compile_source.h"
 #include "runtime/base/options.h"
 #include "runtime/base/report.h"
+#ifdef DYNVM_HAS_VM
 #include "vm/vm.h"
+#endif
 
 namespace dynvm::main {
 
+#ifdef DYNVM_HAS_VM
 namespace {
 
 // Its code has run, to the end.
@@ -54,6 +57,7 @@ void imported(PyObject* name) {
 }
 
 }  // namespace
+#endif
 
 base::Status check_torch_compile() {
   const std::string& how = base::options().torch_compile;
@@ -62,7 +66,9 @@ base::Status check_torch_compile() {
 }
 
 void hint_torch_compile() {
+#ifdef DYNVM_HAS_VM
   if (base::options().torch_compile != "real") vm::set_import_hook(imported);
+#endif
 }
 
 }  // namespace dynvm::main

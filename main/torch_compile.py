@@ -17,7 +17,7 @@ OWN_COMPILER = ("torch.nn.attention.flex_attention", "torch._higher_order_ops") 
 
 
 def module_class(torch):
-    """The class of compiled modules. Attributes are the compiled module's but for OWN; isinstance() takes its objects for
+    """The class of compiled modules. Attributes are the compiled module's but for `own`; isinstance() takes its objects for
     torch's OptimizedModule once that is loaded."""
 
     base, own = torch.nn.Module, frozenset(("_orig_mod", "_torchdynamo_orig_callable", "_again"))
@@ -73,9 +73,6 @@ def module_class(torch):
         def __reduce__(self):
             return functools.partial(torch.compile, **self._again), (self._orig_mod,)
 
-        def __reduce_ex__(self, protocol):
-            return self.__reduce__()
-
         def __deepcopy__(self, memo):
             import copy
 
@@ -122,7 +119,7 @@ def install(torch):
         mode, backend = options.get("mode"), options.get("backend")
         if model is None:
             return functools.partial(compile, **options) if options else compile
-        needs_own = not isinstance(backend, (str, type(None))) or backend not in BACKENDS or mode not in MODES or (mode is not None and options.get("options") is not None)
+        needs_own = backend not in BACKENDS or mode not in MODES or (mode is not None and options.get("options") is not None)
         if needs_own or (getattr(model, "__module__", None) or "").startswith(OWN_COMPILER):
             return real(model, **options)
         if options.get("disable") or isinstance(model, type):

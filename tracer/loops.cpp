@@ -332,7 +332,7 @@ HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
         return next(view);
       }
       bool container = PyList_CheckExact(o) || is_plain_tuple(o) || PyDict_CheckExact(o) || PyRange_Check(o) || PyUnicode_CheckExact(o) ||
-                     PyDictKeys_Check(o) || PyDictValues_Check(o) || PyDictItems_Check(o) || PySet_CheckExact(o);
+                       PyDictKeys_Check(o) || PyDictValues_Check(o) || PyDictItems_Check(o) || PySet_CheckExact(o);
       if (container && type->tp_iter != nullptr && (at(v).kind != Value::kObject || know_type(v))) {
         std::vector<V> items;
         bool items_known = iteration_items(v, &items);

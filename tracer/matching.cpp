@@ -8,7 +8,11 @@ using vm::HookResult;
 using vm::Op;
 using IrOp = ir::Op;
 
-PyObject* Recorder::builtin(const char* name) { return PyDict_GetItemString(PyEval_GetBuiltins(), name); }
+// As it was when the first one was asked for, whatever builtins a frame has: what is followed is CPython's own.
+PyObject* Recorder::builtin(const char* name) {
+  static PyObject* const all = PyDict_Copy(PyModule_GetDict(PyImport_AddModule("builtins")));
+  return PyDict_GetItemString(all, name);
+}
 
 // What a class pattern reads of the subject; constant None: the subject does not match. kNoValue: not followed.
 V Recorder::match_class(V subject, V type, Py_ssize_t positional, PyObject* names) {

@@ -679,10 +679,11 @@ int CompiledTrace::write_back(Activation* activation) {
   }
   {
     Materialiser materialiser(*self, activation);
-    std::vector<Ref> refs;
-    if (self->rebuilds_writes_)
+    if (self->rebuilds_writes_) {
+      std::vector<Ref> refs;
       for (const auto& [slot, ref] : self->written_) refs.push_back(ref);
-    if (!materialiser.rebuild(refs)) return -1;
+      if (!materialiser.rebuild(refs)) return -1;
+    }
     for (size_t k = 0; k < count; ++k) {
       Ref ref = self->written_[k].second;
       made[k] = nullptr;

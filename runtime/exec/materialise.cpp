@@ -45,7 +45,6 @@ void Materialiser::find_wraps(Ref ref) {
 }
 
 bool Materialiser::rebuild(const std::vector<Ref>& refs) {
-  if (!trace_.rebuilds_writes_) return true;
   for (Ref ref : refs) find_wraps(ref);
   if (wraps_.size() < 2) return true;
   for (Ref wrap : wraps_)

@@ -111,8 +111,8 @@ def compare(text, expected, got, noise):
     return complaints, by_noise
 
 
-def judge_report(name, report, stderr, known):
-    """Complaints about what dynvm tells of itself; what is a known gap goes to `known` (a Counter)."""
+def judge_report(name, report, said, known):
+    """Complaints about what dynvm tells of itself, and `said` of traces (gaps.split); what is a known gap goes to `known` (a Counter)."""
     if report is None:
         return ["no report was written"]
     complaints = defects(report["aborts"])
@@ -121,7 +121,7 @@ def judge_report(name, report, stderr, known):
     if report["failures"]["own"]:
         complaints.append(f"errors of dynvm's own: {report['failures']['own']}")
     if report["checks"]["different"]:
-        complaints += judge_checks(name, stderr, known)
+        complaints += judge_checks(name, report["checks"]["different"], said, known)
     return complaints
 
 
@@ -129,9 +129,10 @@ def run_program(program, check, known):
     """A row: name, complaints, and what the run showed. known: a Counter for what is wrong and known."""
     expected, python_s = program.under_python()
     got, dynvm_s = program.under_dynvm(check)
-    complaints = judge_report(program.name, got.report, got.stderr, known)
+    said = []
     if check:
-        got.stderr = gaps.split(got.stderr)[0]
+        got.stderr, said = gaps.split(got.stderr)
+    complaints = judge_report(program.name, got.report, said, known)
     if expected.status != 0:
         complaints.insert(0, f"the program ends with status {expected.status} under python: {expected.stderr[-800:]}")
     differences, by_noise = compare(program.text, expected, got, Noise(program).of)

@@ -66,17 +66,17 @@ class Compared(unittest.TestCase):
         self.assertIn("stderr: ", complaints[0])
 
 
-
 class Reported(unittest.TestCase):
     report = {"aborts": {"loop_left": 3}, "handovers": 0, "failures": {"own": {}}, "checks": {"different": 0}}
 
     def test_usual(self):
-        self.assertEqual(runner.judge_report("x", self.report, "", collections.Counter()), [])
+        self.assertEqual(runner.judge_report("x", self.report, [], collections.Counter()), [])
 
     def test_defects(self):
         for more in ({"aborts": {"pass_failed": 1}}, {"handovers": 2}, {"failures": {"own": {"x": 1}}}, {"checks": {"different": 1}}):
-            self.assertEqual(len(runner.judge_report("x", {**self.report, **more}, "dynvm: check: it\n", collections.Counter())), 1, more)
-        self.assertEqual(runner.judge_report("x", None, "", collections.Counter()), ["no report was written"])
+            self.assertEqual(len(runner.judge_report("x", {**self.report, **more}, ["dynvm: check: it\n"], collections.Counter())), 1, more)
+        self.assertEqual(len(runner.judge_report("x", {**self.report, "checks": {"different": 1}}, [], collections.Counter())), 1)  # nothing says what
+        self.assertEqual(runner.judge_report("x", None, [], collections.Counter()), ["no report was written"])
 
 
 class Tables(unittest.TestCase):

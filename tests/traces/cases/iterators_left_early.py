@@ -84,3 +84,11 @@ for make in (iter, enumerate, reversed, pairs, both, views, keyed):
     print(make.__name__, left(make, 60))
     print(make.__name__, ended(make, 60))
 print(changed(60))
+# A frame with builtins of its own, which have no `iter`.
+exec("""
+total = x
+for step in range(40):
+    for item in [x, x * step]:
+        total = total + item
+print(total.tolist())
+""", {"__builtins__": {"range": range, "print": print}, "x": x})
