@@ -100,7 +100,10 @@ std::vector<int32_t> wrap_storages(const Trace& trace, Ref wrap, bool value) {
     for (int32_t result : call.results)
       if (result >= 0 && call.is_random && call.stream.threads == 0) add(trace.metas[result].storage);
   }
-  const bool rebuilt = how.requires_grad && !how.is_leaf && !how.freed && provided(in_graph(tensor));
+  for (const GraphNode& node : how.nodes)
+    for (Ref saved : node.saved)
+      if (trace.insts[saved].op != Op::k_unbox_tensor) add(storage_of(trace, saved));
+  const bool rebuilt = how.requires_grad && !how.is_leaf && !how.freed && how.nodes.empty() && provided(in_graph(tensor));
   if (value || !rebuilt) add(own);
   return out;
 }

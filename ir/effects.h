@@ -36,8 +36,8 @@ bool is_view_call(const Trace& trace, const Inst& inst);
 bool is_known_view(const Trace& trace, const Inst& inst);
 
 // What an exit needs in memory to make a wrap's object: the tensor's own storage, and where the exit runs forward calls again, what random
-// ones among them drew (but for those that draw the same numbers again) and what they read that neither they nor the trace's inputs provide. value: also the tensor's own where those calls give its value
-// again.
+// ones among them drew (but for those that draw the same numbers again) and what they read that neither they nor the trace's inputs provide, or what its graph's nodes save. value: also the tensor's own
+// where those calls give its value again.
 std::vector<int32_t> wrap_storages(const Trace& trace, Ref wrap, bool value = true);
 
 // The storage of a tensor value, -1 where it has none.

@@ -262,6 +262,8 @@ class Parser {
           return value(&freed.value) && string(&freed.grad_fn) && small(&freed.output_nr);
         };
         if (!punct("[") || !list("]", node)) return false;
+      } else if (accept_word("node")) {
+        if (!node(&wrap.nodes.emplace_back())) return false;
       } else {
         break;
       }
@@ -269,6 +271,22 @@ class Parser {
     *index = static_cast<int64_t>(number);
     trace_.wraps.push_back(std::move(wrap));
     return true;
+  }
+
+  bool values(std::vector<Ref>* all) { return punct("[") && list("]", [&] { return value(&all->emplace_back()); }); }
+
+  bool node(GraphNode* node) {
+    if (!small(&node->number) || !values(&node->outputs)) return false;
+    node->names.resize(node->outputs.size());
+    for (std::string& name : node->names)
+      if (!string(&name)) return false;
+    if (!values(&node->inputs)) return false;
+    for (size_t k = 0; k < node->inputs.size(); ++k) {
+      int64_t reached = 0;
+      if (!integer(&reached)) return false;
+      node->reached_by.push_back(static_cast<uint64_t>(reached));
+    }
+    return values(&node->saved) && values(&node->calls);
   }
 
   bool object(int64_t* index) {  // after '@'

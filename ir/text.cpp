@@ -147,12 +147,8 @@ class Printer {
     if (wrap.output_nr) out_ += " nr " + std::to_string(wrap.output_nr);
     if (wrap.freed) out_ += " freed";
     if (!wrap.forward.empty()) {
-      out_ += " forward [";
-      for (size_t k = 0; k < wrap.forward.size(); ++k) {
-        if (k) out_ += ", ";
-        value(wrap.forward[k]);
-      }
-      out_ += "]";
+      out_ += " forward";
+      values(wrap.forward);
     }
     for (size_t k = 0; k < wrap.freed_behind.size(); ++k) {
       out_ += k ? ", " : " behind [";
@@ -162,6 +158,29 @@ class Printer {
       out_ += " " + std::to_string(wrap.freed_behind[k].output_nr);
     }
     if (!wrap.freed_behind.empty()) out_ += "]";
+    for (const GraphNode& each : wrap.nodes) node(each);
+  }
+
+  void values(const std::vector<Ref>& all) {
+    out_ += " [";
+    for (size_t k = 0; k < all.size(); ++k) {
+      if (k) out_ += ", ";
+      value(all[k]);
+    }
+    out_ += "]";
+  }
+
+  void node(const GraphNode& node) {
+    out_ += " node " + std::to_string(node.number);
+    values(node.outputs);
+    for (const std::string& name : node.names) {
+      out_ += " ";
+      text::append_string(&out_, name);
+    }
+    values(node.inputs);
+    for (uint64_t reached : node.reached_by) out_ += " " + std::to_string(reached);
+    values(node.saved);
+    values(node.calls);
   }
 
   void call(const Inst& inst) {

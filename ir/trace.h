@@ -198,6 +198,18 @@ struct FreedNode {
   int32_t output_nr = 0;
 };
 
+// A part of a live graph that a trace hands out as one autograd node, with a compiled backward (tracer/graph_nodes.cpp).
+struct GraphNode {
+  int32_t number = 0;                 // wraps that name the same one share it
+  std::vector<Ref> outputs;           // tensor values that it takes gradients of; only those with a name are handed out
+  std::vector<std::string> names;     // of each, the name of the autograd node that eager would have, "" where only other nodes read it
+  std::vector<Ref> inputs;            // tensor values that it gives gradients of: the trace's inputs, and outputs of nodes before it
+  std::vector<uint64_t> reached_by;   // of each input: the outputs (a bit each) that are computed from it
+  std::vector<Ref> saved;             // what its backward reads beside the gradients
+  std::vector<Ref> calls;             // aten instructions, in order: some of the wrap's `forward`
+  std::shared_ptr<void> backward;     // a bridge::Backward; not in the text, nor in archives
+};
+
 // How a tensor value becomes a Python object.
 struct Wrap {
   bool requires_grad = false;
@@ -207,6 +219,7 @@ struct Wrap {
   bool freed = false;                 // its graph has been freed by a backward() in the trace
   std::vector<Ref> forward;           // aten instructions, in order, that rebuild the value under autograd (empty: none needed)
   std::vector<FreedNode> freed_behind;  // of the operands of `forward`
+  std::vector<GraphNode> nodes;       // with a live graph: what it consists of, in the order of the program; empty: `forward` is run again at once
 };
 
 // Torch's thread-local modes that a trace depends on.

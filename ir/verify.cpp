@@ -151,6 +151,13 @@ class Verifier {
           if (forward >= ref_ || inst_of(forward).op != Op::k_aten) fail("forward names what is not an aten call before it");
         for (const FreedNode& freed : trace_.wraps[inst.imm].freed_behind)
           if (freed.value >= ref_ || inst_of(freed.value).type != Type::kTensor) fail("a freed node is of what is no tensor before it");
+        for (const GraphNode& node : trace_.wraps[inst.imm].nodes)
+          for (const std::vector<Ref>* values : {&node.outputs, &node.inputs, &node.saved})
+            for (Ref value : *values)
+              if (value >= ref_ || inst_of(value).type != Type::kTensor) fail("a graph's node names what is no tensor before it");
+        for (const GraphNode& node : trace_.wraps[inst.imm].nodes)
+          for (Ref call : node.calls)
+            if (std::find(trace_.wraps[inst.imm].forward.begin(), trace_.wraps[inst.imm].forward.end(), call) == trace_.wraps[inst.imm].forward.end()) fail("a graph's node is of what its wrap does not run again");
         // Only an exit converts.
         if (!inst.sunk && !trace_.metas[inst_of(trace_.arg(inst, 0)).meta].shown.empty()) fail("the script would get other strides than it should see");
         break;

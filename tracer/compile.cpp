@@ -106,6 +106,8 @@ base::Status assemble(LoopTrace& trace, ir::Trace ir, const ir::Plan& plan, std:
 }
 
 bool check_kernels(LoopTrace& trace, bool* waits) {
+  for (const std::shared_ptr<CompiledBackward>& backward : trace.backwards)
+    if (!backward->trace().checked && !check_kernels(backward->trace(), waits)) return false;
   if (!trace.compiled->ready()) {
     *waits = true;
     return false;
@@ -151,7 +153,16 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
   trace->made = std::move(recording.made);
   trace->id = recording.trace.id;
   trace->cut = recording.cut;
+  for (ir::Trace& each : recording.backwards) {
+    Recording part;
+    part.trace = std::move(each);
+    std::unique_ptr<LoopTrace> backward = compile(std::move(part), bridge, code, unit, "backward", reason, error);
+    if (backward == nullptr) return nullptr;
+    trace->backwards.push_back(std::make_shared<CompiledBackward>(std::move(backward)));
+  }
   ir::Trace& ir = recording.trace;
+  for (ir::Wrap& wrap : ir.wraps)
+    for (ir::GraphNode& node : wrap.nodes) node.backward = std::static_pointer_cast<bridge::Backward>(trace->backwards.at(static_cast<size_t>(node.number)));
   std::string name = ir.name;
   for (const ir::Inst& inst : ir.insts)
     if (inst.op == ir::Op::k_unbox_tensor) trace->inputs.push_back(inst.meta);
@@ -208,7 +219,7 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
     return nullptr;
   }
   *reason = Abort::kNone;
-  if (keep_plan) trace->plan = std::make_unique<ir::Plan>(std::move(plan));
+  if (keep_plan && trace->backwards.empty()) trace->plan = std::make_unique<ir::Plan>(std::move(plan));
   const double ms = ms_since(start);
   base::report().compile_ms += ms;
   if (trace->profile != nullptr) {

@@ -12,6 +12,7 @@
 #include "runtime/base/report.h"
 #include "runtime/bridge/bridge.h"
 #include "runtime/exec/compiled_trace.h"
+#include "tracer/backward.h"
 #include "tracer/object_names.h"
 #include "tracer/recorder.h"
 #include "tracer/sizes.h"
@@ -49,6 +50,7 @@ struct LoopTrace {
   std::map<ir::Ref, int> exit_counts;
   base::TraceReport* entry = nullptr;
   base::profile::TraceData* profile = nullptr;  // while a profile is made
+  std::vector<std::shared_ptr<CompiledBackward>> backwards;  // of its graphs' nodes
   std::vector<MadeObject> made;        // as recorded; with `plan` what keeping it on disk needs beside its IR
   std::unique_ptr<ir::Plan> plan;      // until that is done
   std::shared_ptr<const ir::Trace> recorded;  // as it was before the passes; with keep_recorded() alone

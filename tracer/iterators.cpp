@@ -22,7 +22,7 @@ PyObject* iterators_below(PyObject* it, Py_ssize_t* count) {
 }  // namespace
 
 // A builtin iterator that runs no Python code, all the way down.
-bool Recorder::plain_iterator(PyObject* it) {
+bool plain_iterator(PyObject* it) {
   PyTypeObject* type = Py_TYPE(it);
   if (type == &PyListIter_Type || type == &PyTupleIter_Type || type == &PyRangeIter_Type || type == &PyDictIterKey_Type ||
       type == &PyDictIterValue_Type || type == &PyDictIterItem_Type || type == &PyListRevIter_Type || type == &PyUnicodeIter_Type ||
@@ -37,7 +37,7 @@ bool Recorder::plain_iterator(PyObject* it) {
 }
 
 // Items that this iterator still gives, where it can tell without running Python code; else -1.
-int64_t Recorder::items_left(PyObject* it) {
+static int64_t items_left(PyObject* it) {
   if (it == nullptr || !plain_iterator(it)) return -1;
   Py_ssize_t count = 0;
   if (PyObject* parts = iterators_below(it, &count)) {

@@ -17,10 +17,20 @@ Recorder::Mortal* Recorder::find_mortal(PyObject* object) {
   return found == mortals_.end() ? nullptr : &*found;
 }
 
+// Is there a moment at which the script would see it die? A generator's code tells whether it has handlers at all.
+static bool may_show(PyObject* object) {
+  if (!PyGen_CheckExact(object)) return true;
+  PyObject* code = PyObject_GetAttrString(object, "gi_code");
+  const bool handles = code == nullptr || vm::has_handlers(reinterpret_cast<PyCodeObject*>(code));
+  if (code == nullptr) PyErr_Clear();
+  Py_XDECREF(code);
+  return handles;
+}
+
 // A Value holds it from now on.
 void Recorder::note_held(PyObject* object) {
   if (Mortal* known = find_mortal(object)) known->held++;
-  else if (Py_TYPE(object)->tp_finalize != nullptr && !is_tensor(object)) note_mortal(object);
+  else if (Py_TYPE(object)->tp_finalize != nullptr && !is_tensor(object) && may_show(object)) note_mortal(object);
 }
 
 void Recorder::note_mortal(PyObject* object) {

@@ -90,6 +90,7 @@ Recording Recorder::take() {
   }
   drop_computed_sizes();
   recording.trace = std::move(trace_);
+  recording.backwards = std::move(backwards_);
   recording.sizes_are_numbers = sizes_are_numbers_;
   recording.sizes = std::move(sizes_);
   recording.sites = std::move(sites_);
@@ -195,7 +196,7 @@ bool Recorder::cut() {
 bool Recorder::cut_here() {
   if (abort_ == Abort::k_loop_left && (!side_ || tensor_ops_ == 0)) return false;
   if (!started_ || step_begin_ == 0 || !consumers_.empty() || frames_.size() != step_depth_ || top().slots.size() != step_slots_) return false;
-  if (graph_alive()) return false;
+  const bool alive = graph_alive();
   size_t keep = trace_.insts.size();
   for (size_t i = trace_.insts.size(); i-- > step_begin_;) {
     uint32_t effects = ir::op_info(trace_.insts[i].op).effects;
@@ -212,6 +213,10 @@ bool Recorder::cut_here() {
   effect_done_ = effect_done;
   trace_.add(IrOp::k_leave, Type::kVoid, {}, 0, current_snapshot_);
   if (!fill_wraps()) return false;
+  if (const std::string why = add_graph_nodes(); !why.empty() && alive) {
+    detail_ += ", " + why;
+    return false;
+  }
   cut_at_ = trace_.insts.size();
   return true;
 }
@@ -456,9 +461,9 @@ void Recorder::finish() {
   for (int i = 0; i < frames_[0].nlocals && function_; i++) frames_[0].slots[i] = root_initial_[i];
   emit(side_ || function_ ? IrOp::k_leave : IrOp::k_loop, Type::kVoid, {}, rounds_ - 1, true);
   step_begin_ = 0;  // from here on the trace is kept whole or not at all
-  // Without a backward() of its own the trace would only make the interpreter run its operations again, for their graph.
-  if (freed_.empty() && graph_alive()) give_up(Abort::k_graph_escaped, "the graph is needed behind the trace's end");
   if (!fill_wraps()) give_up(Abort::k_graph_escaped, "a parameter that it was made of has been written");
+  // Without nodes of its own, or a backward(), the trace would only make the interpreter run its operations again, for their graph.
+  if (const std::string why = done_ ? "" : add_graph_nodes(); !why.empty() && freed_.empty() && graph_alive()) give_up(Abort::k_graph_escaped, "the graph is needed behind the trace's end, " + why);
   if (tensor_ops_ < base::heuristics().min_tensor_ops) give_up(Abort::k_no_tensor_work);
   if (doomed_ != Abort::kNone) give_up(doomed_);
   settle_torch_states();

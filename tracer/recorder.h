@@ -39,44 +39,13 @@
 #include "ir/trace.h"
 #include "runtime/bridge/bridge.h"
 #include "tracer/clock.h"
+#include "tracer/lessons.h"
 #include "tracer/object_names.h"
 #include "tracer/value.h"
 #include "vm/objects.h"
 #include "vm/vm.h"
 
 namespace dynvm::tracer {
-
-enum class Abort : uint8_t {
-  kNone,
-#define X(name, stage, then, sentence) k_##name,
-#include "tracer/aborts.def"
-#undef X
-};
-const char* abort_name(Abort abort);
-const char* abort_sentence(Abort abort);
-enum class AfterAbort : uint8_t { cut, again, wait };  // as in aborts.def
-AfterAbort after_abort(Abort abort);
-
-// What a loop has taught the recorder: assumptions that turned out wrong are not made again.
-struct Lessons {
-  std::set<PyObject*> changing_dicts;                       // dicts whose version changes: read key by key
-  std::map<PyTypeObject*, int> changing_instances;          // times that this was so of an instance's dict: from the second on, of all of the type
-  std::set<std::pair<PyObject*, PyObject*>> changing_items; // (dict, key) whose value changes: not promoted
-  std::set<std::pair<PyCodeObject*, int>> changing_slots;   // root slots whose object changes
-  std::set<PyObject*> changing_lists;
-  std::set<std::pair<PyCodeObject*, int>> changing_values;  // (code, unit): a promotion there failed
-  std::set<std::pair<PyCodeObject*, int>> changing_codes;   // (code, unit): functions of many codes are called there
-  std::set<std::pair<PyCodeObject*, int>> written_views;    // (code, unit): a view made there, with a changing offset, looks at memory that is written
-  bool sizes_by_slices = false;                             // ends of slices of tensors decide sizes
-  bool one_round = false;                                   // a recording that goes through several iterations does not come to its end
-  std::set<std::string> failing;                            // operations that have failed in a trace and not in the interpreter
-  bool residual_sizes = false;                              // operations whose data decides sizes stay calls: what follows from the sizes was not found
-  std::set<std::pair<PyCodeObject*, int>> opaque_consumers; // (code, unit): a generator that a builtin consumes there has effects
-  std::map<std::pair<PyCodeObject*, int>, int> failed_callbacks;  // (code, unit) of a torch call: times that a function that it calls could not be followed
-  // (code, unit) of a torch call: what functions that it calls need guarded when they have had an effect already, and so before the call. Holds
-  // references, until the next recording is over.
-  std::map<std::pair<PyCodeObject*, int>, std::set<std::tuple<char, PyObject*, PyObject*>>> early_guards;
-};
 
 // Where a promotion came from, so that a failing identity guard can teach.
 constexpr int kOwnFunction = -1;  // in the place of a unit: the function that a frame belongs to
@@ -134,6 +103,7 @@ struct Recording {
   std::vector<PyObject*> owned;     // objects that trace.objects borrows: the compiled trace takes them over
   std::vector<DictUse> uses;        // what was folded from dicts (their keys: strings, in owned)
   std::vector<MadeObject> made;     // in owned, as what they were made from
+  std::vector<ir::Trace> backwards;  // of its graphs' nodes, by their numbers
   Abort cut = Abort::kNone;         // why the trace ends before the loop's header
   int tensor_ops = 0;
   double ms = 0;
@@ -166,6 +136,7 @@ inline constexpr int kGeneratorFlags = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GE
 
 // generators.cpp: does the script's own code run when this is dropped?
 bool would_run_handlers(PyObject* object);
+bool plain_iterator(PyObject* it);
 
 class Recorder {
  public:
@@ -572,8 +543,6 @@ class Recorder {
   bool dict_view_items(V v, int which, std::vector<V>* items);
   bool promote_deeply(V v);
   V take_iterator(PyObject* function, const std::vector<V>& args, std::vector<V> items);
-  static bool plain_iterator(PyObject* it);
-  static int64_t items_left(PyObject* it);
   V empty_like(V container);
   void end_iterator(V iterator);
   PyObject* watched(V container);
@@ -595,7 +564,7 @@ class Recorder {
   Handler finish_call(vm::ThreadView& view, V result, int pops);
 
   // --- torch_calls.cpp
-  bool is_tensor(PyObject* object) { return bridge_ != nullptr && bridge_->is_tensor(object); }
+  bool is_tensor(PyObject* object) const { return bridge_ != nullptr && bridge_->is_tensor(object); }
   bool touches_torch(PyObject* callee, const std::vector<V>& args);
   bool read_numbers(PyObject* callee, std::vector<V>* args);
   Handler torch_call(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops);
@@ -684,6 +653,10 @@ class Recorder {
   std::set<V> dead_beside(const std::set<ir::Ref>& graph);
   void free_graph(const std::set<ir::Ref>& graph);
   bool fill_wraps();
+  struct Rehearsal;
+  std::string add_graph_nodes(), make_graph_nodes(), record_backward(Rehearsal& rehearsal, ir::GraphNode* node);
+  PyObject* object_of(ir::Ref tensor) const;
+  bool rehearse(Rehearsal& rehearsal, ir::Ref value, bool own), rehearse_call(Rehearsal& rehearsal, ir::Ref call);
   struct BoundNumber { V value; size_t record, arg; };   // a changing number is that argument of that operation
   void note_graph_numbers(const std::vector<bridge::OpRecord>& records, const std::vector<BoundNumber>& bound);
   bool bind_graph_numbers(const std::vector<bridge::OpRecord>& records, std::vector<BoundNumber>* bound);
@@ -694,6 +667,7 @@ class Recorder {
   Lessons& lessons_;
   const std::unordered_set<PyObject*> ending_;           // objects that a later iteration may not find any more: not to be assumed; to compare only
   ir::Trace trace_;
+  std::vector<ir::Trace> backwards_;
   std::vector<Site> sites_;
   std::vector<Value> values_;
   std::vector<V> holders_;                               // no constants: tensors, and what may hold such, but for those that have been found to hold no memory

@@ -32,7 +32,7 @@
 
 namespace dynvm::bridge {
 
-inline constexpr int kBridgeVersion = 15;
+inline constexpr int kBridgeVersion = 16;
 
 // Conventions of AtenCall here and in CallSpec, beyond those of ir/trace.h:
 //  - results of a list type stand one by one; a result that is no tensor stands as -1.
@@ -97,6 +97,15 @@ class Recorder {
   virtual const ir::TensorMeta& meta(int32_t id) = 0;
 };
 
+// The compiled backward of a graph's node (ir::GraphNode).
+class Backward {
+ public:
+  virtual ~Backward() = default;
+  // inputs: the gradients of the node's outputs, all there, then what it has saved; tensor objects, borrowed. *gradients: those of its inputs, new references, null: none.
+  // False: it is not made for tensors like these, and nothing has happened.
+  virtual bool run(const std::vector<PyObject*>& inputs, std::vector<PyObject*>* gradients) = 0;
+};
+
 // Storage of a running trace.
 struct StorageSpec {
   enum Kind : uint8_t {
@@ -129,7 +138,7 @@ struct CallSpec {
 //  - random calls and calls that write inputs must have run through `call`, or have been drawn for by `draw`, which keep what is needed to run them again;
 //  - a call with run-time numbers must have run through `call` in this iteration, or have been given them by `set_numbers`.
 struct WrapSpec {
-  ir::Wrap wrap;                      // wrap.forward is replaced by `forward`; the values of wrap.freed_behind are indexes of tensors
+  ir::Wrap wrap;                      // wrap.forward is replaced by `forward`; the values of wrap.freed_behind and wrap.nodes are indexes of tensors, those of calls indexes of calls
   int32_t tensor = -1;
   std::vector<int32_t> forward;       // indexes of calls to run again, in order, under autograd on the real inputs
 };
@@ -198,6 +207,23 @@ class Shapes {
   // memory, known or new, must be the same. metas: geometry of the results. Gives why it cannot be said; empty when fine.
   virtual std::string call(const ir::AtenCall& call, const std::vector<int32_t>& operands, const std::vector<int32_t>& results,
                            const std::vector<ir::TensorMeta>& recorded, std::vector<ir::TensorMeta>* metas) = 0;
+};
+
+// Operations of a recorded iteration once more, under autograd and apart from the program, for their backward to be recorded. Values have the caller's numbers. What gives false has raised, and no
+// Python exception stays set. The recorder is off but where it is said. As long as it lives, random numbers are not the program's.
+class Rehearsal {
+ public:
+  virtual ~Rehearsal() = default;
+  virtual bool has(int32_t value) = 0;
+  // A tensor object of the program's, as a leaf, which is differentiated or not. copy: it will be written. False also where its memory has been given back.
+  virtual bool give(int32_t value, PyObject* tensor, bool differentiated, bool copy) = 0;
+  // operands: what call.args[..].operands index. results: -1 for those that are not wanted.
+  virtual bool call(const ir::AtenCall& call, const std::vector<int32_t>& operands, const std::vector<int32_t>& results) = 0;
+  virtual void cut(int32_t value) = 0;             // it becomes a leaf
+  virtual PyObject* object(int32_t value) = 0;     // new reference
+  virtual PyObject* gradient(int32_t value) = 0;   // a tensor that can be its gradient; new reference, null: it raised
+  // Of the inputs, with those gradients of the outputs. The recorder may be on: it sees the operations. *gradients: new references, null for none.
+  virtual bool differentiate(const std::vector<int32_t>& outputs, const std::vector<PyObject*>& given, const std::vector<int32_t>& inputs, std::vector<PyObject*>* gradients) = 0;
 };
 
 // What a call does to memory, as far as it may be captured into a CUDA graph (Captures).
@@ -272,6 +298,7 @@ class Bridge {
   virtual PyObject* get_grad(PyObject* tensor) = 0;                    // new reference (None when there is none)
   virtual int set_grad(PyObject* tensor, PyObject* grad_or_none) = 0;  // as `tensor.grad = ...` does
   virtual void take_graph(PyObject* tensor, PyObject* from) { (void)tensor; (void)from; }  // tensor's autograd node becomes from's
+  virtual std::unique_ptr<Rehearsal> rehearsal() { return nullptr; }
   // Any object. Is it a tensor of this dtype and device and as many dimensions, where the meta's sizes are constants, but of other sizes or strides? *sizes, *strides: these.
   virtual bool has_other_geometry(PyObject* object, const ir::TensorMeta& meta, std::vector<int64_t>* sizes, std::vector<int64_t>* strides) { return (void)object, (void)meta, (void)sizes, (void)strides, false; }
   virtual uint64_t storage_key(PyObject* tensor) = 0;                  // identity of the storage, for aliasing tests

@@ -41,7 +41,7 @@ void Materialiser::find_wraps(Ref ref) {
   if (ref >= trace_.trace_.insts.size() || !trace_.trace_.insts[ref].sunk || !seen_.insert(ref).second) return;
   const Inst& inst = trace_.trace_.insts[ref];
   for (uint32_t k = 0; k < inst.count; ++k) find_wraps(trace_.trace_.arg(inst, k));
-  if (inst.op == Op::k_wrap && !trace_.trace_.wraps[inst.imm].forward.empty()) wraps_.push_back(ref);
+  if (inst.op == Op::k_wrap && !trace_.trace_.wraps[inst.imm].forward.empty() && trace_.trace_.wraps[inst.imm].nodes.empty()) wraps_.push_back(ref);
 }
 
 bool Materialiser::rebuild(const std::vector<Ref>& refs) {

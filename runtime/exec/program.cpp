@@ -207,11 +207,16 @@ class Builder {
     };
     // The bridge makes a view for Python by the calls that made it, so that it has the same base as in eager: they are named, not run.
     for (Ref view : ir::views_behind(trace_, trace_.arg(inst, 0))) note_numbers(view, call(view));
+    for (ir::GraphNode& node : spec.wrap.nodes)
+      for (Ref& made : node.calls) made = static_cast<Ref>(call(made));
     for (Ref forward : spec.wrap.forward) {
       spec.forward.push_back(call(forward));
       note_numbers(forward, spec.forward.back());
     }
     spec.wrap.forward.clear();
+    for (ir::GraphNode& node : spec.wrap.nodes)
+      for (std::vector<Ref>* values : {&node.outputs, &node.inputs, &node.saved})
+        for (Ref& value : *values) value = static_cast<Ref>(out_.plan.tensor[value]);
     for (ir::FreedNode& freed : spec.wrap.freed_behind) freed.value = static_cast<Ref>(out_.plan.tensor[freed.value]);
     // A leaf is one tensor of Python, wherever the trace makes it: graphs that are rebuilt have to end in the one that the script has.
     if (spec.wrap.requires_grad && spec.wrap.is_leaf) {

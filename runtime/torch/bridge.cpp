@@ -14,11 +14,13 @@
 #include "runtime/torch/convert.h"
 #include "runtime/torch/function_nodes.h"
 #include "runtime/torch/gemm.h"
+#include "runtime/torch/graph_nodes.h"
 #include "runtime/torch/operator_facts.h"
 #include "runtime/torch/overrides.h"
 #include "runtime/torch/program.h"
 #include "runtime/torch/python_tensor.h"
 #include "runtime/torch/recorder.h"
+#include "runtime/torch/rehearsal.h"
 #include "runtime/torch/session.h"
 #include "runtime/torch/shapes.h"
 #include "runtime/torch/shortcuts.h"
@@ -41,6 +43,7 @@ class BridgeImpl final : public bridge::Bridge {
   PyObject* get_grad(PyObject* tensor) override { return get_grad_object(tensor); }
   int set_grad(PyObject* tensor, PyObject* grad) override { return set_grad_object(tensor, grad); }
   void take_graph(PyObject* tensor, PyObject* from) override { torch_bridge::take_graph(tensor, from); }
+  std::unique_ptr<bridge::Rehearsal> rehearsal() override { return make_rehearsal(); }
   uint64_t storage_key(PyObject* tensor) override {
     const at::Tensor& t = unpack(tensor);
     return t.has_storage() ? reinterpret_cast<uint64_t>(t.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()) : 0;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <set>
 
 #include "runtime/base/heuristics.h"
 #include "runtime/base/switches.h"
@@ -388,7 +389,7 @@ void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
 }
 
 void ProgramImpl::plan_wrap(const bridge::WrapSpec& spec) {
-  WrapPlan plan{spec, std::vector<bool>(storages.size())};
+  WrapPlan plan{spec, nullptr, std::vector<bool>(storages.size())};
   if (spec.tensor < 0 || static_cast<size_t>(spec.tensor) >= tensors.size()) fail("wrap of an unknown tensor");
   const bool needs_graph = spec.wrap.requires_grad && !spec.wrap.is_leaf && !spec.wrap.freed;
   if (needs_graph && spec.forward.empty()) fail("wrap of a tensor with a live graph (" + spec.wrap.grad_fn + ") needs the calls that rebuild it");
@@ -408,7 +409,36 @@ void ProgramImpl::plan_wrap(const bridge::WrapSpec& spec) {
       }
     }
   }
+  if (!spec.wrap.nodes.empty()) plan.repeated = plan_repeated(spec);
   wraps.push_back(std::move(plan));
+}
+
+std::shared_ptr<const RepeatedCalls> ProgramImpl::plan_repeated(const bridge::WrapSpec& spec) const {
+  auto repeated = std::make_shared<RepeatedCalls>();
+  std::set<int32_t> made, read;
+  std::map<int32_t, int32_t> node_of;
+  for (const ir::GraphNode& node : spec.wrap.nodes) {
+    for (ir::Ref call : node.calls) node_of[static_cast<int32_t>(call)] = node.number;
+    repeated->inputs[node.number].assign(node.inputs.begin(), node.inputs.end());
+  }
+  for (int32_t number : spec.forward) {
+    repeated->nodes.push_back(node_of.count(number) != 0 ? node_of[number] : -1);
+    const CallPlan& call = calls.at(static_cast<size_t>(number));
+    if (!call.scalars.empty()) fail("a graph's node would need numbers of " + call.call.name + " again");
+    repeated->calls.push_back(call);
+    repeated->numbers.push_back(number);
+    const auto device = [this](int32_t tensor) { return static_cast<c10::DeviceType>(tensors.at(static_cast<size_t>(tensor)).meta.device_type); };
+    c10::DeviceType where = c10::kCPU;
+    for (const TensorPlace& place : call.tensors) {
+      if (made.count(place.tensor) == 0) read.insert(place.tensor);
+      if (device(place.tensor) != c10::kCPU) where = device(place.tensor);
+    }
+    for (int32_t result : call.results)
+      if (result >= 0) made.insert(result), where = device(result);
+    repeated->devices.push_back(where);
+  }
+  repeated->leaves.assign(read.begin(), read.end());
+  return repeated;
 }
 
 // Eager converts the number of `x * 2.0` to x's type in each call, at three times the cost of the rest; here it has that type from the start.

@@ -8,6 +8,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -92,8 +93,19 @@ struct SumPlan {
   std::vector<ir::Product> terms;
 };
 
+// Calls that a node may run again when the trace is gone (graph_nodes.h).
+struct RepeatedCalls {
+  std::vector<CallPlan> calls;
+  std::vector<int32_t> numbers;           // in the program
+  std::vector<c10::DeviceType> devices;
+  std::vector<int32_t> leaves;            // tensors that they read and do not make
+  std::vector<int32_t> nodes;             // by call: the number of the graph's node that it belongs to, -1: of none
+  std::map<int32_t, std::vector<int32_t>> inputs;  // by the number of a node
+};
+
 struct WrapPlan {
   bridge::WrapSpec spec;
+  std::shared_ptr<const RepeatedCalls> repeated;  // where its graph is made of nodes
   std::vector<bool> writes_storage;       // per storage: `forward` writes it, so an input there is cloned first
 };
 
@@ -131,6 +143,7 @@ class ProgramImpl final : public bridge::Program {
   void plan_call(const bridge::CallSpec& spec);
   void convert_numbers(CallPlan& plan);
   void plan_wrap(const bridge::WrapSpec& spec);
+  std::shared_ptr<const RepeatedCalls> plan_repeated(const bridge::WrapSpec& spec) const;
   std::vector<std::unique_ptr<SessionImpl>> pool_;
 };
 

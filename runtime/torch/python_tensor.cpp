@@ -13,35 +13,13 @@
 #include <memory>
 
 #include "runtime/torch/block_pool.h"
+#include "runtime/torch/shown_node.h"
 
 namespace dynvm::torch_bridge {
 namespace {
 
 PyTypeObject* parameter_class = nullptr;
 PyTypeObject* tensor_class = nullptr;
-
-// Nodes are held by shared_ptr up to torch 2.11 and by intrusive_ptr later.
-using NodePointer = decltype(torch::autograd::Edge::function);
-template <class T, class Pointer>
-Pointer make_node(std::string name) {
-  if constexpr (std::is_same_v<Pointer, std::shared_ptr<typename Pointer::element_type>>) {
-    return Pointer(new T(std::move(name)));
-  } else {
-    return Pointer(c10::make_intrusive<T>(std::move(name)));
-  }
-}
-
-class FreedGraph final : public torch::autograd::Node {
- public:
-  explicit FreedGraph(std::string name) : name_(std::move(name)) {}
-  std::string name() const override { return name_; }
-  torch::autograd::variable_list apply(torch::autograd::variable_list&&) override {
-    TORCH_CHECK(false, torch::autograd::ERR_BACKWARD_TWICE);
-  }
-
- private:
-  std::string name_;
-};
 
 }  // namespace
 
@@ -158,7 +136,7 @@ int set_grad_object(PyObject* object, PyObject* grad_object) {
 }
 
 void attach_freed_graph(const at::Tensor& tensor, const std::string& name, int32_t output_nr) {
-  NodePointer node = make_node<FreedGraph, NodePointer>(name);
+  NodePointer node = new_shown_node(name, true);
   for (int32_t i = 0; i < output_nr; ++i) node->add_input_metadata(torch::autograd::Node::undefined_input());
   const uint32_t number = node->add_input_metadata(tensor);
   torch::autograd::impl::set_gradient_edge(tensor, {std::move(node), number});

@@ -18,10 +18,9 @@
 #include <c10/core/TensorOptions.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-#include <mutex>
-
-#include "runtime/base/defects.h"
 #include "runtime/torch/call_modes.h"
+#include "runtime/torch/calls_again.h"
+#include "runtime/torch/graph_nodes.h"
 #include "runtime/torch/function_nodes.h"
 #include "runtime/torch/python_tensor.h"
 #include "runtime/torch/recorder.h"
@@ -36,61 +35,12 @@ using Kind = bridge::StorageSpec::Kind;
 // What is run again is what was recorded below autocast; and the recorder must not see it.
 c10::DispatchKeySet keys_not_rerun() { return c10::autocast_dispatch_keyset | c10::DispatchKeySet(kRecordKey); }
 
-void replace_tensor(std::vector<IValue>& stack, const TensorPlace& place, at::Tensor value) {
-  IValue& argument = stack[static_cast<size_t>(place.argument)];
-  if (place.element < 0) {
-    argument = std::move(value);
-  } else {
-    argument.toList().set(static_cast<size_t>(place.element), IValue(std::move(value)));
-  }
-}
-
-std::vector<IValue> copy_arguments(const std::vector<IValue>& arguments) {
-  std::vector<IValue> stack = arguments;
-  for (IValue& argument : stack) {
-    if (argument.isList()) argument = IValue(argument.toList().copy());
-  }
-  return stack;
-}
-
 at::Tensor copy_number(const at::Tensor& number) {
   const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
   at::Tensor copy = number.clone();
   copy.unsafeGetTensorImpl()->set_wrapped_number(number.unsafeGetTensorImpl()->is_wrapped_number());
   return copy;
 }
-
-std::vector<at::Tensor> flat_results(const std::vector<IValue>& stack) {
-  std::vector<at::Tensor> out;
-  for (const IValue& value : stack) {
-    if (value.isTensorList()) {
-      for (const IValue& element : value.toListRef()) out.push_back(element.toTensor());
-    } else {
-      out.push_back(value.isTensor() ? value.toTensor() : at::Tensor());
-    }
-  }
-  return out;
-}
-
-// The default generator of a device, set to another state for as long as this lives.
-class GeneratorState {
- public:
-  explicit GeneratorState(const at::Generator& earlier) : generator_(at::globalContext().defaultGenerator(earlier.device())) {
-    const std::lock_guard lock(generator_.mutex());
-    if (base::seeded(base::Defect::kGeneratorMoves)) return;
-    now_ = generator_.get_state();
-    generator_.set_state(earlier.get_state());
-  }
-  ~GeneratorState() {
-    if (base::seeded(base::Defect::kGeneratorMoves)) return;
-    const std::lock_guard lock(generator_.mutex());
-    generator_.set_state(now_);
-  }
-
- private:
-  at::Generator generator_;
-  at::Tensor now_;
-};
 
 }  // namespace
 
@@ -374,6 +324,41 @@ void SessionImpl::apply_function(const CallPlan& call, int32_t number, const Wra
   }
 }
 
+// As a node saves it, or what a graph is made of again: the script's tensor, or one beside it on the same memory.
+at::Tensor SessionImpl::saved_value(int32_t tensor) {
+  const at::Tensor& input = inputs_[static_cast<size_t>(tensor)];
+  return input.defined() ? input : real_tensor(tensor, true).detach();
+}
+
+void SessionImpl::make_node(const ir::GraphNode& node, const WrapPlan& plan, std::shared_ptr<ForwardAgain>* forward) {
+  if (*forward == nullptr) {
+    *forward = std::make_shared<ForwardAgain>(plan.repeated);
+    for (int32_t leaf : plan.repeated->leaves) (*forward)->leaf(leaf, saved_value(leaf));
+    for (size_t k = 0; k < plan.repeated->calls.size(); ++k) {
+      const CallState& state = calls_[static_cast<size_t>(plan.repeated->numbers[k])];
+      if (plan.repeated->calls[k].call.is_random) (*forward)->random(k, {state.generator, state.drawn});
+    }
+  }
+  NodeParts parts{&node, {}, {}, {}, *forward};
+  for (ir::Ref output : node.outputs) parts.outputs.push_back(shadows_[output]);
+  for (ir::Ref input : node.inputs) parts.inputs.push_back(nodes_.has(static_cast<int32_t>(input)) ? at::Tensor() : inputs_[input]);
+  for (ir::Ref saved : node.saved) parts.saved.push_back(saved_value(static_cast<int32_t>(saved)));
+  nodes_.make(std::move(parts));
+}
+
+at::Tensor SessionImpl::wrap_with_nodes(int32_t number, const WrapPlan& plan) {
+  const int32_t tensor = plan.spec.tensor;
+  at::Tensor& value = graph_[static_cast<size_t>(tensor)];
+  if (value.defined()) return value;
+  std::shared_ptr<ForwardAgain> forward;
+  for (const ir::GraphNode& node : plan.spec.wrap.nodes)
+    if (!nodes_.has(static_cast<int32_t>(node.outputs.at(0)))) make_node(node, plan, &forward);
+  value = saved_value(tensor);
+  handed_out_[static_cast<size_t>(tensor)] = number;
+  nodes_.lead_to(tensor, value);
+  return value;
+}
+
 at::Tensor SessionImpl::wrap_live(const WrapPlan& plan) {
   has_real_ = true;
   for (int32_t number : plan.spec.forward) run_once(number, plan);
@@ -387,7 +372,7 @@ at::Tensor SessionImpl::wrap_live(const WrapPlan& plan) {
 at::Tensor SessionImpl::wrap_value(int32_t number, const WrapPlan& plan) {
   const int32_t tensor = plan.spec.tensor;
   const ir::Wrap& wrap = plan.spec.wrap;
-  if (wrap.requires_grad && !wrap.is_leaf && !wrap.freed) return wrap_live(plan);
+  if (wrap.requires_grad && !wrap.is_leaf && !wrap.freed) return wrap.nodes.empty() ? wrap_live(plan) : wrap_with_nodes(number, plan);
   const size_t t = static_cast<size_t>(tensor);
   at::Tensor value;
   if (const at::Tensor& graph = graph_value(tensor); graph.defined()) {

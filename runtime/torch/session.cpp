@@ -675,6 +675,7 @@ void SessionImpl::end_iteration() {
     for (at::Tensor& t : cloned_) t.reset();
     handed_out_.assign(handed_out_.size(), -1);
     rerun_.assign(rerun_.size(), false);
+    nodes_.clear();
     for (auto& [call, recipe] : recipes_) Py_DECREF(recipe);
     recipes_.clear();
     has_real_ = false;

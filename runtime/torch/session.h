@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "runtime/torch/arenas.h"
+#include "runtime/torch/graph_nodes.h"
 #include "runtime/torch/packed_convolution.h"
 #include "runtime/torch/philox.h"
 #include "runtime/torch/program.h"
@@ -137,6 +138,9 @@ class SessionImpl {
   void run_again(int32_t call, const WrapPlan& plan);
   void apply_function(const CallPlan& call, int32_t number, const WrapPlan& plan);
   at::Tensor wrap_live(const WrapPlan& plan);
+  at::Tensor wrap_with_nodes(int32_t number, const WrapPlan& plan);
+  void make_node(const ir::GraphNode& node, const WrapPlan& plan, std::shared_ptr<ForwardAgain>* forward);
+  at::Tensor saved_value(int32_t tensor);
   at::Tensor wrap_value(int32_t number, const WrapPlan& plan);
 
   ProgramImpl& program_;
@@ -177,6 +181,7 @@ class SessionImpl {
   std::vector<at::Tensor> wrapped_;     // per wrap: what it returned in this iteration
   std::vector<at::Tensor> cloned_;      // per storage: bytes of an input as they were before the calls of a graph wrote it
   std::vector<bool> rerun_;             // per call: run again in this iteration
+  GraphNodes nodes_;                    // made in this iteration
   std::map<int32_t, PyObject*> recipes_;  // per call of a Function or hooked tensor, in this iteration; owned
   bool has_real_ = false;
 };

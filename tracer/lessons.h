@@ -1,0 +1,47 @@
+// Why recordings are given up (aborts.def), and what that teaches the next one.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+namespace dynvm::tracer {
+
+enum class Abort : uint8_t {
+  kNone,
+#define X(name, stage, then, sentence) k_##name,
+#include "tracer/aborts.def"
+#undef X
+};
+const char* abort_name(Abort abort);
+const char* abort_sentence(Abort abort);
+enum class AfterAbort : uint8_t { cut, again, wait };  // as in aborts.def
+AfterAbort after_abort(Abort abort);
+
+// What a loop has taught the recorder: assumptions that turned out wrong are not made again.
+struct Lessons {
+  std::set<PyObject*> changing_dicts;                       // dicts whose version changes: read key by key
+  std::map<PyTypeObject*, int> changing_instances;          // times that this was so of an instance's dict: from the second on, of all of the type
+  std::set<std::pair<PyObject*, PyObject*>> changing_items; // (dict, key) whose value changes: not promoted
+  std::set<std::pair<PyCodeObject*, int>> changing_slots;   // root slots whose object changes
+  std::set<PyObject*> changing_lists;
+  std::set<std::pair<PyCodeObject*, int>> changing_values;  // (code, unit): a promotion there failed
+  std::set<std::pair<PyCodeObject*, int>> changing_codes;   // (code, unit): functions of many codes are called there
+  std::set<std::pair<PyCodeObject*, int>> written_views;    // (code, unit): a view made there, with a changing offset, looks at memory that is written
+  bool sizes_by_slices = false;                             // ends of slices of tensors decide sizes
+  bool one_round = false;                                   // a recording that goes through several iterations does not come to its end
+  std::set<std::string> failing;                            // operations that have failed in a trace and not in the interpreter
+  bool residual_sizes = false;                              // operations whose data decides sizes stay calls: what follows from the sizes was not found
+  std::set<std::pair<PyCodeObject*, int>> opaque_consumers; // (code, unit): a generator that a builtin consumes there has effects
+  std::map<std::pair<PyCodeObject*, int>, int> failed_callbacks;  // (code, unit) of a torch call: times that a function that it calls could not be followed
+  // (code, unit) of a torch call: what functions that it calls need guarded when they have had an effect already, and so before the call. Holds
+  // references, until the next recording is over.
+  std::map<std::pair<PyCodeObject*, int>, std::set<std::tuple<char, PyObject*, PyObject*>>> early_guards;
+};
+
+}  // namespace dynvm::tracer
