@@ -87,14 +87,19 @@ class Parts {
       if (trace_.insts[trace_.arg(inst, k)].type != Type::kTensor || !plain(trace_.insts[trace_.arg(inst, k)].meta)) return false;
     return std::all_of(how.results.begin(), how.results.end(), [this](int32_t meta) { return meta < 0 || plain(meta); });
   }
-  // Is what it writes a value that a call of the same part has made, all of it?
+  // Is what it writes memory that calls of the same part have made, and look at?
   bool writes_own(Ref call, const ir::AtenArg& argument) const {
     return std::all_of(argument.operands.begin(), argument.operands.end(), [&](int32_t operand) {
-      if (operand < 0) return true;
-      const Ref value = trace_.arg(call, static_cast<uint32_t>(operand));
-      if (trace_.insts[value].op != IrOp::k_result || !ir::views_behind(trace_, value).empty()) return false;
-      const auto made = owners_.find(trace_.arg(value, 0));
-      return made != owners_.end() && made->second == owners_.at(call);
+      for (Ref value = operand < 0 ? kNoRef : trace_.arg(call, static_cast<uint32_t>(operand)); value != kNoRef;) {
+        const auto made = trace_.insts[value].op == IrOp::k_result ? owners_.find(trace_.arg(value, 0)) : owners_.end();
+        if (made == owners_.end() || made->second != owners_.at(call)) return false;
+        const ir::AtenCall& how = trace_.calls[trace_.insts[made->first].imm];
+        const int32_t of = how.result_alias[static_cast<size_t>(trace_.insts[value].imm)];
+        if (of < 0) break;
+        const std::vector<int32_t>& from = how.args[static_cast<size_t>(of)].operands;
+        value = from.empty() || from[0] < 0 ? kNoRef : trace_.arg(made->first, static_cast<uint32_t>(from[0]));
+      }
+      return true;
     });
   }
   bool plain(int32_t meta) const { return meta >= 0 && trace_.metas[meta].open == 0 && !trace_.metas[meta].symbolic; }
@@ -340,7 +345,24 @@ bool Recorder::rehearse_call(Rehearsal& rehearsal, Ref call) {
   }
   for (Ref r = call + 1; r < trace_.insts.size(); ++r)
     if (trace_.insts[r].op == IrOp::k_result && trace_.arg(r, 0) == call) results[static_cast<size_t>(trace_.insts[r].imm)] = static_cast<int32_t>(r);
-  if (!rehearsal.torch->call(how, operands, results)) return false;
+  aten_->take();
+  const bool writes = !how.mutates.empty();
+  if (writes) aten_->enable();
+  const bool fine = rehearsal.torch->call(how, operands, results, writes);
+  if (writes) aten_->disable();
+  if (!fine) return false;
+  for (const OpRecord& record : aten_->take()) {
+    // Autograd keeps what is written over, where it needs that: so did it in the recorded iteration.
+    if (record.call.name != "aten::clone" || record.call.results.size() != 1) continue;
+    for (Ref before = call; before-- > 0;) {
+      const ir::Inst& kept = trace_.insts[before];
+      if (kept.op != IrOp::k_result || trace_.calls[trace_.insts[trace_.arg(before, 0)].imm].name != "aten::clone") continue;
+      const Ref from = trace_.arg(trace_.arg(before, 0), 0);
+      if (std::find(operands.begin(), operands.end(), static_cast<int32_t>(from)) == operands.end()) continue;
+      rehearsal.of_id[record.call.results[0]] = before;
+      break;
+    }
+  }
   return std::all_of(results.begin(), results.end(), [&](int32_t result) { return result < 0 || rehearsal.name(*aten_, static_cast<Ref>(result)); });
 }
 
@@ -400,7 +422,11 @@ std::string Recorder::record_backward(Rehearsal& rehearsal, ir::GraphNode* node)
 
 // Gives why there are none, though a graph is handed out.
 std::string Recorder::add_graph_nodes() {
+  PyObject *type, *value, *traceback;  // an exception of the program's may be on its way
+  PyErr_Fetch(&type, &value, &traceback);
   std::string why = make_graph_nodes();
+  PyErr_Clear();
+  PyErr_Restore(type, value, traceback);
   if (why.empty()) return why;
   for (ir::Wrap& wrap : trace_.wraps) wrap.nodes.clear();
   backwards_.clear();
@@ -426,6 +452,8 @@ std::string Recorder::make_graph_nodes() {
   if (!recipes_.empty()) return "a Function, or hooks";
   if (tensors.size() > kMostTensors) return "too many tensors";
   if (rounds_ > 1) return "several iterations";
+  const auto unrolls = [](const ShadowFrame& frame) { return std::any_of(frame.loops.begin(), frame.loops.end(), [](const auto& loop) { return loop.second.count > 0; }); };
+  if (!freed_.empty() && std::any_of(frames_.begin(), frames_.end(), unrolls)) return "a loop inside has a backward(), and can be a trace without";
   Parts parts(trace_);
   if (const std::string why = parts.divide(tensors); !why.empty()) return why;
   const Writes writes(trace_);

@@ -217,8 +217,8 @@ class Rehearsal {
   virtual bool has(int32_t value) = 0;
   // A tensor object of the program's, as a leaf, which is differentiated or not. copy: it will be written. False also where its memory has been given back.
   virtual bool give(int32_t value, PyObject* tensor, bool differentiated, bool copy) = 0;
-  // operands: what call.args[..].operands index. results: -1 for those that are not wanted.
-  virtual bool call(const ir::AtenCall& call, const std::vector<int32_t>& operands, const std::vector<int32_t>& results) = 0;
+  // operands: what call.args[..].operands index. results: -1 for those that are not wanted. recorded: the recorder is on.
+  virtual bool call(const ir::AtenCall& call, const std::vector<int32_t>& operands, const std::vector<int32_t>& results, bool recorded) = 0;
   virtual void cut(int32_t value) = 0;             // it becomes a leaf
   virtual PyObject* object(int32_t value) = 0;     // new reference
   virtual PyObject* gradient(int32_t value) = 0;   // a tensor that can be its gradient; new reference, null: it raised

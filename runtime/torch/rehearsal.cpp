@@ -47,7 +47,7 @@ class RehearsalImpl final : public bridge::Rehearsal {
     });
   }
 
-  bool call(const ir::AtenCall& call, const std::vector<int32_t>& operands, const std::vector<int32_t>& results) override {
+  bool call(const ir::AtenCall& call, const std::vector<int32_t>& operands, const std::vector<int32_t>& results, bool recorded) override {
     return quietly([&] {
       const auto handle = c10::Dispatcher::singleton().findSchema(c10::OperatorName(call.name, call.overload));
       TORCH_CHECK(handle, "unknown operator");
@@ -74,7 +74,7 @@ class RehearsalImpl final : public bridge::Rehearsal {
       const std::vector<at::Tensor> made = flat_results(stack);
       for (size_t i = 0; i < made.size() && i < results.size(); ++i)
         if (results[i] >= 0) values_[results[i]] = made[i];
-    });
+    }, recorded);
   }
 
   void cut(int32_t value) override {
@@ -115,9 +115,9 @@ class RehearsalImpl final : public bridge::Rehearsal {
 
  private:
   template <class F>
-  bool quietly(const F& body) {
+  bool quietly(const F& body, bool recorded = false) {
     try {
-      const c10::impl::ExcludeDispatchKeyGuard guard(c10::autocast_dispatch_keyset | c10::DispatchKeySet(kRecordKey));
+      const c10::impl::ExcludeDispatchKeyGuard guard(recorded ? c10::autocast_dispatch_keyset : c10::autocast_dispatch_keyset | c10::DispatchKeySet(kRecordKey));
       body();
       return true;
     } catch (const std::exception&) {
