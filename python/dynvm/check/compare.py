@@ -25,6 +25,7 @@ TOLERANCE = {
     "float16": (2e-2, 1e-3),
     "bfloat16": (1e-1, 1e-2),
 }
+GRAPH = ".grad_fn and what is behind it"  # ends the path of a tensor's graph (describe.py)
 NUMBER = 1e-3  # of a number of Python's, which may be of a tensor of any type
 SMALLEST = 1e-6  # such a number that is as good as 0
 NUMBERS = re.compile(r"[-+]?(?:\d+\.\d*(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+|\binf\b|\bnan\b)")
@@ -165,9 +166,20 @@ def differing_element(a, b):
         )
 
 
+def without_unknown(entries, other):
+    """The entries by path, without those of graphs that one of the two sides has not looked at."""
+    unknown = {path.removesuffix(GRAPH) for path, kind, _ in (*entries, *other) if kind == "unknown"}
+
+    def is_of(path):
+        of = path.removeprefix("gradient of ").split(" by ")[0] if path.startswith("gradient of ") else None
+        return (path.removesuffix(GRAPH) if of is None and path.endswith(GRAPH) else of) in unknown
+
+    return {path: (kind, value) for path, kind, value in entries if not unknown or not is_of(path)}
+
+
 def differences(interpreted, traced):
-    theirs = {path: (kind, value) for path, kind, value in interpreted}
-    mine = {path: (kind, value) for path, kind, value in traced}
+    theirs = without_unknown(interpreted, traced)
+    mine = without_unknown(traced, interpreted)
     found = []
     for path, (kind, value) in mine.items():
         other_kind, other = theirs.get(path, NOTHING)

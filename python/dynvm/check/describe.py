@@ -25,6 +25,8 @@ import sys
 import types
 import weakref
 
+GRAPH = ".grad_fn and what is behind it"  # ends the path of a tensor's graph (compare.py)
+
 LIMIT = 3000  # objects
 MOST_ELEMENTS = 1 << 14  # of a tensor that are kept; of a larger one so many, evenly spread
 MOST_ITEMS = 1000  # of those that an iterator still gives
@@ -507,7 +509,8 @@ class Describer:
                 or len(nodes) >= MOST_NODES
                 or sum(leaf.numel() for leaf in leaves) + value.numel() > MOST_WORK
             ):
-                continue  # it may be one that is freed
+                self.put(path + GRAPH, "unknown", None)  # it may be one that is freed
+                continue
             runs += 1
             found = []
             try:
@@ -521,11 +524,11 @@ class Describer:
                 Exception
             ) as error:  # a graph that is freed, or memory that has been written: the interpreter's says the same
                 if "a second time" in str(error):
-                    self.put(path + ".grad_fn and what is behind it", "is", "freed")
+                    self.put(path + GRAPH, "is", "freed")
                     self.put_gradients(path, *self.without_error(value, leaves))
                     continue
                 self.put(f"gradient of {path}", "text", f"{type(error).__name__}: {error}")
-            self.put(path + ".grad_fn and what is behind it", "lines", lines)
+            self.put(path + GRAPH, "lines", lines)
             self.put_gradients(path, leaves, found)
 
     def gradients_by(self, value, leaves):
