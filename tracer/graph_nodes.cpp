@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 
+#include "runtime/base/heuristics.h"
 #include "runtime/base/switches.h"
 #include "tracer/recorder.h"
 #include "tracer/trace_writes.h"
@@ -50,6 +51,11 @@ Ref seen_by_autograd(const ir::Trace& trace, Ref value) {
   }
 }
 
+// An argument that is written and is none of the results: running means and variances. Gradients do not depend on what it holds later.
+bool keeps_statistics(const ir::AtenCall& call, int32_t argument) {
+  return !call.args[static_cast<size_t>(argument)].operands.empty() && std::find(call.result_alias.begin(), call.result_alias.end(), argument) == call.result_alias.end();
+}
+
 class Parts {
  public:
   explicit Parts(const ir::Trace& trace) : trace_(trace) {}
@@ -76,19 +82,25 @@ class Parts {
   }
 
   std::vector<Part>& all() { return parts_; }
+  size_t calls() const { return owners_.size(); }
+  bool numbers() const { return numbers_; }  // it was for numbers that change
   uint64_t owner_of(Ref tensor) const { return owner_of_.at(tensor); }
 
  private:
-  bool fits(Ref call) const {
+  bool fits(Ref call) {
     const ir::Inst& inst = trace_.insts[call];
     const ir::AtenCall& how = trace_.calls[inst.imm];
-    if (how.defines_sizes || !std::all_of(how.mutates.begin(), how.mutates.end(), [&](int32_t argument) { return writes_own(call, how.args[static_cast<size_t>(argument)]); })) return false;
-    for (uint32_t k = 0; k < inst.count; ++k)
+    if (how.defines_sizes || !std::all_of(how.mutates.begin(), how.mutates.end(), [&](int32_t argument) { return writes_own(call, argument); })) return false;
+    for (uint32_t k = 0; k < inst.count; ++k) {
+      numbers_ = trace_.insts[trace_.arg(inst, k)].type != Type::kTensor && !ir::is_index(how);
       if (trace_.insts[trace_.arg(inst, k)].type != Type::kTensor || !plain(trace_.insts[trace_.arg(inst, k)].meta)) return false;
+    }
     return std::all_of(how.results.begin(), how.results.end(), [this](int32_t meta) { return meta < 0 || plain(meta); });
   }
-  // Is what it writes memory that calls of the same part have made, and look at?
-  bool writes_own(Ref call, const ir::AtenArg& argument) const {
+  // Is what it writes memory that calls of the same part have made, and look at, or statistics that it keeps?
+  bool writes_own(Ref call, int32_t number) const {
+    if (keeps_statistics(trace_.calls[trace_.insts[call].imm], number)) return true;
+    const ir::AtenArg& argument = trace_.calls[trace_.insts[call].imm].args[static_cast<size_t>(number)];
     return std::all_of(argument.operands.begin(), argument.operands.end(), [&](int32_t operand) {
       for (Ref value = operand < 0 ? kNoRef : trace_.arg(call, static_cast<uint32_t>(operand)); value != kNoRef;) {
         const auto made = trace_.insts[value].op == IrOp::k_result ? owners_.find(trace_.arg(value, 0)) : owners_.end();
@@ -163,6 +175,7 @@ class Parts {
 
   const ir::Trace& trace_;
   std::map<Ref, uint64_t> owner_of_, owners_;  // by tensor, by call
+  bool numbers_ = false;
   std::vector<Part> parts_;
 };
 
@@ -315,7 +328,7 @@ PyObject* Recorder::object_of(Ref tensor) const {
   const Ref ref = outside ? trace_.arg(inst, 0) : tensor;
   if (outside && trace_.insts[ref].op == IrOp::k_const_obj) return static_cast<PyObject*>(trace_.objects[trace_.insts[ref].imm].pointer);
   const auto known = std::find_if(values_.begin(), values_.end(), [&](const Value& value) {
-    return value.kind == (outside ? Value::kObject : Value::kTensor) && value.ref == ref && value.concrete != nullptr && is_tensor(value.concrete);
+    return value.ref == ref && (outside || value.kind == Value::kTensor) && value.concrete != nullptr && is_tensor(value.concrete);
   });
   return known == values_.end() ? nullptr : known->concrete;
 }
@@ -325,7 +338,7 @@ bool Recorder::rehearse(Rehearsal& rehearsal, Ref value, bool own) {
   if (rehearsal.torch->has(static_cast<int32_t>(value))) return true;
   const bool leaf = rehearsal.leaves.count(value) != 0;
   PyObject* const object = object_of(value);
-  if (object != nullptr && rehearsal.torch->give(static_cast<int32_t>(value), object, leaf, own)) return own || rehearsal.name(*aten_, value);
+  if (object != nullptr && rehearsal.torch->give(static_cast<int32_t>(value), object, leaf, own)) return rehearsal.name(*aten_, value);
   if (leaf || trace_.insts[value].op != IrOp::k_result) return false;
   return rehearse_call(rehearsal, trace_.arg(value, 0)) && rehearsal.torch->has(static_cast<int32_t>(value));
 }
@@ -455,10 +468,19 @@ std::string Recorder::make_graph_nodes() {
   const auto unrolls = [](const ShadowFrame& frame) { return std::any_of(frame.loops.begin(), frame.loops.end(), [](const auto& loop) { return loop.second.count > 0; }); };
   if (!freed_.empty() && std::any_of(frames_.begin(), frames_.end(), unrolls)) return "a loop inside has a backward(), and can be a trace without";
   Parts parts(trace_);
-  if (const std::string why = parts.divide(tensors); !why.empty()) return why;
+  if (const std::string why = parts.divide(tensors); !why.empty()) {
+    lessons_.known_graph_numbers |= parts.numbers();
+    return why;
+  }
+  if (parts.calls() < static_cast<size_t>(base::heuristics().node_ops)) return "too few operations to pay for one";
   const Writes writes(trace_);
-  const ir::Marks none(trace_.insts.size());
-  const auto written = [&](Ref value) { return writes.between(value, value, static_cast<Ref>(trace_.insts.size()), none); };
+  ir::Marks harmless(trace_.insts.size());
+  for (Ref r = 0; r < trace_.insts.size(); ++r) {
+    if (trace_.insts[r].op != IrOp::k_aten) continue;
+    const ir::AtenCall& how = trace_.calls[trace_.insts[r].imm];
+    if (!how.mutates.empty() && std::all_of(how.mutates.begin(), how.mutates.end(), [&](int32_t argument) { return keeps_statistics(how, argument); })) harmless.insert(r);
+  }
+  const auto written = [&](Ref value) { return writes.between(value, value, static_cast<Ref>(trace_.insts.size()), harmless); };
   std::set<int32_t> handed;
   for (const auto& [tensor, calls] : tensors) {
     // What shares memory with another tensor of the script's is written through that, and knows it.

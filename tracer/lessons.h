@@ -35,6 +35,8 @@ struct Lessons {
   std::set<std::pair<PyCodeObject*, int>> written_views;    // (code, unit): a view made there, with a changing offset, looks at memory that is written
   bool sizes_by_slices = false;                             // ends of slices of tensors decide sizes
   bool one_round = false;                                   // a recording that goes through several iterations does not come to its end
+  bool known_graph_numbers = false;                         // numbers of operations that autograd records are constants: a graph with them outlives the trace
+  int graphs_escaped = 0;                                   // recordings that were given up because a graph is needed behind the header
   std::set<std::string> failing;                            // operations that have failed in a trace and not in the interpreter
   bool residual_sizes = false;                              // operations whose data decides sizes stay calls: what follows from the sizes was not found
   std::set<std::pair<PyCodeObject*, int>> opaque_consumers; // (code, unit): a generator that a builtin consumes there has effects

@@ -554,7 +554,9 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
       else if (places.size() == 1 && takes_any_int(records[places[0].record].call, places[0].arg)) place = &places[0];
       if (place != nullptr && lessons_.sizes_by_slices && records[place->record].call.name == "aten::slice") place = nullptr;
     }
-    if (place != nullptr) {
+    if (place != nullptr && lessons_.known_graph_numbers && is_differentiated(records[place->record].call) && !ir::is_index(records[place->record].call)) {
+      promote(v);
+    } else if (place != nullptr) {
       bound.push_back(*place);
     } else if (at(v).scalar == Type::kInt && !lifts && std::none_of(places.begin(), places.end(), [&](const BoundNumber& each) { return records[each.record].call.name == "aten::select"; })) {
       int64_t value = PyLong_AsLongLong(number);

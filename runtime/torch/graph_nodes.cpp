@@ -153,6 +153,10 @@ void ForwardAgain::run() {
   const c10::impl::ExcludeDispatchKeyGuard guard(c10::autocast_dispatch_keyset | c10::DispatchKeySet(kRecordKey));
   const c10::AutoGradMode with_graph(true);
   for (const auto& [tensor, leaf] : leaves_) {
+    if (calls_->written.count(tensor) != 0) {
+      values_[tensor] = leaf.value.clone();
+      continue;
+    }
     TORCH_CHECK(leaf.value.is_inference() || leaf.value._version() == leaf.version,
                 "one of the variables needed for gradient computation has been modified by an inplace operation: it is at version ", leaf.value._version(), "; expected version ", leaf.version,
                 " instead (dynvm computes the graph again, from what it was made of).");

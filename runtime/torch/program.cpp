@@ -431,6 +431,7 @@ std::shared_ptr<const RepeatedCalls> ProgramImpl::plan_repeated(const bridge::Wr
     c10::DeviceType where = c10::kCPU;
     for (const TensorPlace& place : call.tensors) {
       if (made.count(place.tensor) == 0) read.insert(place.tensor);
+      if (made.count(place.tensor) == 0 && std::count(call.call.mutates.begin(), call.call.mutates.end(), place.argument) != 0) repeated->written.insert(place.tensor);
       if (device(place.tensor) != c10::kCPU) where = device(place.tensor);
     }
     for (int32_t result : call.results)

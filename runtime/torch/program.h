@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -99,6 +100,7 @@ struct RepeatedCalls {
   std::vector<int32_t> numbers;           // in the program
   std::vector<c10::DeviceType> devices;
   std::vector<int32_t> leaves;            // tensors that they read and do not make
+  std::set<int32_t> written;              // among these: statistics that a call keeps, and does not read
   std::vector<int32_t> nodes;             // by call: the number of the graph's node that it belongs to, -1: of none
   std::map<int32_t, std::vector<int32_t>> inputs;  // by the number of a node
 };
