@@ -336,6 +336,11 @@ PyObject* Recorder::object_of(Ref tensor) const {
 // Has the rehearsal this value? The program's where there is an object of it, unless it is to be written (own), else by the calls that made it.
 bool Recorder::rehearse(Rehearsal& rehearsal, Ref value, bool own) {
   if (rehearsal.torch->has(static_cast<int32_t>(value))) return true;
+  if (const Ref seen = seen_by_autograd(trace_, value); seen != value && rehearsal.leaves.count(seen) != 0) {
+    ir::AtenCall same;
+    same.name = "aten::detach";  // which gives the tensor itself
+    return rehearse(rehearsal, seen, false) && rehearsal.torch->call(same, {static_cast<int32_t>(seen)}, {static_cast<int32_t>(value)}, false);
+  }
   const bool leaf = rehearsal.leaves.count(value) != 0;
   PyObject* const object = object_of(value);
   if (object != nullptr && rehearsal.torch->give(static_cast<int32_t>(value), object, leaf, own)) return rehearsal.name(*aten_, value);
@@ -465,6 +470,7 @@ std::string Recorder::make_graph_nodes() {
   if (!recipes_.empty()) return "a Function, or hooks";
   if (tensors.size() > kMostTensors) return "too many tensors";
   if (rounds_ > 1) return "several iterations";
+  if (!bridge_->torch_state().clean) return "a mode of torch's";
   const auto unrolls = [](const ShadowFrame& frame) { return std::any_of(frame.loops.begin(), frame.loops.end(), [](const auto& loop) { return loop.second.count > 0; }); };
   if (!freed_.empty() && std::any_of(frames_.begin(), frames_.end(), unrolls)) return "a loop inside has a backward(), and can be a trace without";
   Parts parts(trace_);

@@ -95,7 +95,6 @@ class TraceGraph final : public Node {
 
   bool run_compiled(const variable_list& gradients, const std::vector<at::Tensor>& saved, variable_list* out) const {
     if (backward_ == nullptr) return false;
-    const at::AutoDispatchBelowADInplaceOrView below;
     std::vector<at::Tensor> given;
     for (size_t i = 0; i < gradients.size(); ++i) given.push_back(as_expected(gradients[i], i));
     const WithGil gil;
@@ -166,12 +165,14 @@ void ForwardAgain::run() {
     const CallPlan& call = calls_->calls[k];
     const int32_t node = calls_->nodes[k];
     const auto operand = [&](const TensorPlace& place) {
-      const bool enters = place.required_grad && node >= 0 && is_input(node, place.tensor);
-      const at::Tensor& value = enters ? input(node, place.tensor) : values_.at(place.tensor);
+      const int32_t tensor = place.required_grad ? not_detached(place.tensor) : place.tensor;
+      const at::Tensor& value = place.required_grad && node >= 0 && is_input(node, tensor) ? input(node, tensor) : values_.at(tensor);
       return !place.required_grad && value.requires_grad() ? value.detach() : value;
     };
     if (call.call.name == "aten::detach" && call.results.size() == 1 && !call.tensors.empty()) {
-      if (call.results[0] >= 0) values_[call.results[0]] = values_.at(call.tensors[0].tensor);
+      if (call.results[0] < 0) continue;
+      values_[call.results[0]] = values_.at(call.tensors[0].tensor);
+      detached_from_[call.results[0]] = not_detached(call.tensors[0].tensor);
       continue;
     }
     std::vector<c10::IValue> stack = copy_arguments(call.constants);

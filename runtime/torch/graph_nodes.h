@@ -45,6 +45,10 @@ class ForwardAgain {
   void run();
   bool is_input(int32_t node, int32_t tensor) const;
   const at::Tensor& input(int32_t node, int32_t tensor);
+  int32_t not_detached(int32_t tensor) const {
+    const auto found = detached_from_.find(tensor);
+    return found == detached_from_.end() ? tensor : found->second;
+  }
   struct Leaf {
     at::Tensor value;
     int64_t version;
@@ -54,6 +58,7 @@ class ForwardAgain {
   std::map<int32_t, Leaf> leaves_;
   std::map<int32_t, at::Tensor> values_;
   std::map<std::pair<int32_t, int32_t>, at::Tensor> inputs_;  // by node and tensor: the tensor as that node's operations read it, another one, so that gradients by it are those of the node
+  std::map<int32_t, int32_t> detached_from_;  // what detach() gives looks the same, and its uses are marked
   bool ran_ = false;
   std::mutex mutex_;
 };

@@ -347,6 +347,7 @@ void SessionImpl::make_node(const ir::GraphNode& node, const WrapPlan& plan, std
 }
 
 at::Tensor SessionImpl::wrap_with_nodes(int32_t number, const WrapPlan& plan) {
+  if (saved_tensor_hooks_active()) return wrap_live(plan);  // they are to be given what eager saves
   const int32_t tensor = plan.spec.tensor;
   at::Tensor& value = graph_[static_cast<size_t>(tensor)];
   if (value.defined()) return value;

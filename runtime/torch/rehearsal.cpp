@@ -95,13 +95,14 @@ class RehearsalImpl final : public bridge::Rehearsal {
   }
 
   bool differentiate(const std::vector<int32_t>& outputs, const std::vector<PyObject*>& given, const std::vector<int32_t>& inputs, std::vector<PyObject*>* gradients) override {
-    std::vector<at::Tensor> from, with, to, found;
-    for (int32_t output : outputs) from.push_back(values_.at(output));
+    std::vector<at::Tensor> with, found;
     for (PyObject* each : given) with.push_back(unpack(each));
-    for (int32_t input : inputs) to.push_back(values_.at(input));
     PyThreadState* const state = PyEval_SaveThread();
     bool fine = true;
     try {
+      std::vector<at::Tensor> from, to;
+      for (int32_t output : outputs) from.push_back(values_.at(output));
+      for (int32_t input : inputs) to.push_back(values_.at(input));
       const c10::impl::ExcludeDispatchKeyGuard guard(c10::autocast_dispatch_keyset);
       found = torch::autograd::grad(from, to, with, true, false, true);
     } catch (const std::exception&) {
