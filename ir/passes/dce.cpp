@@ -48,6 +48,7 @@ class Mark {
       case Op::k_aten: return effects.random || (effects.may_raise && !base::seeded(base::Defect::kDceRaising));
       case Op::k_result: {  // of a view whose place is a number: the trace is left where it looks otherwise than recorded, as torch may raise there
         const AtenCall& call = trace_.calls[trace_.insts[trace_.arg(inst, 0)].imm];
+        if (call.defines_sizes) return true;  // the program may have asked for the size alone: another one leaves the trace
         return is_index(call) && has_run_time_numbers(call) && !call.follows;
       }
       case Op::k_bump_version:
