@@ -478,6 +478,11 @@ std::string Recorder::make_graph_nodes() {
     lessons_.known_graph_numbers |= parts.numbers();
     return why;
   }
+  std::set<Ref> hooked;
+  for (const Part& part : parts.all())
+    for (Ref input : part.node.inputs)
+      if (trace_.insts[input].op == IrOp::k_unbox_tensor && trace_.metas[trace_.insts[input].meta].has_hooks) hooked.insert(input);
+  if (hooked.size() > 1) return "hooks of several leaves, which are called in the order of eager's graph";
   if (parts.calls() < static_cast<size_t>(base::heuristics().node_ops)) return "too few operations to pay for one";
   const Writes writes(trace_);
   ir::Marks harmless(trace_.insts.size());

@@ -462,13 +462,10 @@ void Recorder::finish() {
   step_begin_ = 0;  // from here on the trace is kept whole or not at all
   if (!fill_wraps()) give_up(Abort::k_graph_escaped, "a parameter that it was made of has been written");
   // Without nodes of its own, or a backward(), the trace would only make the interpreter run its operations again, for their graph.
-  if (!done_ && freed_.empty() && graph_alive()) {
-    const bool waits = lessons_.graphs_escaped++ < base::heuristics().node_patience;
-    const std::string why = waits ? "a loop around it is waited for" : add_graph_nodes();
-    if (!why.empty()) give_up(Abort::k_graph_escaped, "the graph is needed behind the trace's end, " + why);
-  } else if (!done_) {
-    add_graph_nodes();
-  }
+  const bool needed = !done_ && freed_.empty() && graph_alive();
+  const bool waits = needed && lessons_.graphs_escaped++ < base::heuristics().node_patience;
+  const std::string why = done_ ? "" : waits ? "a loop around it is waited for" : add_graph_nodes();
+  if (needed && !why.empty()) give_up(Abort::k_graph_escaped, "the graph is needed behind the trace's end, " + why);
   if (tensor_ops_ < base::heuristics().min_tensor_ops) give_up(Abort::k_no_tensor_work);
   if (doomed_ != Abort::kNone) give_up(doomed_);
   settle_torch_states();
