@@ -499,6 +499,7 @@ std::string Recorder::make_graph_nodes() {
     if (input_storages_.count(storage) != 0 || !handed.insert(storage).second || written(tensor)) return "a tensor that shares its memory";
   }
   Rehearsal rehearsal{bridge_->rehearsal(), {}, {}};
+  if (rehearsal.torch == nullptr) return "this bridge cannot rehearse";
   for (Part& part : parts.all()) rehearsal.leaves.insert(part.node.inputs.begin(), part.node.inputs.end());
   for (Part& part : parts.all()) {
     for (Ref call : part.node.calls)
