@@ -51,6 +51,12 @@ Ref seen_by_autograd(const ir::Trace& trace, Ref value) {
   }
 }
 
+// Calls visit(Ref) for each result of a call: they stand right behind it.
+template <class Visit>
+void for_each_result(const ir::Trace& trace, Ref call, Visit visit) {
+  for (Ref r = call + 1; r < trace.insts.size() && trace.insts[r].op == IrOp::k_result && trace.arg(r, 0) == call; ++r) visit(r);
+}
+
 // An argument that is written and is none of the results: running means and variances. Gradients do not depend on what it holds later.
 bool keeps_statistics(const ir::AtenCall& call, int32_t argument) {
   return !call.args[static_cast<size_t>(argument)].operands.empty() && std::find(call.result_alias.begin(), call.result_alias.end(), argument) == call.result_alias.end();
@@ -161,12 +167,12 @@ class Parts {
     for (Part& part : parts_) {
       std::map<Ref, uint64_t> reached;  // values: the outputs computed from them
       for (size_t k = 0; k < part.node.outputs.size(); ++k) reached[part.node.outputs[k]] |= uint64_t{1} << k;
-      std::map<Ref, uint64_t> of_call;
       for (size_t k = part.node.calls.size(); k-- > 0;) {
         const Ref call = part.node.calls[k];
         uint64_t bits = 0;
-        for (const auto& [value, outputs] : reached)
-          if (trace_.insts[value].op == IrOp::k_result && trace_.arg(value, 0) == call) bits |= outputs;
+        for_each_result(trace_, call, [&](Ref result) {
+          if (const auto known = reached.find(result); known != reached.end()) bits |= known->second;
+        });
         for (Ref operand : differentiated(call)) reached[operand] |= bits;
       }
       for (Ref input : part.node.inputs) part.node.reached_by.push_back(reached[input]);
@@ -361,8 +367,7 @@ bool Recorder::rehearse_call(Rehearsal& rehearsal, Ref call) {
     if (trace_.insts[operand].type != Type::kTensor || !rehearse(rehearsal, operand, own[k])) return false;
     operands.push_back(static_cast<int32_t>(operand));
   }
-  for (Ref r = call + 1; r < trace_.insts.size(); ++r)
-    if (trace_.insts[r].op == IrOp::k_result && trace_.arg(r, 0) == call) results[static_cast<size_t>(trace_.insts[r].imm)] = static_cast<int32_t>(r);
+  for_each_result(trace_, call, [&](Ref result) { results[static_cast<size_t>(trace_.insts[result].imm)] = static_cast<int32_t>(result); });
   aten_->take();
   const bool writes = !how.mutates.empty();
   if (writes) aten_->enable();
