@@ -60,12 +60,12 @@ find_python() {
 missing_packages() {
   local row package sign
   for row in g++:c++ cmake:cmake ninja-build:ninja binutils:objcopy \
-             libasmjit-dev:asmjit/asmjit.h libxbyak-dev:xbyak/xbyak.h libfmt-dev:fmt/core.h \
+             libasmjit-dev:asmjit/asmjit.h libxbyak-dev:xbyak/xbyak.h libxxhash-dev:xxhash.h libfmt-dev:fmt/core.h \
              nlohmann-json3-dev:nlohmann/json.hpp libtomlplusplus-dev:toml++/toml.h libgtest-dev:gtest/gtest.h libbenchmark-dev:benchmark/benchmark.h; do
     package=${row%%:*}
     sign=${row#*:}
     case $sign in
-      */*) [ -e "/usr/include/$sign" ] || [ -e "/usr/local/include/$sign" ] || printf '%s ' "$package" ;;
+      */* | *.h) [ -e "/usr/include/$sign" ] || [ -e "/usr/local/include/$sign" ] || printf '%s ' "$package" ;;
       *) command -v "$sign" >/dev/null || printf '%s ' "$package" ;;
     esac
   done

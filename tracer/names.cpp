@@ -63,6 +63,7 @@ V Recorder::cell_content(V cell) {
 }
 
 void Recorder::store_cell(V cell, V value, Ref content) {
+  if (value != null_) escape(value);
   emit(IrOp::k_store_field, Type::kVoid, {as_object(cell), content}, offsetof(PyCellObject, ob_ref));
   effect();
   PyObject* object = at(cell).concrete;
@@ -263,6 +264,7 @@ HookResult Recorder::record_names(vm::ThreadView& view, Op op, int arg) {
         changed(function);
       } else {
         if (arg == 8) items = cells;
+        escape(value);
         emit(IrOp::k_store_field, Type::kVoid, {as_object(function), as_object(value)}, static_cast<int64_t>(field));
         effect();
       }

@@ -280,6 +280,7 @@ void Recorder::set_grad(V tensor, V grad) {
   auto canonical = leaf_objects_.find(concrete(tensor));
   if (canonical != leaf_objects_.end()) tensor = canonical->second;
   Ref value = as_object(grad);
+  escape(grad);
   emit(IrOp::k_set_grad, Type::kVoid, {as_object(tensor), value}, 0, true);
   effect();
   grads_[tensor] = grad;

@@ -3,6 +3,7 @@
 import unittest
 
 from bridge_case import Replay, driver, record, wrap_spec
+import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -30,9 +31,11 @@ class PackedConvolution(unittest.TestCase):
 
         for _ in range(4):
             compare(w)
-        w.mul_(2)  # written in place: packed no more
-        for _ in range(3):
-            compare(w)
+        # Written: packed no more. Only the first write shows in the version counter.
+        for write in (lambda: w.mul_(2), lambda: w.data.mul_(0.7), lambda: np.negative(w.numpy(), out=w.numpy())):
+            write()
+            for _ in range(4):
+                compare(w)
         other = torch.randn(weight_shape)
         for _ in range(3):
             compare(other)
@@ -59,6 +62,20 @@ class PackedConvolution(unittest.TestCase):
             got = replay.wrap(0)
             self.assertEqual(got.stride(), out.stride())
             torch.testing.assert_close(got, out, rtol=1e-4, atol=1e-3)
+            replay.end()
+
+    def test_trained_behind_the_counter(self):
+        """A weight that each run finds changed, and one that is then left alone."""
+        torch.manual_seed(2)
+        x, w = torch.randn(1, 8, 4, 4), torch.randn(32, 8, 3, 3)
+        recorder, records, _, out = record(lambda: F.conv2d(x, w, padding=1))
+        id = driver.tensor_id(recorder, out)
+        replay = Replay(recorder, records, fresh=[id], wraps=[wrap_spec(id)])
+        for k in range(24):
+            if k < 16:
+                w.data.mul_(0.9)
+            replay.run(inputs={driver.tensor_id(recorder, x): x, driver.tensor_id(recorder, w): w})
+            torch.testing.assert_close(replay.wrap(0), F.conv2d(x, w, padding=1), rtol=1e-4, atol=1e-3)
             replay.end()
 
     def test_more_results_than_weights(self):
