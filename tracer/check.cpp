@@ -210,6 +210,16 @@ bool say_where(const vm::ThreadView& view, _PyInterpreterFrame* root, const Loop
 
 }  // namespace
 
+// See Control.
+static const char* coarsest_type(const LoopTrace& trace) {
+  const char* found = nullptr;
+  for (const ir::TensorMeta& meta : trace.compiled->ir().metas) {
+    if (meta.dtype == ir::DType::kBF16) return "bfloat16";
+    if (meta.dtype == ir::DType::kF16) found = "float16";
+  }
+  return found;
+}
+
 bool on() {
   static const bool wanted = base::stress("check");
   return wanted;
@@ -237,6 +247,7 @@ LeaveResult run(vm::ThreadView& view, const LoopState& loop, _PyInterpreterFrame
   begin_check();
   note_files();
   Control& c = *control();
+  c.coarsest = coarsest_type(trace);
   const bool from_header = view.frame == root && vm::unit_of(loop.code, view.ip) == loop.unit;
   const pid_t interpreted = fork();
   if (interpreted == 0) {

@@ -371,17 +371,24 @@ PyObject* read_description() {
   return entries;
 }
 
+// The type's name for compare.py: a str, or None.
+PyObject* coarsest() {
+  const char* name = control()->coarsest;
+  return name != nullptr ? PyUnicode_FromString(name) : Py_NewRef(Py_None);
+}
+
 // The interpreted run's description that `mine` differs least from; null where it never came to the place.
 PyObject* best_of_visits(PyObject* mine, int* visit) {
   Control& c = *control();
   PyObject* best = nullptr;
   long fewest = 0;
+  const Object type(coarsest());
   for (;;) {
     wait_for_come(c.interpreted);
     if (c.came == Came::kSkipped) decide(Verdict::kSkipped, c.why);
     if (c.came == Came::kOver) return best;
     PyObject* theirs = read_description();
-    const Object number(PyObject_CallFunctionObjArgs(functions.count, theirs, mine, nullptr));
+    const Object number(PyObject_CallFunctionObjArgs(functions.count, theirs, mine, type.get(), nullptr));
     if (!number) decide(Verdict::kSkipped, "comparing failed: " + take_error());
     const long different = PyLong_AsLong(number.get());
     if (best == nullptr || different < fewest) best = theirs, fewest = different, *visit = c.visits;
@@ -489,11 +496,12 @@ void judge(vm::ThreadView& view, _PyInterpreterFrame* root, bool raised) {
     keep(c.text, std::string("  the interpreter's run does not come there: ") + c.why);
     decide(Verdict::kDifferent);
   }
-  const Object same(PyObject_CallFunctionObjArgs(functions.count, theirs, mine.get(), nullptr));
+  const Object type(coarsest());
+  const Object same(PyObject_CallFunctionObjArgs(functions.count, theirs, mine.get(), type.get(), nullptr));
   if (same && PyLong_AsLong(same.get()) == 0) decide(Verdict::kSame);
   PyObject* again = second_description(visit);
   const Object found(
-      PyObject_CallFunctionObjArgs(functions.report, theirs, mine.get(), again != nullptr ? again : Py_None, nullptr));
+      PyObject_CallFunctionObjArgs(functions.report, theirs, mine.get(), again != nullptr ? again : Py_None, type.get(), nullptr));
   if (!found) decide(Verdict::kSkipped, "comparing failed: " + take_error());
   c.undetermined = PyLong_AsSize_t(PyTuple_GET_ITEM(found.get(), 2));
   if (PyTuple_GET_ITEM(found.get(), 0) == Py_None) decide(Verdict::kUndetermined);

@@ -46,6 +46,7 @@ struct Control {
   Stop stop;
   Came came = Came::kNone;
   size_t size = 0;     // of the description
+  const char* coarsest = nullptr;  // the name of the coarsest floating-point type that the trace computes in; null: none that is coarser than float32
   char why[512] = {};  // kOver, kSkipped
   bool inside = false; // kOver: C has called the function that a frame of the place is of, from the instruction that calls it there
   pid_t interpreted = 0;

@@ -6,6 +6,7 @@
 #include "ir/effects.h"
 #include "tracer/dead_objects.h"
 #include "tracer/recorder.h"
+#include "tracer/saved_tensors.h"
 #include "tracer/trace_writes.h"
 
 namespace dynvm::tracer {
@@ -128,6 +129,18 @@ std::set<V> Recorder::dead_beside(const std::set<Ref>& graph) {
   const std::unordered_set<PyObject*> dead = dead_objects({&held, &owned_});
   std::erase_if(beside, [&](V v) { return dead.count(concrete(v)) == 0; });
   return beside;
+}
+
+// Of what a backward() will free: without the tensors that somebody can still look at and whose graphs keep nothing that could be freed.
+void Recorder::leave_what_keeps_nothing(std::set<Ref>* freed) {
+  std::vector<V> seen = live_graphs();
+  for (V v : live_graph_)
+    if (at(v).object != kNoRef && at(v).escaped) seen.push_back(v);
+  for (V v : seen) {
+    const Ref ref = at(v).ref;
+    if (freed->count(ref) == 0 || concrete(v) == nullptr || keeps_tensors(concrete(v))) continue;
+    for (Ref behind : graph_of(std::set<Ref>{ref})) freed->erase(behind);
+  }
 }
 
 void Recorder::free_graph(const std::set<Ref>& graph) {

@@ -360,7 +360,7 @@ class Recorder {
   struct TorchCall {                  // under way
     const std::vector<V>& inputs;
     bool backward;
-    const std::set<ir::Ref>& graph;   // that backward() runs
+    const std::set<ir::Ref>& graph;   // that backward() runs and frees
     std::pair<PyCodeObject*, int> place{};    // what lessons on it are kept for
     bool keeps_graph = false;         // backward() with retain_graph
     bool followed = false;            // a callback of it has been followed
@@ -651,6 +651,7 @@ class Recorder {
     return i;
   }
   std::set<V> dead_beside(const std::set<ir::Ref>& graph);
+  void leave_what_keeps_nothing(std::set<ir::Ref>* freed);
   void free_graph(const std::set<ir::Ref>& graph);
   bool fill_wraps();
   struct Rehearsal;

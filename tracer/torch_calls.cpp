@@ -394,7 +394,7 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   const auto keeps = backward ? std::find_if(inputs.begin(), inputs.end(), [this](V v) { return PyBool_Check(concrete(v)); }) : inputs.end();
   if (keeps != inputs.end() && !is_const(*keeps)) promote(*keeps);
   const std::set<Ref> graph = backward ? graph_of(tensors) : std::set<Ref>{};
-  const std::set<Ref> run = backward ? run_by_engine(inputs, static_cast<size_t>(keeps - inputs.begin())) : std::set<Ref>{};
+  std::set<Ref> run = backward ? run_by_engine(inputs, static_cast<size_t>(keeps - inputs.begin())) : std::set<Ref>{};
   if (from_outside(graph)) {
     give_up(Abort::k_graph_from_outside);
     return false;
@@ -414,7 +414,9 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   aten_->take();
   in_torch_ = true;
   python_in_torch_ = false;
-  TorchCall call{inputs, backward, run, {top().code, current_unit_}, keeps != inputs.end() && concrete(*keeps) == Py_True};
+  const bool keeps_graph = keeps != inputs.end() && concrete(*keeps) == Py_True;
+  if (!run.empty() && !keeps_graph) leave_what_keeps_nothing(&run);
+  TorchCall call{inputs, backward, run, {top().code, current_unit_}, keeps_graph};
   const size_t outer_callbacks = callbacks_.size();
   TorchCall* const outer_call = std::exchange(torch_call_, &call);
   // Entering or leaving a mode runs no operations, and may keep the thread's dispatch keys for later: the recorder's must not be among them.

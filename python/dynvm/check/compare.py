@@ -7,10 +7,12 @@ Inputs:  differences(interpreted, traced). Outputs: a list of (path, what the tr
 Invariants: the rules of RULES alone decide. Exact is all that is not a number with a fraction: types, shapes, strides,
   version counters, integers, graphs, random states. Numbers with a fraction may differ by rounding: of a tensor by so
   much of its greatest element (TOLERANCE), since what an operation gives is as exact as the numbers that it adds up; of
-  Python's numbers by so much of the number. Text is compared likewise where numbers stand in it, and without addresses.
+  Python's numbers by so much of the number. Where the trace computes in a coarser type, as under autocast, its tolerance
+  holds for all. Text is compared likewise where numbers stand in it, and without addresses.
 Tests:   tests/check/test_describe.py.
 """
 
+import functools
 import itertools
 import math
 import re
@@ -57,7 +59,7 @@ def close_text(a, b):
     return all(close(float(x), float(y), 1e-2) for x, y in zip(NUMBERS.findall(a), NUMBERS.findall(b)))
 
 
-def close_values(a, b):
+def close_values(a, b, coarsest=None):
     """Elements of tensors: (type's name, how many, bytes)."""
     if a == b:
         return True
@@ -70,7 +72,7 @@ def close_values(a, b):
         x, y = x.to(wide), y.to(wide)
         if x.is_complex():
             x, y = torch.view_as_real(x), torch.view_as_real(y)
-        return _close(torch, x, y, TOLERANCE[a[0]])
+        return _close(torch, x, y, max(TOLERANCE[a[0]], TOLERANCE.get(coarsest, (0, 0))))
 
 
 def _close(library, x, y, tolerance):
@@ -122,6 +124,17 @@ RULES = {
     "array": close_array,
 }
 NOTHING = ("nothing", None)
+
+
+def rules(coarsest):
+    """RULES where the coarsest type of a number that the trace computes is this one: its name, or None."""
+    if coarsest not in ("float16", "bfloat16"):
+        return RULES
+    return {
+        **RULES,
+        "values": functools.partial(close_values, coarsest=coarsest),
+        "float": functools.partial(close, tolerance=TOLERANCE[coarsest][0]),
+    }
 
 
 def shown(kind, value):
@@ -177,33 +190,34 @@ def without_unknown(entries, other):
     return {path: (kind, value) for path, kind, value in entries if not unknown or not is_of(path)}
 
 
-def differences(interpreted, traced):
+def differences(interpreted, traced, coarsest=None):
+    same = rules(coarsest)
     theirs = without_unknown(interpreted, traced)
     mine = without_unknown(traced, interpreted)
     found = []
     for path, (kind, value) in mine.items():
         other_kind, other = theirs.get(path, NOTHING)
-        if kind == other_kind and RULES[kind](other, value):
+        if kind == other_kind and same[kind](other, value):
             continue
         if kind == other_kind == "values" and value[0] == other[0] and len(value[2]) == len(other[2]):
             found.append((path, *differing_element(value, other)))
         elif kind == other_kind == "lines":
-            same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(value, other)))
-            found.append((path, shown(kind, value[same:]), shown(kind, other[same:])))
+            alike = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(value, other)))
+            found.append((path, shown(kind, value[alike:]), shown(kind, other[alike:])))
         else:
             found.append((path, shown(kind, value), shown(other_kind, other)))
     found += [(path, "nothing", shown(kind, value)) for path, (kind, value) in theirs.items() if path not in mine]
     return found
 
 
-def report(interpreted, traced, again, most=12):
+def report(interpreted, traced, again, coarsest=None, most=12):
     """The differences as lines of text, the nearest first; None where there is none. `again`: a second interpreted
     run's description, or None; where that differs from the first, the iteration does not determine what is there, or
     not beyond rounding (describe.disturb). With the first path, and how many of all that was undetermined."""
-    found = differences(interpreted, traced)
+    found = differences(interpreted, traced, coarsest)
     loose = 0
     if again is not None and found:
-        undetermined = [path for path, _, _ in differences(interpreted, again)]
+        undetermined = [path for path, _, _ in differences(interpreted, again, coarsest)]
         certain = [each for each in found if not any(each[0].startswith(path) for path in undetermined)]
         loose, found = len(found) - len(certain), certain
     if not found:
@@ -216,5 +230,5 @@ def report(interpreted, traced, again, most=12):
     return "\n".join(lines), found[0][0], loose
 
 
-def count(interpreted, traced):
-    return len(differences(interpreted, traced))
+def count(interpreted, traced, coarsest=None):
+    return len(differences(interpreted, traced, coarsest))

@@ -147,7 +147,7 @@ class Describer:
             or kind is range
             or kind in C_FUNCTIONS
             or kind is types.MethodType
-            or (self.torch is not None and kind is self.torch.Size)
+            or (self.torch is not None and kind in (self.torch.Size, self.torch.ScriptObject))
         ):
             pass  # made anew or not, nobody cares
         else:
