@@ -219,7 +219,10 @@ at::Tensor SessionImpl::graph_operand(int32_t number, bool required_grad, const 
       const ir::TensorMeta &a = program_.tensors[static_cast<size_t>(bound)].meta, &b = tensor.meta;
       return a.storage == b.storage && a.dtype == b.dtype && a.offset == b.offset && a.sizes == b.sizes && a.strides == b.strides;
     };
-    const auto bound = std::find_if(bound_.begin(), bound_.end(), same);
+    auto bound = bound_.end();
+    // Where several look alike, as a parameter and what detach() once made of it, the graph goes to the one that requires grad.
+    if (required_grad) bound = std::find_if(bound_.begin(), bound_.end(), [&](int32_t each) { return same(each) && inputs_[static_cast<size_t>(each)].requires_grad(); });
+    if (bound == bound_.end()) bound = std::find_if(bound_.begin(), bound_.end(), same);
     return value = real_tensor(bound == bound_.end() ? number : *bound, false);
   }
   // A tensor that Python has made of memory of the trace's.
@@ -233,6 +236,7 @@ at::Tensor SessionImpl::graph_operand(int32_t number, bool required_grad, const 
 // A call of the rebuilt graph, once an iteration.
 void SessionImpl::run_once(int32_t number, const WrapPlan& plan) {
   if (rerun_[static_cast<size_t>(number)]) return;
+  rebuilt_ = true;
   run_again(number, plan);
   rerun_[static_cast<size_t>(number)] = true;
 }
@@ -284,8 +288,16 @@ void SessionImpl::run_again(int32_t number, const WrapPlan& plan) {
   }
   const std::vector<at::Tensor> results = flat_results(stack);
   for (size_t i = 0; i < results.size() && i < call.results.size(); ++i) {
-    if (call.results[i] >= 0) graph_[static_cast<size_t>(call.results[i])] = results[i];
+    if (call.results[i] >= 0 && !has_node(call.results[i])) graph_[static_cast<size_t>(call.results[i])] = results[i];
   }
+}
+
+// Has this value a node of its own? Then that is what the graphs behind it lead to: hooks and gradients of the script's tensor are those of the node.
+bool SessionImpl::has_node(int32_t tensor) {
+  if (!nodes_.has(tensor)) return false;
+  at::Tensor& value = graph_[static_cast<size_t>(tensor)];
+  if (!value.defined()) nodes_.lead_to(tensor, value = saved_value(tensor));
+  return true;
 }
 
 // Of the k-th call that this wrap runs again and that is no operation of torch's.
@@ -347,7 +359,8 @@ void SessionImpl::make_node(const ir::GraphNode& node, const WrapPlan& plan, std
 }
 
 at::Tensor SessionImpl::wrap_with_nodes(int32_t number, const WrapPlan& plan) {
-  if (saved_tensor_hooks_active()) return wrap_live(plan);  // they are to be given what eager saves
+  // Hooks are to be given what eager saves; and what a rebuilt graph goes through is a part of that.
+  if (saved_tensor_hooks_active() || rebuilt_) return wrap_live(plan);
   const int32_t tensor = plan.spec.tensor;
   at::Tensor& value = graph_[static_cast<size_t>(tensor)];
   if (value.defined()) return value;

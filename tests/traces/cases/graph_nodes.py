@@ -183,3 +183,27 @@ def expanded():
 
 for each in (printed_between, collected, hidden_state, two_heads, through_hidden, penalty, dropped_out, written_after, part_of_outputs, expanded):
     each()
+
+
+def in_parts(i):
+    """Exits that show a part with a node beside what is made of it and has none: hooks and gradients go through both."""
+    x = data[i % len(data)]
+    w.grad = None
+    y = (x @ w).tanh()
+    loss = (y - 1).square().mean()
+    first = torch.autograd.grad(loss, [w], retain_graph=True)[0]
+    if i % 3 == 2:
+        print("loss", loss)
+    y.register_hook(lambda g: g * 0.5)
+    by_y = torch.autograd.grad(loss, [y], retain_graph=True)[0]
+    loss.backward()
+    return [round(t.abs().sum().item(), 4) for t in (first, w.grad, by_y)]
+
+
+torch.manual_seed(5)
+w = torch.nn.Parameter(torch.randn(6, 4) * 0.5)
+data = [torch.randn(3, 6) for _ in range(7)]
+shown = []
+for i in range(60):
+    shown.append(in_parts(i))
+print(shown)
