@@ -150,6 +150,7 @@ at::Tensor SessionImpl::real_tensor(int32_t number, bool detach_base) {
       return made;
     }
   }
+  use(s);  // memory that serves again is handed out with it, though nothing may have been written to it in this iteration
   const c10::InferenceMode kind(plan.meta.inference);
   made = plan.meta.shown.empty() ? tensor_over(slot.real, plan, slot.shift) : tensor_over(slot.shown, plan, 0);
   if (!made.is_inference()) {
