@@ -213,7 +213,12 @@ void Recorder::refresh(V v) {
   bridge::TensorObject object = bridge_->describe(concrete(v));
   if (object.requires_grad && object.is_leaf && !at(v).wrap.requires_grad) {
     // An exit that rebuilds graphs knows memory, and could not tell what uses the leaf from what uses the other.
-    const bool shares = std::any_of(holders_.begin(), holders_.end(), [&](V other) { return other != v && at(other).has_graph() && at(other).tensor_id == id; });
+    const int32_t storage = trace_.metas[trace_.insts[found->second].meta].storage;
+    const auto is_other = [&](const ir::Inst& inst) {
+      return inst.op == IrOp::k_unbox_tensor && trace_.metas[inst.meta].storage == storage && trace_.metas[inst.meta].requires_grad;
+    };
+    const bool shares = std::any_of(holders_.begin(), holders_.end(), [&](V other) { return other != v && at(other).has_graph() && at(other).tensor_id == id; }) ||
+                        (input_storages_.count(storage) != 0 && std::any_of(trace_.insts.begin(), trace_.insts.end(), is_other));
     if (shares) return give_up(Abort::k_unsupported_operation, "a leaf on memory that another tensor with a graph has");
   }
   Value& value = at(v);
