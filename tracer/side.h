@@ -62,7 +62,7 @@ std::vector<LiveFrame> live_frames(const vm::ThreadView& view, _PyInterpreterFra
 Place place_of(const std::vector<LiveFrame>& frames);
 
 // Can a trace begin with these frames? They are dropped and pushed again, so nobody may hold them, and their results must go where the
-// recorder knows. Frame objects that were made for somebody who has dropped them, as a warning's place does, go with them.
+// recorder knows.
 bool can_begin(const std::vector<LiveFrame>& frames);
 
 // The inputs, borrowed.

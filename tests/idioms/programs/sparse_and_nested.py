@@ -116,7 +116,7 @@ for epoch in range(EPOCHS):
             continue
         filled = x.masked_fill(mask, 0.0)
         spread = torch.zeros_like(x).masked_scatter_(mask, torch.sort(chosen).values)
-        x = torch.sin(filled + spread + chosen.mean() + 0.1 * i)
+        x = 0.3 * torch.sin(filled + spread + chosen.mean() + 0.1 * i)
         kept += chosen.numel()
         rows = x[mask.any(dim=1).nonzero().squeeze(1)]
     mark()
