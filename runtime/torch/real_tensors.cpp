@@ -92,7 +92,6 @@ void SessionImpl::own_memory(size_t s) {
   all.meta.sizes = {size};
   all.meta.strides = {1};
   if (size > 0) bytes.copy_(tensor_over(c10::Storage(slot.shadow), all, 0));
-  use(s);
   slot.real = bytes.storage();
 }
 
@@ -135,11 +134,9 @@ at::Tensor SessionImpl::real_tensor(int32_t number, bool detach_base) {
     }
     if (made.defined()) return made;
   }
+  use(s);  // memory that serves again is handed out with it, though nothing may have been written to it in this iteration
   StorageSlot& slot = storages_[s];
-  if (!plan.meta.shown.empty() && !slot.shown) {
-    use(s);
-    slot.shown = as_shown(number).storage();
-  }
+  if (!plan.meta.shown.empty() && !slot.shown) slot.shown = as_shown(number).storage();
   if (plan.meta.shown.empty() && !slot.real) own_memory(s);
   if (program_.storages[s].spec.kind == Kind::kInput) {
     // Something that looks at a bound storage, but whose making was not recorded: a view of the bound tensor.
@@ -150,7 +147,6 @@ at::Tensor SessionImpl::real_tensor(int32_t number, bool detach_base) {
       return made;
     }
   }
-  use(s);  // memory that serves again is handed out with it, though nothing may have been written to it in this iteration
   const c10::InferenceMode kind(plan.meta.inference);
   made = plan.meta.shown.empty() ? tensor_over(slot.real, plan, slot.shift) : tensor_over(slot.shown, plan, 0);
   if (!made.is_inference()) {
@@ -237,7 +233,6 @@ at::Tensor SessionImpl::graph_operand(int32_t number, bool required_grad, const 
 // A call of the rebuilt graph, once an iteration.
 void SessionImpl::run_once(int32_t number, const WrapPlan& plan) {
   if (rerun_[static_cast<size_t>(number)]) return;
-  rebuilt_ = true;
   run_again(number, plan);
   rerun_[static_cast<size_t>(number)] = true;
 }
@@ -289,12 +284,12 @@ void SessionImpl::run_again(int32_t number, const WrapPlan& plan) {
   }
   const std::vector<at::Tensor> results = flat_results(stack);
   for (size_t i = 0; i < results.size() && i < call.results.size(); ++i) {
-    if (call.results[i] >= 0 && !has_node(call.results[i])) graph_[static_cast<size_t>(call.results[i])] = results[i];
+    if (call.results[i] >= 0 && !leads_to_node(call.results[i])) graph_[static_cast<size_t>(call.results[i])] = results[i];
   }
 }
 
 // Has this value a node of its own? Then that is what the graphs behind it lead to: hooks and gradients of the script's tensor are those of the node.
-bool SessionImpl::has_node(int32_t tensor) {
+bool SessionImpl::leads_to_node(int32_t tensor) {
   if (!nodes_.has(tensor)) return false;
   at::Tensor& value = graph_[static_cast<size_t>(tensor)];
   if (!value.defined()) nodes_.lead_to(tensor, value = saved_value(tensor));
@@ -361,7 +356,8 @@ void SessionImpl::make_node(const ir::GraphNode& node, const WrapPlan& plan, std
 
 at::Tensor SessionImpl::wrap_with_nodes(int32_t number, const WrapPlan& plan) {
   // Hooks are to be given what eager saves; and what a rebuilt graph goes through is a part of that.
-  if (saved_tensor_hooks_active() || rebuilt_) return wrap_live(plan);
+  const bool rebuilt = std::find(rerun_.begin(), rerun_.end(), true) != rerun_.end();
+  if (saved_tensor_hooks_active() || rebuilt) return wrap_live(plan);
   const int32_t tensor = plan.spec.tensor;
   at::Tensor& value = graph_[static_cast<size_t>(tensor)];
   if (value.defined()) return value;

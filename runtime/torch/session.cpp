@@ -676,7 +676,6 @@ void SessionImpl::end_iteration() {
     handed_out_.assign(handed_out_.size(), -1);
     rerun_.assign(rerun_.size(), false);
     nodes_.clear();
-    rebuilt_ = false;
     for (auto& [call, recipe] : recipes_) Py_DECREF(recipe);
     recipes_.clear();
     has_real_ = false;

@@ -140,7 +140,7 @@ class SessionImpl {
   at::Tensor wrap_live(const WrapPlan& plan);
   at::Tensor wrap_with_nodes(int32_t number, const WrapPlan& plan);
   void make_node(const ir::GraphNode& node, const WrapPlan& plan, std::shared_ptr<ForwardAgain>* forward);
-  bool has_node(int32_t tensor);
+  bool leads_to_node(int32_t tensor);
   at::Tensor saved_value(int32_t tensor);
   at::Tensor wrap_value(int32_t number, const WrapPlan& plan);
 
@@ -185,7 +185,6 @@ class SessionImpl {
   GraphNodes nodes_;                    // made in this iteration
   std::map<int32_t, PyObject*> recipes_;  // per call of a Function or hooked tensor, in this iteration; owned
   bool has_real_ = false;
-  bool rebuilt_ = false;             // a graph has been rebuilt in this iteration
 };
 
 const bridge::SessionFunctions& session_functions();

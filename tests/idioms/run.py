@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Short programs, one for each way in which people write things with torch: what they print, what of them is compiled, and how fast they are.
 
-Usage:   run.py [-v] [--stress] [--table] [NAME ...]   NAME: a program, or a part of a theme's or program's name
+Usage:   run.py [-v] [--stress | --table] [NAME ...]   NAME: a program, or a part of a theme's or program's name
 Inputs:  programs/*.py, a theme each. A theme is cut at lines `# %% NAME`; what stands before the first is put in front of each of its programs, and PRELUDE in front of that. A program
          has `for epoch in range(EPOCHS)` around its hot loop, with `mark()` at the end of an epoch: a time is taken there. DYNVM and DYNVM_TEST_PYTHON: what is tested.
 Outputs: for each program that prints something else than under python, what. -v: a line for each, the worst first. --table: writes TABLE.md, from runs in turn. Last line
@@ -28,19 +28,20 @@ AS_FAST = 1.02     # of python's time is what a program may take
 WANTED = 0.95      # of the programs are to have ENOUGH
 TIMES = "DYNVM_IDIOM_TIMES"
 SECONDS = 60
-PRELUDE = """\
+EPOCHS, STEPS = 10, 50
+PRELUDE = f"""\
 import json as _json, os as _os, time as _time
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-EPOCHS, STEPS = 10, 50
+EPOCHS, STEPS = {EPOCHS}, {STEPS}
 _times = [_time.perf_counter()]
 
 
 def mark():
     _times.append(_time.perf_counter())
-    if len(_times) == EPOCHS + 1 and _os.environ.get("DYNVM_IDIOM_TIMES"):
-        with open(_os.path.join(_os.environ["DYNVM_IDIOM_TIMES"], _os.path.basename(__file__) + ".json"), "w") as file:
+    if len(_times) == EPOCHS + 1 and _os.environ.get("{TIMES}"):
+        with open(_os.path.join(_os.environ["{TIMES}"], _os.path.basename(__file__) + ".json"), "w") as file:
             _json.dump(_times, file)
 
 
@@ -91,7 +92,7 @@ def run_all(programs, mode, folder, options=(), env=None):
         except OSError:
             continue
         epochs = [after - before for before, after in zip(marks, marks[1:])]
-        program.times[mode].append(1e3 * min(epochs[len(epochs) // 2:]) / 50)
+        program.times[mode].append(1e3 * min(epochs[len(epochs) // 2:]) / STEPS)
     return runs
 
 
@@ -115,7 +116,7 @@ def compare(programs, expected, got):
 
 
 def worst_first(programs):
-    return sorted((each for each in programs if not each.skipped), key=lambda each: (each.share >= ENOUGH, each.share, each.name))
+    return sorted((each for each in programs if not each.skipped), key=lambda each: (each.share, each.name))
 
 
 def summary(programs):
@@ -139,8 +140,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
     parser.add_argument("-v", "--verbose", action="store_true")
-    parser.add_argument("--stress", action="store_true", help="each guard of each trace fails once")
-    parser.add_argument("--table", action="store_true", help="writes TABLE.md")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--stress", action="store_true", help="each guard of each trace fails once")
+    how.add_argument("--table", action="store_true", help="writes TABLE.md")
     arguments = parser.parse_args()
     if not_built((PYTHON, DYNVM)):
         return 1

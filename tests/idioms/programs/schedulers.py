@@ -5,17 +5,22 @@ model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
 opt = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.5)
 inputs, targets = torch.randn(STEPS, 4, 8), torch.randn(STEPS, 4, 1)
 
+
+def train(sched):
+    for epoch in range(EPOCHS):
+        for x, t in zip(inputs, targets):
+            opt.zero_grad()
+            loss = F.mse_loss(model(x), t)
+            loss.backward()
+            opt.step()
+            sched.step()
+        mark()
+    print(loss.item(), sched.get_last_lr())
+
+
 # %% step_lr_each_step
 sched = lr_scheduler.StepLR(opt, 30, gamma=0.9)
-for epoch in range(EPOCHS):
-    for x, t in zip(inputs, targets):
-        opt.zero_grad()
-        loss = F.mse_loss(model(x), t)
-        loss.backward()
-        opt.step()
-        sched.step()
-    mark()
-print(loss.item(), sched.get_last_lr())
+train(sched)
 
 # %% reduce_on_plateau
 sched = lr_scheduler.ReduceLROnPlateau(opt, patience=5)
@@ -31,39 +36,15 @@ print(loss.item(), sched.get_last_lr())
 
 # %% one_cycle
 sched = lr_scheduler.OneCycleLR(opt, max_lr=0.02, total_steps=EPOCHS * STEPS)
-for epoch in range(EPOCHS):
-    for x, t in zip(inputs, targets):
-        opt.zero_grad()
-        loss = F.mse_loss(model(x), t)
-        loss.backward()
-        opt.step()
-        sched.step()
-    mark()
-print(loss.item(), sched.get_last_lr())
+train(sched)
 
 # %% sequential
 sched = lr_scheduler.SequentialLR(opt, [lr_scheduler.LinearLR(opt, 0.1, total_iters=50), lr_scheduler.CosineAnnealingLR(opt, 450)], [50])
-for epoch in range(EPOCHS):
-    for x, t in zip(inputs, targets):
-        opt.zero_grad()
-        loss = F.mse_loss(model(x), t)
-        loss.backward()
-        opt.step()
-        sched.step()
-    mark()
-print(loss.item(), sched.get_last_lr())
+train(sched)
 
 # %% lambda_and_chained
 sched = lr_scheduler.ChainedScheduler([lr_scheduler.LambdaLR(opt, lambda k: 0.999 ** k), lr_scheduler.ConstantLR(opt, 0.5, 20)])
-for epoch in range(EPOCHS):
-    for x, t in zip(inputs, targets):
-        opt.zero_grad()
-        loss = F.mse_loss(model(x), t)
-        loss.backward()
-        opt.step()
-        sched.step()
-    mark()
-print(loss.item(), sched.get_last_lr())
+train(sched)
 
 # %% cosine_warm_restarts
 sched = lr_scheduler.CosineAnnealingWarmRestarts(opt, T_0=20, T_mult=2)
@@ -79,27 +60,11 @@ print(loss.item(), sched.get_last_lr())
 
 # %% cyclic
 sched = lr_scheduler.CyclicLR(opt, 0.001, 0.01, step_size_up=20, mode="triangular2")
-for epoch in range(EPOCHS):
-    for x, t in zip(inputs, targets):
-        opt.zero_grad()
-        loss = F.mse_loss(model(x), t)
-        loss.backward()
-        opt.step()
-        sched.step()
-    mark()
-print(loss.item(), sched.get_last_lr())
+train(sched)
 
 # %% polynomial
 sched = lr_scheduler.PolynomialLR(opt, total_iters=400, power=2.0)
-for epoch in range(EPOCHS):
-    for x, t in zip(inputs, targets):
-        opt.zero_grad()
-        loss = F.mse_loss(model(x), t)
-        loss.backward()
-        opt.step()
-        sched.step()
-    mark()
-print(loss.item(), sched.get_last_lr())
+train(sched)
 
 # %% by_hand
 for epoch in range(EPOCHS):
