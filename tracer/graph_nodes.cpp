@@ -158,9 +158,25 @@ class Parts {
           if (from != nullptr) add(&from->node.outputs, operand);
           add(&part.node.inputs, operand);
         }
+    if (graph_before_write()) return "the graph of a tensor before it was written in place";
     std::erase_if(parts_, [](const Part& part) { return part.node.outputs.empty(); });  // what no gradient goes through
     const bool fine = std::all_of(parts_.begin(), parts_.end(), [](const Part& part) { return !part.node.inputs.empty() && part.node.outputs.size() <= kMostTensors; });
     return fine ? "" : "too many outputs";
+  }
+
+  // Is an output what a call in place writes after that? Before and after are one tensor, and an iteration has one graph for it.
+  bool graph_before_write() {
+    for (const auto& [call, owners] : owners_) {
+      const ir::AtenCall& how = trace_.calls[trace_.insts[call].imm];
+      for (const int32_t argument : how.mutates)
+        for (const int32_t operand : how.args[static_cast<size_t>(argument)].operands) {
+          if (operand < 0) continue;
+          const Ref before = trace_.arg(call, static_cast<uint32_t>(operand));
+          const Part* part = part_of(before);
+          if (part != nullptr && std::find(part->node.outputs.begin(), part->node.outputs.end(), before) != part->node.outputs.end()) return true;
+        }
+    }
+    return false;
   }
 
   void find_reach() {

@@ -117,7 +117,8 @@ void Recorder::collect(V v, std::vector<V>* tensors, std::vector<V>* numbers, bo
       // A constant shape or the like: its contents must not change.
       if (PyList_CheckExact(o) && at(v).kind == Value::kObject && !at(v).stable) {
         std::vector<V> items;
-        known_items(v, &items);
+        if (known_items(v, &items))
+          for (V item : items) collect(item, tensors, numbers, frozen);
       } else {
         promote(v);
         if (PyList_CheckExact(o) && is_const(v)) list_guard(v);

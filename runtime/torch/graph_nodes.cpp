@@ -1,6 +1,7 @@
 // See graph_nodes.h.
 #include "runtime/torch/graph_nodes.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/alias.h>
 #include <ATen/ops/empty_strided.h>
@@ -48,7 +49,7 @@ class TraceGraph final : public Node {
     forward_ = std::move(parts.forward);
     for (at::Tensor& output : parts.outputs) {
       add_input_metadata(output);
-      outputs_.push_back({output.sizes().vec(), output.strides().vec(), output.options()});
+      outputs_.push_back({output.sizes().vec(), gradient_strides(output), output.options()});
     }
     for (Edge& edge : inputs) add_next_edge(std::move(edge));
     for (at::Tensor& saved : parts.saved) saved_.emplace_back(saved, false);
@@ -131,6 +132,10 @@ class TraceGraph final : public Node {
 };
 
 }  // namespace
+
+std::vector<int64_t> gradient_strides(const at::Tensor& output) {
+  return output.is_non_overlapping_and_dense() ? output.strides().vec() : at::infer_dense_strides(output.sizes(), output.strides());
+}
 
 void ForwardAgain::leaf(int32_t tensor, at::Tensor value) {
   const int64_t version = value.is_inference() ? 0 : value._version();

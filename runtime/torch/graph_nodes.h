@@ -72,6 +72,9 @@ struct NodeParts {
   std::shared_ptr<ForwardAgain> forward;
 };
 
+// The strides of gradients for it: its own where its elements fill its memory, each at a place of its own; those of a copy of it otherwise (expanded tensors, slices).
+std::vector<int64_t> gradient_strides(const at::Tensor& output);
+
 // The nodes of an iteration, by the tensors that are their outputs. Those that are handed out each have a node of their name.
 class GraphNodes {
  public:

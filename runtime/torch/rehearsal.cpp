@@ -17,6 +17,7 @@
 #include "runtime/torch/call_modes.h"
 #include "runtime/torch/calls_again.h"
 #include "runtime/torch/convert.h"
+#include "runtime/torch/graph_nodes.h"
 #include "runtime/torch/python_tensor.h"
 #include "runtime/torch/recorder.h"
 
@@ -89,7 +90,7 @@ class RehearsalImpl final : public bridge::Rehearsal {
     quietly([&] {
       const at::AutoDispatchBelowADInplaceOrView below;
       const at::Tensor& like = values_.at(value);
-      made = to_python(at::empty_strided(like.sizes(), like.strides(), like.options().requires_grad(false)).fill_(1));
+      made = to_python(at::empty_strided(like.sizes(), gradient_strides(like), like.options().requires_grad(false)).fill_(1));
     });
     return made;
   }

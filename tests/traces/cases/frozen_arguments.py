@@ -22,3 +22,13 @@ for i in range(40):
     n = 5 + i % 2
     columns.append(round((table[:n] @ table[i % 20].unsqueeze(1)).sum().item(), 4))  # a view of a view whose place changes
 print(columns)
+
+# Lists of nothing but None at first, of a tensor later: an optimizer that has its buffers from its first step on.
+grouped = torch.utils._foreach_utils._group_tensors_by_device_and_dtype
+weight = torch.ones(3)
+lists = [[None] if i < 30 or i % 4 == 3 else [torch.full((3,), float(i))] for i in range(60)]
+steps = []
+for i, buffers in enumerate(lists):
+    for (weights, buffers), _ in grouped([[weight], buffers]).values():
+        steps.append(round((weights[0] * i).sum().item() + (0.5 if buffers[0] is None else buffers[0].sum().item()), 3))
+print(steps)

@@ -181,7 +181,35 @@ def expanded():
     show("expanded", first.sum(), w.grad.sum())
 
 
-for each in (printed_between, collected, hidden_state, two_heads, through_hidden, penalty, dropped_out, written_after, part_of_outputs, expanded):
+def sharing_memory():
+    """Elements of an output that share memory: those of its gradients may not."""
+    w = torch.ones(4, 3, requires_grad=True)
+    total, kept = 0.0, {}
+    for i in range(60):
+        w.grad = None
+        y = kept["y"] = torch.sigmoid(w * 3).exp().expand(2, 4, 3).transpose(0, 1)
+        print(end="")
+        (y * 2 if i % 4 else y.exp()).sum().backward()
+        total += w.grad.sum().item()
+    show("sharing_memory", f"{total:.2f}")
+
+
+def gradients_behind_a_write():
+    """A second backward() goes through a tensor as it was before it was written in place, and as it is after that."""
+    w = torch.linspace(-1, 1, 12).reshape(4, 3).requires_grad_()
+    total, kept = 0.0, {}
+    for i in range(60):
+        w.grad = None
+        u = w * (0.5 + 0.01 * i)
+        y = kept["y"] = (1 - u.tanh()).mul_(u)
+        grad, = torch.autograd.grad(y.square().mean(), w, create_graph=True)
+        print(end="")
+        grad.square().sum().backward()
+        total += w.grad.sum().item()
+    show("gradients_behind_a_write", f"{total:.3f}")
+
+
+for each in (printed_between, collected, hidden_state, two_heads, through_hidden, penalty, dropped_out, written_after, part_of_outputs, expanded, sharing_memory, gradients_behind_a_write):
     each()
 
 
