@@ -32,7 +32,7 @@ bool is_builtin_value(PyObject* o) {
 enum class Builtin {
   kNone, kIsinstance, kIssubclass, kLen, kHasattr, kGetattr, kCallable, kId, kAbs, kMin, kMax, kSqrt, kSet, kSetAdd, kListAppend, kDictGet, kDictKeys, kDictValues,
   kDictItems, kIter, kGlobals, kObjectGetattribute, kTypeOf, kInt, kFloat, kBool, kTuple, kList, kDict, kRange, kEnumerate, kZip, kReversed, kChain, kMap, kNext,
-  kObjectInit, kStr, kSlice, kListExtend,
+  kObjectInit, kStr, kSlice, kListExtend, kIslice, kIndex,
 };
 
 Builtin builtin_of(PyObject* callee, const std::string& name) {
@@ -45,7 +45,7 @@ Builtin builtin_of(PyObject* callee, const std::string& name) {
       {"set.add", Builtin::kSetAdd}, {"list.append", Builtin::kListAppend}, {"list.extend", Builtin::kListExtend}, {"dict.get", Builtin::kDictGet}, {"dict.keys", Builtin::kDictKeys},
       {"dict.values", Builtin::kDictValues}, {"dict.items", Builtin::kDictItems}, {"builtins.iter", Builtin::kIter},
       {"builtins.globals", Builtin::kGlobals}, {"object.__getattribute__", Builtin::kObjectGetattribute},
-      {"builtins.next", Builtin::kNext}, {"object.__init__", Builtin::kObjectInit}};
+      {"builtins.next", Builtin::kNext}, {"_operator.index", Builtin::kIndex}, {"object.__init__", Builtin::kObjectInit}};
   if (PyType_Check(callee)) {
     auto* type = reinterpret_cast<PyTypeObject*>(callee);
     if (type == &PyType_Type) return Builtin::kTypeOf;
@@ -64,6 +64,7 @@ Builtin builtin_of(PyObject* callee, const std::string& name) {
     if (type == &PyMap_Type) return Builtin::kMap;
     if (type == &PyReversed_Type) return Builtin::kReversed;
     if (strcmp(type->tp_name, "itertools.chain") == 0) return Builtin::kChain;
+    if (strcmp(type->tp_name, "itertools.islice") == 0) return Builtin::kIslice;
     return Builtin::kNone;
   }
   auto found = by_name.find(name);
@@ -162,10 +163,28 @@ static bool has_cached(PyObject* wrapper) {
   return has;
 }
 
+// Does isinstance or issubclass ask an abstract class of Python's own library, which runs none of the script's code?
+bool Recorder::asks_abstract_class(bool of_object, const std::vector<V>& args) {
+  if (args.size() != 2 || !is_const(args[1])) return false;
+  PyObject* asked = concrete(args[1]);
+  if (of_object) {
+    static PyObject* own = vm::own_attribute(&PyBaseObject_Type, "__class__");
+    if (_PyType_Lookup(Py_TYPE(concrete(args[0])), interned("__class__")) != own) return false;
+    know_type(args[0]);
+    guard_type_unchanged(Py_TYPE(concrete(args[0])));
+  }
+  PyObject* module = PyType_Check(asked) && strcmp(Py_TYPE(asked)->tp_name, "ABCMeta") == 0 ? PyObject_GetAttr(asked, interned("__module__")) : nullptr;
+  PyErr_Clear();
+  const bool of_python = module != nullptr && PyUnicode_Check(module) && (PyUnicode_CompareWithASCIIString(module, "collections.abc") == 0 || PyUnicode_CompareWithASCIIString(module, "numbers") == 0);
+  Py_XDECREF(module);
+  return of_python && !done_;
+}
+
 // As what a residual call of it is recorded.
 IrOp Recorder::residual_op(PyObject* callee, const std::vector<V>& args) {
   if (is_caching(callee) && !args.empty() && std::all_of(args.begin(), args.end(), [this](V v) { return is_const(v) || PyUnicode_CheckExact(concrete(v)); }) && has_cached(callee)) return IrOp::k_call_known;
   std::string name = callable_name(callee);
+  if ((name == "builtins.isinstance" || name == "builtins.issubclass") && asks_abstract_class(name == "builtins.isinstance", args)) return IrOp::k_call_known;
   IrOp op = IrOp::k_call;
 #define K(pattern) \
   if (op == IrOp::k_call && matches(pattern, name)) op = IrOp::k_call_known;
@@ -180,13 +199,14 @@ IrOp Recorder::residual_op(PyObject* callee, const std::vector<V>& args) {
   const bool container = !ordered && is_of_container(name);
   for (size_t i = 0; i < args.size(); i++) {
     PyObject* o = concrete(args[i]);
+    if (i == 0 && name.starts_with("python:random.")) continue;
     if (ordered && (i != 1 || PyUnicode_CheckExact(o))) continue;
     const bool inherits = i == 0 && name == "dict.get" && PyDict_Check(o);  // it is dict's own nevertheless
     if (container && (i > 0 || PyList_CheckExact(o) || PyDict_CheckExact(o) || PySet_CheckExact(o) || inherits)) {
       if (name == "list.append" || i == 0 || (name.starts_with("set.") ? PyUnicode_CheckExact(o) : is_builtin_value(o))) continue;
       return IrOp::k_call;
     }
-    static constexpr const char* kAnything[] = {"object.", "BaseException.", "builtins.id", "builtins.callable", "_contextvars.", "torch", "python:transformers."};  // whatever they are given
+    static constexpr const char* kAnything[] = {"object.", "BaseException.", "builtins.id", "builtins.callable", "_contextvars.", "torch", "python:transformers.", "python:torch.fx."};  // whatever they are given
     if (std::any_of(std::begin(kAnything), std::end(kAnything), [&](const char* prefix) { return name.starts_with(prefix); })) continue;
     if (!is_builtin_value(o)) return IrOp::k_call;
     if ((at(args[i]).kind == Value::kObject)) know_type(args[i]);
@@ -573,6 +593,27 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       *result = take_iterator(callee, args, std::move(items));
       return true;  // kNoValue: raised
     }
+    case Builtin::kIslice: {
+      std::vector<V> source, items;
+      if (n < 2 || n > 4 || !std::all_of(args.begin() + 1, args.end(), [this](V v) { return (concrete(v) == Py_None || PyLong_CheckExact(concrete(v))) && promote(v); })) return false;
+      if (iterators_.count(args[0]) || !iteration_items(args[0], &source) || done_) return false;
+      Py_ssize_t bounds[3] = {0, PY_SSIZE_T_MAX, 1};  // as islice reads them
+      for (size_t i = 1; i < n; i++) {
+        if (concrete(args[i]) == Py_None) continue;
+        const Py_ssize_t given = PyLong_AsSsize_t(concrete(args[i]));
+        PyErr_Clear();
+        if (given < (i == 3 ? 1 : 0)) return false;
+        bounds[n == 2 ? 1 : i - 1] = given;
+      }
+      const auto end = std::min(static_cast<size_t>(bounds[1]), source.size());
+      for (auto i = static_cast<size_t>(bounds[0]); i < end; i += static_cast<size_t>(bounds[2])) items.push_back(source[i]);
+      *result = take_iterator(callee, args, std::move(items));
+      return true;  // kNoValue: raised
+    }
+    case Builtin::kIndex:
+      if (n != 1 || !PyLong_CheckExact(concrete(args[0])) || (at(args[0]).kind == Value::kObject && !know_type(args[0]))) return false;
+      *result = args[0];
+      return true;
     case Builtin::kDictKeys:
     case Builtin::kDictValues:
     case Builtin::kDictItems: {

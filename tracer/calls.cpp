@@ -520,7 +520,7 @@ PyObject* Recorder::known_to_raise(const std::string& name, const std::vector<V>
 }
 
 // C functions that only lead back to Python code which can be followed: getattr of a property or through __getattr__, next of an
-// iterator with a Python __next__, object.__getattribute__.
+// iterator with a Python __next__, len of an object with a Python __len__, object.__getattribute__.
 bool Recorder::call_followed(vm::ThreadView& view, PyObject* callee, const std::vector<V>& args, PyObject* kwnames, int pops) {
   if (kwnames != nullptr) return false;
   std::string name = callable_name(callee);
@@ -554,6 +554,14 @@ bool Recorder::call_followed(vm::ThreadView& view, PyObject* callee, const std::
       know_type(args[0]);
       guard_type_unchanged(Py_TYPE(concrete(args[0])));
       return !done_ && enter_function(view, constant(method), {args[0]}, nullptr, pops, vm::Continuation::kPush);
+    }
+  }
+  if (name == "builtins.len" && args.size() == 1 && !is_tensor(concrete(args[0]))) {
+    PyObject* method = _PyType_Lookup(Py_TYPE(concrete(args[0])), interned("__len__"));
+    if (method != nullptr && PyFunction_Check(method)) {
+      know_type(args[0]);
+      guard_type_unchanged(Py_TYPE(concrete(args[0])));
+      return !done_ && enter_function(view, constant(method), {args[0]}, nullptr, pops, vm::Continuation::kSize);
     }
   }
   return false;
@@ -639,9 +647,20 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
         const vm::Inst* at_call = nullptr;
         if (vm::caller_of(view, view.frame, &k, &at_call) && vm::oparg(at_call) != 0) result = negation(result);
       }
+      if (k == vm::Continuation::kSize) {
+        const bool fits = PyLong_CheckExact(concrete(result)) && PyLong_AsSsize_t(concrete(result)) >= 0;
+        PyErr_Clear();
+        if (!fits) {
+          give_up(Abort::k_opcode, "__len__ that gives no length");
+          return HookResult::kContinue;
+        }
+        if (!is_const(result)) guard(IrOp::k_guard_false, {emit(IrOp::k_lt_int, Type::kBool, {as_int(result), emit(IrOp::k_const_int, Type::kInt, {}, 0)})}, ir::kTruth);
+        if (done_) return HookResult::kContinue;
+      }
       generator_returns();
       switch (k) {
         case vm::Continuation::kPush:
+        case vm::Continuation::kSize:
         case vm::Continuation::kOverride:
         case vm::Continuation::kContains:
         case vm::Continuation::kNext: shadow_push(result); break;

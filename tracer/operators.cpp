@@ -83,6 +83,17 @@ bool typing_form(PyObject* o) {
   return typing;
 }
 
+// Is it a class of which `[]` makes a types.GenericAlias, as collections.abc's do?
+bool makes_aliases(PyObject* cls) {
+  if (!PyType_Check(cls) || _PyType_Lookup(Py_TYPE(cls), interned("__getitem__")) != nullptr) return false;
+  PyObject* found = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(cls), interned("__class_getitem__"));
+  if (found == nullptr || Py_TYPE(found) != &PyClassMethod_Type) return false;
+  PyObject* function = PyObject_GetAttr(found, interned("__func__"));
+  if (function == nullptr) PyErr_Clear();
+  Py_XDECREF(function);
+  return function == reinterpret_cast<PyObject*>(&Py_GenericAliasType);
+}
+
 }  // namespace
 
 // Typed arithmetic on numbers; kNoValue when this pair is not modelled.
@@ -658,9 +669,11 @@ V Recorder::item_of(V container, V key) {
     const size_t i = find_key(at(container).keys, k);
     return i < at(container).keys.size() ? at(container).items[i] : kNoValue;
   }
-  bool annotation = PyType_CheckExact(c) ? !(reinterpret_cast<PyTypeObject*>(c)->tp_flags & Py_TPFLAGS_HEAPTYPE) : typing_form(c) && !PyType_Check(c) && c != Py_None;
+  const bool alias = makes_aliases(c);
+  bool annotation = alias || (PyType_CheckExact(c) ? !(reinterpret_cast<PyTypeObject*>(c)->tp_flags & Py_TPFLAGS_HEAPTYPE) : typing_form(c) && !PyType_Check(c) && c != Py_None);
   if (annotation && promote(container) && (typing_form(k) || PyTuple_CheckExact(k) || PyUnicode_CheckExact(k)) && promote_deeply(key)) {
-    return taken(PyObject_GetItem(c, k));  // tuple[int], Optional[X]: new but immutable
+    if (alias) guard_type_unchanged(reinterpret_cast<PyTypeObject*>(c));
+    return done_ ? kNoValue : taken(PyObject_GetItem(c, k));  // tuple[int], Optional[X], Sequence[X]: new but immutable
   }
   bool dict = PyDict_CheckExact(c) || Py_TYPE(c) == &PyODict_Type;
   bool hashes_plainly = PyUnicode_CheckExact(k) || PyBytes_CheckExact(k) || PyLong_CheckExact(k) || PyType_CheckExact(k) || is_tensor(k);

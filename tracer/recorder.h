@@ -533,6 +533,7 @@ class Recorder {
   Handler call(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops);
   Handler residual_call(vm::ThreadView& view, ir::Op op, V callee, const std::vector<V>& args, PyObject* kwnames, int pops);
   PyObject* known_to_raise(const std::string& name, const std::vector<V>& args);
+  bool asks_abstract_class(bool of_object, const std::vector<V>& args);
   bool call_followed(vm::ThreadView& view, PyObject* callee, const std::vector<V>& args, PyObject* kwnames, int pops);
   static bool is_opaque(PyObject* callee);
   static bool switches_evaluation(PyObject* function);
@@ -565,6 +566,9 @@ class Recorder {
 
   // --- torch_calls.cpp
   bool is_tensor(PyObject* object) const { return bridge_ != nullptr && bridge_->is_tensor(object); }
+  bool changing_numbers(V v, bool whole);
+  V with_index_tensors(V index, PyObject* tensor);
+  V with_index_tensors(V index, PyObject* device, bool in_tuple);
   bool touches_torch(PyObject* callee, const std::vector<V>& args);
   bool read_numbers(PyObject* callee, std::vector<V>* args);
   Handler torch_call(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops);

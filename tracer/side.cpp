@@ -37,6 +37,7 @@ bool can_begin(const std::vector<LiveFrame>& frames) {
     switch (frames[i].continuation) {
       case vm::Continuation::kPush:
       case vm::Continuation::kOverride:
+      case vm::Continuation::kSize:
       case vm::Continuation::kNext:
       case vm::Continuation::kDiscard:
       case vm::Continuation::kInit:

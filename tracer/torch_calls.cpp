@@ -287,6 +287,12 @@ void Recorder::set_grad(V tensor, V grad) {
   grads_[tensor] = grad;
 }
 
+static bool asks_for_grad(PyObject* kwnames) {
+  for (Py_ssize_t i = 0; kwnames != nullptr && i < PyTuple_GET_SIZE(kwnames); i++)
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, i), "requires_grad") == 0) return true;
+  return false;
+}
+
 HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops) {
   PyObject* o = concrete(callee);
   if (at(callee).kind == Value::kObject) freeze(callee);  // its operations are recorded, not its call
@@ -297,6 +303,7 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
   V result = kNoValue;
   bool error = false;
   std::string name = callable_name(o);
+  if (name == "torch.tensor" && !args.empty() && changing_numbers(args[0], false) && !asks_for_grad(kwnames)) return residual_call(view, IrOp::k_call_apart, callee, args, kwnames, pops);
   Asked asked;
   bool fine = with_torch([&]() { return PyObject_Vectorcall(o, objects.data(), objects.size() - nkw, kwnames); }, args, name.c_str(), &result, &error, o, &asked);
   if (error) return raised(view);
@@ -335,6 +342,8 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
 }
 
 HookResult Recorder::torch_operator(vm::ThreadView& view, IrOp op, std::vector<V> args, int64_t imm, int pops, const char* name, bool pushes) {
+  if (op == IrOp::k_get_item && is_tensor(concrete(args[0]))) args[1] = with_index_tensors(args[1], concrete(args[0]));
+  if (done_) return HookResult::kContinue;
   std::vector<PyObject*> objects;
   for (V v : args) objects.push_back(concrete(v));
   V result = kNoValue;

@@ -40,6 +40,18 @@ const void* const* g_label_table = nullptr;
 namespace {
 
 // Notices that somebody else has taken the evaluation slot; true when Python calls may stay in this loop.
+// The length that __len__ gave, whose reference is taken; -1 with an exception where it is none.
+Py_ssize_t as_length(PyObject* given) {
+  PyObject* length = PyNumber_Index(given);
+  Py_DECREF(given);
+  if (length == nullptr) return -1;
+  const bool negative = cpython::int_is_negative(length);
+  if (negative) PyErr_SetString(PyExc_ValueError, "__len__() should return >= 0");
+  const Py_ssize_t number = negative ? -1 : PyNumber_AsSsize_t(length, PyExc_OverflowError);
+  Py_DECREF(length);
+  return number;
+}
+
 bool __attribute__((noinline)) recover_slot(PyInterpreterState* interp) {
   if (interp->eval_frame != nullptr && interp->eval_frame != _PyEval_EvalFrameDefault) return false;
   if (!installed()) return false;
@@ -510,19 +522,19 @@ deliver:
       Py_DECREF(result);
       goto decide;
     case Continuation::kLength: {
-      PyObject* length = PyNumber_Index(result);
-      Py_DECREF(result);
-      if (length == nullptr) goto error;
-      if (cpython::int_is_negative(length)) {
-        Py_DECREF(length);
-        PyErr_SetString(PyExc_ValueError, "__len__() should return >= 0");
-        goto error;
-      }
-      const Py_ssize_t number = PyNumber_AsSsize_t(length, PyExc_OverflowError);
-      Py_DECREF(length);
-      if (number < 0) goto error;
-      truth = number != 0;
+      const Py_ssize_t length = as_length(result);
+      if (length < 0) goto error;
+      truth = length != 0;
       goto decide;
+    }
+    case Continuation::kSize: {
+      PyObject* given = PyLong_CheckExact(result) ? Py_NewRef(result) : nullptr;  // is what len() gives
+      const Py_ssize_t length = as_length(result);
+      result = length < 0 ? nullptr : given != nullptr ? Py_NewRef(given) : PyLong_FromSsize_t(length);
+      Py_XDECREF(given);
+      if (result == nullptr) goto error;
+      PUSH(result);
+      NEXT();
     }
     case Continuation::kContains: {
       SYNC();
