@@ -165,19 +165,33 @@ static bool has_cached(PyObject* wrapper) {
 
 // Does isinstance or issubclass ask an abstract class of Python's own library, which runs none of the script's code?
 bool Recorder::asks_abstract_class(bool of_object, const std::vector<V>& args) {
+  static PyTypeObject* const meta = [] {
+    PyObject* module = PyImport_ImportModule("abc");
+    PyObject* found = module != nullptr ? PyObject_GetAttrString(module, "ABCMeta") : nullptr;
+    Py_XDECREF(module);
+    PyErr_Clear();
+    return reinterpret_cast<PyTypeObject*>(found);
+  }();
+  const auto of_python = [](PyObject* asked) {
+    if (Py_TYPE(asked) == &PyType_Type) return true;
+    if (Py_TYPE(asked) != meta) return false;
+    PyObject* module = PyObject_GetAttr(asked, interned("__module__"));
+    PyErr_Clear();
+    const bool known = module != nullptr && PyUnicode_Check(module) && (PyUnicode_CompareWithASCIIString(module, "collections.abc") == 0 || PyUnicode_CompareWithASCIIString(module, "numbers") == 0);
+    Py_XDECREF(module);
+    return known;
+  };
   if (args.size() != 2 || !is_const(args[1])) return false;
   PyObject* asked = concrete(args[1]);
+  const bool fine = PyTuple_CheckExact(asked) ? std::all_of(PySequence_Fast_ITEMS(asked), PySequence_Fast_ITEMS(asked) + PyTuple_GET_SIZE(asked), of_python) : of_python(asked);
+  if (!fine) return false;
   if (of_object) {
     static PyObject* own = vm::own_attribute(&PyBaseObject_Type, "__class__");
     if (_PyType_Lookup(Py_TYPE(concrete(args[0])), interned("__class__")) != own) return false;
     know_type(args[0]);
     guard_type_unchanged(Py_TYPE(concrete(args[0])));
   }
-  PyObject* module = PyType_Check(asked) && strcmp(Py_TYPE(asked)->tp_name, "ABCMeta") == 0 ? PyObject_GetAttr(asked, interned("__module__")) : nullptr;
-  PyErr_Clear();
-  const bool of_python = module != nullptr && PyUnicode_Check(module) && (PyUnicode_CompareWithASCIIString(module, "collections.abc") == 0 || PyUnicode_CompareWithASCIIString(module, "numbers") == 0);
-  Py_XDECREF(module);
-  return of_python && !done_;
+  return !done_;
 }
 
 // As what a residual call of it is recorded.
@@ -199,7 +213,10 @@ IrOp Recorder::residual_op(PyObject* callee, const std::vector<V>& args) {
   const bool container = !ordered && is_of_container(name);
   for (size_t i = 0; i < args.size(); i++) {
     PyObject* o = concrete(args[i]);
-    if (i == 0 && name.starts_with("python:random.")) continue;
+    if (i == 0 && name.starts_with("python:random.") && strcmp(Py_TYPE(o)->tp_name, "Random") == 0) {  // none with methods of its own
+      if (at(args[i]).kind == Value::kObject) know_type(args[i]);
+      continue;
+    }
     if (ordered && (i != 1 || PyUnicode_CheckExact(o))) continue;
     const bool inherits = i == 0 && name == "dict.get" && PyDict_Check(o);  // it is dict's own nevertheless
     if (container && (i > 0 || PyList_CheckExact(o) || PyDict_CheckExact(o) || PySet_CheckExact(o) || inherits)) {

@@ -303,7 +303,7 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
   V result = kNoValue;
   bool error = false;
   std::string name = callable_name(o);
-  if (name == "torch.tensor" && !args.empty() && changing_numbers(args[0], false) && !asks_for_grad(kwnames)) return residual_call(view, IrOp::k_call_apart, callee, args, kwnames, pops);
+  if ((name == "torch.tensor" || name == "torch.as_tensor") && !args.empty() && changing_numbers(args[0], false) && !asks_for_grad(kwnames)) return residual_call(view, IrOp::k_call_apart, callee, args, kwnames, pops);
   Asked asked;
   bool fine = with_torch([&]() { return PyObject_Vectorcall(o, objects.data(), objects.size() - nkw, kwnames); }, args, name.c_str(), &result, &error, o, &asked);
   if (error) return raised(view);
@@ -342,7 +342,7 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
 }
 
 HookResult Recorder::torch_operator(vm::ThreadView& view, IrOp op, std::vector<V> args, int64_t imm, int pops, const char* name, bool pushes) {
-  if (op == IrOp::k_get_item && is_tensor(concrete(args[0]))) args[1] = with_index_tensors(args[1], concrete(args[0]));
+  if ((op == IrOp::k_get_item || op == IrOp::k_set_item) && is_tensor(concrete(args[0]))) args[1] = with_index_tensors(args[1], concrete(args[0]));
   if (done_) return HookResult::kContinue;
   std::vector<PyObject*> objects;
   for (V v : args) objects.push_back(concrete(v));

@@ -40,18 +40,6 @@ const void* const* g_label_table = nullptr;
 namespace {
 
 // Notices that somebody else has taken the evaluation slot; true when Python calls may stay in this loop.
-// The length that __len__ gave, whose reference is taken; -1 with an exception where it is none.
-Py_ssize_t as_length(PyObject* given) {
-  PyObject* length = PyNumber_Index(given);
-  Py_DECREF(given);
-  if (length == nullptr) return -1;
-  const bool negative = cpython::int_is_negative(length);
-  if (negative) PyErr_SetString(PyExc_ValueError, "__len__() should return >= 0");
-  const Py_ssize_t number = negative ? -1 : PyNumber_AsSsize_t(length, PyExc_OverflowError);
-  Py_DECREF(length);
-  return number;
-}
-
 bool __attribute__((noinline)) recover_slot(PyInterpreterState* interp) {
   if (interp->eval_frame != nullptr && interp->eval_frame != _PyEval_EvalFrameDefault) return false;
   if (!installed()) return false;

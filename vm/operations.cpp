@@ -317,6 +317,17 @@ PyObject* convert_value(PyObject* value, int conversion) {
   return converted;
 }
 
+Py_ssize_t as_length(PyObject* given) {
+  PyObject* length = PyNumber_Index(given);
+  Py_DECREF(given);
+  if (length == nullptr) return -1;
+  const bool negative = cpython::int_is_negative(length);
+  if (negative) PyErr_SetString(PyExc_ValueError, "__len__() should return >= 0");
+  const Py_ssize_t number = negative ? -1 : PyNumber_AsSsize_t(length, PyExc_OverflowError);
+  Py_DECREF(length);
+  return number;
+}
+
 PyObject* format_value(PyObject* value, int conversion, PyObject* spec) {
   if (conversion != 0) {
     value = convert_value(value, conversion);
