@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "runtime/base/switches.h"
+#include "tracer/object_parts.h"
 #include "tracer/recorder.h"
 #include "vm/objects.h"
 
@@ -165,21 +166,12 @@ static bool has_cached(PyObject* wrapper) {
 
 // Does isinstance or issubclass ask an abstract class of Python's own library, which runs none of the script's code?
 bool Recorder::asks_abstract_class(bool of_object, const std::vector<V>& args) {
-  static PyTypeObject* const meta = [] {
-    PyObject* module = PyImport_ImportModule("abc");
-    PyObject* found = module != nullptr ? PyObject_GetAttrString(module, "ABCMeta") : nullptr;
-    Py_XDECREF(module);
-    PyErr_Clear();
-    return reinterpret_cast<PyTypeObject*>(found);
-  }();
+  static PyObject* const meta = Py_XNewRef(parts::qualified("abc", "ABCMeta"));
   const auto of_python = [](PyObject* asked) {
     if (Py_TYPE(asked) == &PyType_Type) return true;
-    if (Py_TYPE(asked) != meta) return false;
-    PyObject* module = PyObject_GetAttr(asked, interned("__module__"));
-    PyErr_Clear();
-    const bool known = module != nullptr && PyUnicode_Check(module) && (PyUnicode_CompareWithASCIIString(module, "collections.abc") == 0 || PyUnicode_CompareWithASCIIString(module, "numbers") == 0);
-    Py_XDECREF(module);
-    return known;
+    if (reinterpret_cast<PyObject*>(Py_TYPE(asked)) != meta) return false;
+    const std::string module = parts::type_name(reinterpret_cast<PyTypeObject*>(asked)).first;
+    return module == "collections.abc" || module == "numbers";
   };
   if (args.size() != 2 || !is_const(args[1])) return false;
   PyObject* asked = concrete(args[1]);

@@ -548,20 +548,14 @@ bool Recorder::call_followed(vm::ThreadView& view, PyObject* callee, const std::
     }
     Py_XDECREF(getter);
   }
-  if (name == "builtins.next" && args.size() == 1) {
-    PyObject* method = _PyType_Lookup(Py_TYPE(concrete(args[0])), next_name());
+  const bool length = name == "builtins.len";
+  if (args.size() == 1 && (name == "builtins.next" || (length && !is_tensor(concrete(args[0]))))) {
+    PyTypeObject* type = Py_TYPE(concrete(args[0]));
+    PyObject* method = _PyType_Lookup(type, length ? interned("__len__") : next_name());
     if (method != nullptr && PyFunction_Check(method)) {
       know_type(args[0]);
-      guard_type_unchanged(Py_TYPE(concrete(args[0])));
-      return !done_ && enter_function(view, constant(method), {args[0]}, nullptr, pops, vm::Continuation::kPush);
-    }
-  }
-  if (name == "builtins.len" && args.size() == 1 && !is_tensor(concrete(args[0]))) {
-    PyObject* method = _PyType_Lookup(Py_TYPE(concrete(args[0])), interned("__len__"));
-    if (method != nullptr && PyFunction_Check(method)) {
-      know_type(args[0]);
-      guard_type_unchanged(Py_TYPE(concrete(args[0])));
-      return !done_ && enter_function(view, constant(method), {args[0]}, nullptr, pops, vm::Continuation::kSize);
+      guard_type_unchanged(type);
+      return !done_ && enter_function(view, constant(method), {args[0]}, nullptr, pops, length ? vm::Continuation::kSize : vm::Continuation::kPush);
     }
   }
   return false;

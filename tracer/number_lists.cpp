@@ -3,25 +3,14 @@
 // What such a tensor holds comes from no operation that could be recorded, so that a recording takes its numbers for constants. Where they change, torch.tensor is called each time, and what
 // it gives is an input of the operations behind it. It has no effect: a guard behind it may do it again.
 // Tests: tests/traces/cases/number_lists.py.
+#include "tracer/object_parts.h"
 #include "tracer/recorder.h"
 
 namespace dynvm::tracer {
 
-using ir::Ref;
 using IrOp = ir::Op;
 
 namespace {
-
-PyObject* torch_tensor() {
-  static PyObject* const function = [] {
-    PyObject* torch = PyImport_ImportModule("torch");
-    PyObject* found = torch != nullptr ? PyObject_GetAttrString(torch, "tensor") : nullptr;
-    Py_XDECREF(torch);
-    PyErr_Clear();
-    return found;
-  }();
-  return function;
-}
 
 bool is_number(PyObject* o, bool whole) { return PyLong_CheckExact(o) || (!whole && PyFloat_CheckExact(o)); }
 
@@ -43,31 +32,25 @@ bool Recorder::changing_numbers(V v, bool whole) {
          std::any_of(at(v).items.begin(), at(v).items.end(), [&](V item) { return PyList_CheckExact(concrete(item)) ? changing_numbers(item, whole) : !is_const(item); });
 }
 
-// The same index with tensors in the place of changing lists. device: where they are made, a torch.device. in_tuple: it is one index of several. A list of lists that stands alone is a
-// tuple of indices to torch.
-V Recorder::with_index_tensors(V index, PyObject* device, bool in_tuple) {
+// What indexes the tensor, with tensors in the place of changing lists. in_tuple: it is one index of several. A list of lists that stands alone is a tuple of indices to torch.
+V Recorder::with_index_tensors(V index, PyObject* tensor, bool in_tuple) {
   if (!in_tuple && at(index).kind == Value::kTuple && at(index).items_known) {
     std::vector<V> items = at(index).items;
-    for (V& item : items) item = with_index_tensors(item, device, true);
+    for (V& item : items) item = with_index_tensors(item, tensor, true);
     return items == at(index).items ? index : virtual_tuple(std::move(items));
   }
-  if (!changing_numbers(index, true) || torch_tensor() == nullptr) return index;
-  if (!in_tuple && std::any_of(PySequence_Fast_ITEMS(concrete(index)), PySequence_Fast_ITEMS(concrete(index)) + PyList_GET_SIZE(concrete(index)), [](PyObject* item) { return !PyLong_CheckExact(item); })) return index;
-  bool ok = true;
+  if (!changing_numbers(index, true) || !bridge_->describe(tensor).exact_type) return index;
+  PyObject* const list = concrete(index);
+  const auto is_list = [](PyObject* item) { return PyList_CheckExact(item); };
+  if (!in_tuple && std::any_of(PySequence_Fast_ITEMS(list), PySequence_Fast_ITEMS(list) + PyList_GET_SIZE(list), is_list)) return index;
+  static PyObject* const function = Py_XNewRef(parts::qualified("torch", "tensor"));
   static PyObject* const names = Py_BuildValue("(s)", "device");
-  const V made = run_residual(IrOp::k_call_apart, {constant(torch_tensor()), index, constant(device)}, object_index(names), &ok);
+  PyObject* device = PyObject_GetAttr(tensor, interned("device"));
+  bool ok = function != nullptr && device != nullptr;
+  const V made = ok ? run_residual(IrOp::k_call_apart, {constant(function), index, constant(device)}, object_index(names), &ok) : index;
+  Py_XDECREF(device);
   PyErr_Clear();
   return ok ? made : index;
-}
-
-// Of a tensor, what it is indexed by.
-V Recorder::with_index_tensors(V index, PyObject* tensor) {
-  if (!bridge_->describe(tensor).exact_type) return index;
-  PyObject* device = PyObject_GetAttr(tensor, interned("device"));
-  if (device == nullptr) PyErr_Clear();
-  const V made = device != nullptr ? with_index_tensors(index, device, false) : index;
-  Py_XDECREF(device);
-  return made;
 }
 
 }  // namespace dynvm::tracer

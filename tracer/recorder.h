@@ -564,11 +564,12 @@ class Recorder {
   bool fold_builtin(PyObject* callee, const std::vector<V>& args, PyObject* kwnames, V* result);
   Handler finish_call(vm::ThreadView& view, V result, int pops);
 
+  // --- number_lists.cpp
+  bool changing_numbers(V v, bool whole);
+  V with_index_tensors(V index, PyObject* tensor, bool in_tuple = false);
+
   // --- torch_calls.cpp
   bool is_tensor(PyObject* object) const { return bridge_ != nullptr && bridge_->is_tensor(object); }
-  bool changing_numbers(V v, bool whole);
-  V with_index_tensors(V index, PyObject* tensor);
-  V with_index_tensors(V index, PyObject* device, bool in_tuple);
   bool touches_torch(PyObject* callee, const std::vector<V>& args);
   bool read_numbers(PyObject* callee, std::vector<V>* args);
   Handler torch_call(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops);

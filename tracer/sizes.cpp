@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "tracer/object_parts.h"
 #include "tracer/open_sizes.h"
 #include "tracer/size_walk.h"
 
@@ -537,12 +538,7 @@ std::string GenericTrace::walk_other(const Walk& walk, const Classes& now, bool 
 }
 
 PyObject* GenericTrace::size_type() {
-  static PyObject* const type = []() -> PyObject* {
-    PyObject* torch = PyImport_ImportModule("torch");
-    PyObject* found = torch ? PyObject_GetAttrString(torch, "Size") : nullptr;
-    Py_XDECREF(torch);
-    return found;
-  }();
+  static PyObject* const type = Py_XNewRef(parts::qualified("torch", "Size"));
   return type;
 }
 

@@ -511,15 +511,14 @@ deliver:
       goto decide;
     case Continuation::kLength: {
       const Py_ssize_t length = as_length(result);
+      Py_DECREF(result);
       if (length < 0) goto error;
       truth = length != 0;
       goto decide;
     }
     case Continuation::kSize: {
-      PyObject* given = PyLong_CheckExact(result) ? Py_NewRef(result) : nullptr;  // is what len() gives
       const Py_ssize_t length = as_length(result);
-      result = length < 0 ? nullptr : given != nullptr ? Py_NewRef(given) : PyLong_FromSsize_t(length);
-      Py_XDECREF(given);
+      if (length < 0 || !PyLong_CheckExact(result)) Py_SETREF(result, length < 0 ? nullptr : PyLong_FromSsize_t(length));
       if (result == nullptr) goto error;
       PUSH(result);
       NEXT();

@@ -319,7 +319,6 @@ PyObject* convert_value(PyObject* value, int conversion) {
 
 Py_ssize_t as_length(PyObject* given) {
   PyObject* length = PyNumber_Index(given);
-  Py_DECREF(given);
   if (length == nullptr) return -1;
   const bool negative = cpython::int_is_negative(length);
   if (negative) PyErr_SetString(PyExc_ValueError, "__len__() should return >= 0");

@@ -31,7 +31,7 @@ void raise_name_error(PyObject* name);                          // name '...' is
 [[nodiscard]] PyObject* import_from(PyObject* module, PyObject* name);
 [[nodiscard]] bool import_star(cpython::Frame* frame, PyObject* module);
 
-[[nodiscard]] Py_ssize_t as_length(PyObject* given);  // takes what __len__ gave; -1 with an exception where it is no length
+[[nodiscard]] Py_ssize_t as_length(PyObject* given);  // what __len__ gave; -1 with an exception where it is no length
 [[nodiscard]] PyObject* format_value(PyObject* value, int conversion, PyObject* spec);  // takes value and spec
 [[nodiscard]] PyObject* convert_value(PyObject* value, int conversion);  // takes value
 [[nodiscard]] bool print_expression(PyThreadState* tstate, PyObject* value);
