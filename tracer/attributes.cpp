@@ -418,12 +418,14 @@ V Recorder::bound_method_of_c(V object_value, PyObject* name, V method, V self, 
 HookResult Recorder::load_attribute(vm::ThreadView& view, PyObject* name, bool method) {
   V v = peek(1);
   if (at(v).kind == Value::kTensor && at(v).cls == nullptr && !method && PyUnicode_CompareWithASCIIString(name, "data") == 0) {
-    // Of a tensor that the trace has made. It shares the version counter then, which only a write through it could show.
+    // Of a tensor that the trace has made. What an exit makes of it shares the version counter, which only a write through it could show.
     PyObject* detach = PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(concrete(v))), "detach");
     if (detach == nullptr) return raised(view);
     const V function = constant(detach);
     Py_DECREF(detach);
-    return torch_call(view, function, {v}, nullptr, 1);
+    const HookResult outcome = torch_call(view, function, {v}, nullptr, 1);
+    if (!done_ && outcome == HookResult::kReload) aten_->note_data(concrete(peek(1)));
+    return outcome;
   }
   if (at(v).kind == Value::kContext) {
     const V value = context_attribute(v, name);
@@ -606,9 +608,11 @@ HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
       return next(view);
     }
     if (strcmp(text, "data") == 0 && takes_data(object_value, value)) {
+      const Ref own = as_tensor(object_value);
       bool ok = true;
       run_residual(IrOp::k_set_attr_known, {object_value, constant(name), value}, 0, &ok);
       if (!ok) return raised(view);
+      taken_.resize(static_cast<size_t>(aten_->note_taken(o)) + 1, own);
       if (bridge_->describe(o).requires_grad) replaced_.insert(aten_->tensor_id(o));
       pop(view, 2);
       return next(view);

@@ -110,7 +110,9 @@ bool Recorder::bind_arguments(V function, const std::vector<V>& args, PyObject* 
 // Is this call of a Python function, by a call instruction, followed? Inside of what is one operation to the outside (a hook, a consumer of a generator)
 // always: a residual call there could be left by no guard.
 bool Recorder::follows(PyObject* function) {
-  if (base::policy() == nullptr || !consumers_.empty() || in_callback()) return true;
+  if (!consumers_.empty() || in_callback()) return true;
+  if (lessons_.opaque_calls.count({top().code, current_unit_}) != 0) return false;
+  if (base::policy() == nullptr) return true;
   auto* code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(function)->func_code);
   if ((code->co_flags & kGeneratorFlags) != 0) return true;
   return base::decide(base::Decision::kInline, static_cast<int>(frames_.size()) <= base::heuristics().max_depth, [&] {
@@ -325,10 +327,10 @@ HookResult Recorder::residual_call(vm::ThreadView& view, IrOp op, V callee, cons
 HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops) {
   PyObject* o = concrete(callee);
   auto* type = reinterpret_cast<PyTypeObject*>(o);
-  if (!promote(callee)) {
-    if (done_) return HookResult::kContinue;
-    return residual_call(view, IrOp::k_call, callee, args, kwnames, pops);
-  }
+  const bool known = promote(callee);
+  if (done_) return HookResult::kContinue;
+  if (!known && type == &PySuper_Type) guard(IrOp::k_guard_is, {as_object(callee), const_ref(o)}, -1);  // what it finds depends on who calls it
+  else if (!known) return residual_call(view, IrOp::k_call, callee, args, kwnames, pops);
   V result = kNoValue;
   // super() without arguments looks at the calling frame: say what it would find.
   if (type == &PySuper_Type) {
@@ -443,6 +445,7 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
 HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops) {
   PyObject* o = concrete(callee);
   if (!promote(callee)) {
+    if (!done_ && looks_at_frames(o, args)) give_up(Abort::k_frame_introspection, callable_name(o));
     if (done_) return HookResult::kContinue;
     const bool of_tensor = PyCFunction_Check(o) && PyCFunction_GET_SELF(o) != nullptr && is_tensor(PyCFunction_GET_SELF(o));  // another object each time
     if (!of_tensor && touches_torch(o, args)) return torch_call(view, callee, args, kwnames, pops);
@@ -476,6 +479,8 @@ HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args,
   const bool asks = callable_name(o).find("_has_torch_function") != std::string::npos;
   if (!asks && touches_torch(o, args) && overridden(args)) return torch_call(view, callee, args, kwnames, pops);
   if (kwnames == nullptr && !read_numbers(o, &args)) return HookResult::kContinue;
+  if (asks_moving_layout(o, args)) return residual_call(view, IrOp::k_call_known, callee, args, kwnames, pops);
+  if (done_) return HookResult::kContinue;
   if (fold_builtin(o, args, kwnames, &result)) {
     if (result == kNoValue) return raised(view);
     return finish_call(view, result, pops);
@@ -485,6 +490,7 @@ HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args,
     if (const std::optional<HookResult> called = call_node_method(view, callable_name(o), args, pops)) return *called;
   if (kwnames == nullptr && is_function_apply(o)) return apply_function(view, callee, args, pops);
   if (touches_torch(o, args)) return torch_call(view, callee, args, kwnames, pops);
+  if (kwnames == nullptr && args.size() == 1 && PyGen_CheckExact(concrete(args[0])) && callable_name(o) == "builtins.next") return call_next(view, callee, args[0], pops);
   const IrOp op = residual_op(o, args);
   if (op == IrOp::k_call) return residual_call(view, op, callee, args, kwnames, pops);
   const bool pure = is_pure(callable_name(o)) && std::all_of(args.begin(), args.end(), [this](V v) { return is_immutable(concrete(v)); });

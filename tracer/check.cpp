@@ -18,6 +18,7 @@
 #include "runtime/base/stress.h"
 #include "tracer/check_child.h"
 #include "tracer/check_isolation.h"
+#include "tracer/generator_ends.h"
 #include "tracer/side.h"
 
 namespace dynvm::tracer::check {
@@ -168,7 +169,7 @@ void count(const LoopState& loop, const LoopTrace& trace, const LeaveResult& lef
 }
 
 // A trace may have done a part of the instruction that it is left in front of: taken a generator's items, so that a tuple stands in its place
-// (generators.cpp), or asked for an object's truth (__bool__, __len__), so that a bool does. Nobody can tell once the instruction is done. The interpreted
+// (generators.cpp), asked one for its next (generator_ends.h), or asked for an object's truth (__bool__, __len__), so that a bool does. Nobody can tell once the instruction is done. The interpreted
 // process is told to do the same.
 void say_what_is_taken(const vm::ThreadView& view, Stop* stop) {
   const int arg = vm::oparg(view.ip);
@@ -178,6 +179,10 @@ void say_what_is_taken(const vm::ThreadView& view, Stop* stop) {
       stop->most = static_cast<size_t>(arg) + 1;
       [[fallthrough]];
     case vm::Op::kUnpackEx: depth = 1; break;
+    case vm::Op::kCall:
+      for (int at : {2, 3})
+        if (arg == 1 && view.sp - vm::FrameView::stack_base(view.frame) >= at && view.sp[-at] == given_by_next()) stop->given = at;
+      return;
     case vm::Op::kCallFunctionEx: depth = 1 + (arg & 1); break;
     case vm::Op::kPopJumpIfFalse:
     case vm::Op::kPopJumpIfTrue:

@@ -18,6 +18,7 @@
 #include "runtime/base/stress.h"
 #include "runtime/exec/own_work.h"
 #include "tracer/check_isolation.h"
+#include "tracer/generator_ends.h"
 
 namespace dynvm::tracer::check {
 
@@ -206,6 +207,14 @@ void take_operand(vm::ThreadView& view) {
     if (truth < 0) come(Came::kSkipped, ("an object that is asked for its truth has raised " + take_error()).c_str());
     PyObject* object = std::exchange(view.sp[-1], Py_NewRef(truth != 0 ? Py_True : Py_False));
     Py_DECREF(object);
+  }
+  if (stop.given != 0 && PyGen_CheckExact(view.sp[-1])) {
+    PyObject* item = PyIter_Next(view.sp[-1]);
+    if (item == nullptr && PyErr_Occurred() != nullptr) come(Came::kSkipped, ("a generator has raised " + take_error()).c_str());
+    PyObject* generator = std::exchange(view.sp[-1], item != nullptr ? item : Py_NewRef(end_of_generator()));
+    PyObject* callee = std::exchange(view.sp[-stop.given], Py_NewRef(given_by_next()));
+    Py_DECREF(generator);
+    Py_DECREF(callee);
   }
   if (stop.taken == 0 || !PyGen_CheckExact(view.sp[-stop.taken])) return;
   const Object items(PyList_New(0));

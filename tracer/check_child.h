@@ -30,6 +30,7 @@ struct Stop {
   uint64_t from = 0, to = 0;  // arrivals at the loop's header: from so many on, up to so many
   bool returns = false;       // the root frame is about to: its variables are nobody's any more
   bool raised = false;        // where an exception is raised there
+  int given = 0;              // so deep on the stack is given_by_next, in the place of next; 0: it is not
   int taken = 0;              // so deep on the stack is a tuple that the instruction takes apart; 0: none
   size_t most = 0;            // items that it takes of a generator at most; 0: all
   bool truth = false;         // a bool is on top of the stack, of which the instruction needs no more than its truth

@@ -504,4 +504,87 @@ V Recorder::length_of(V v) {
   return result;
 }
 
+// A tuple of few integers that 64 bits hold.
+static bool are_ints(PyObject* c) {
+  constexpr Py_ssize_t kMost = 16;
+  if (!PyTuple_CheckExact(c) || PyTuple_GET_SIZE(c) > kMost) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(c); i++) {
+    int overflow = 0;
+    if (!PyLong_CheckExact(PyTuple_GET_ITEM(c, i)) || (PyLong_AsLongLongAndOverflow(PyTuple_GET_ITEM(c, i), &overflow), overflow != 0)) return false;
+  }
+  return true;
+}
+
+// `value in container`; kNoValue: not known.
+V Recorder::contains(V container, V value) {
+  PyObject *c = concrete(container), *o = concrete(value);
+  auto fold = [&]() -> V {
+    int truth = PySequence_Contains(c, o);
+    if (truth < 0) {
+      PyErr_Clear();
+      return kNoValue;
+    }
+    return constant(truth ? Py_True : Py_False);
+  };
+  if (at(container).kind == Value::kDict) {
+    if (PyUnicode_CheckExact(o) && promote(value)) return fold();  // contents are known
+    return kNoValue;
+  }
+  if (at(container).kind == Value::kView && at(container).position == 0 && known_contents(at(container).items[0]) != nullptr)
+    return PyUnicode_CheckExact(o) && promote(value) ? fold() : kNoValue;
+  if (PyUnicode_CheckExact(c) && PyUnicode_CheckExact(o)) return promote(container) && promote(value) ? fold() : kNoValue;
+  if (at(container).kind == Value::kSet) return hashes_natively(value) && !done_ ? fold() : kNoValue;
+  bool dict = PyDict_CheckExact(c) || Py_TYPE(c) == &PyODict_Type;
+  if (dict && PyUnicode_CheckExact(o)) {
+    if (!promote(value)) return kNoValue;
+    if (promote(container)) {
+      auto cached = items_.find({c, o});
+      if (cached != items_.end()) return constant(cached->second == null_ ? Py_False : Py_True);
+      if (guard_dict_unchanged(c, o)) return fold();
+    }
+    if (done_ || !PyDict_CheckExact(c) || !know_type(container)) return kNoValue;
+    Ref found = emit(IrOp::k_dict_get, Type::kObject, {as_object(container), const_ref(o)});
+    Ref missing = emit(IrOp::k_is_same, Type::kBool, {found, const_ref(nullptr)});
+    int truth = PyDict_Contains(c, o);
+    return scalar(Type::kBool, emit(IrOp::k_not_bool, Type::kBool, {missing}), truth == 1 ? Py_True : Py_False);
+  }
+  if (dict && (is_tensor(o) || PyType_Check(o)) && promote(container) && promote(value) && guard_dict_unchanged(c)) {
+    return fold();  // keys hash by identity
+  }
+  if (PyList_CheckExact(c) && is_immutable(o)) {
+    std::vector<V> items;
+    bool plain = true;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(c); i++) plain = plain && is_immutable(PyList_GET_ITEM(c, i));
+    if (plain && (at(container).kind == Value::kList || is_const(container) || at(container).stable) && known_items(container, &items)) {
+      bool all = promote(value);
+      for (V item : items) all = all && promote(item);
+      if (all) return fold();
+    }
+    if (done_) return kNoValue;
+  }
+  if (at(value).kind == Value::kScalar && at(value).scalar == Type::kInt && is_const(container) && are_ints(c)) {  // a branch, as `step == 10 or step == 100` is
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(c); i++) {
+      const int64_t item = PyLong_AsLongLong(PyTuple_GET_ITEM(c, i));
+      const bool equal = PyLong_AsLongLong(o) == item;
+      guard(equal ? IrOp::k_guard_true : IrOp::k_guard_false, {emit(IrOp::k_eq_int, Type::kBool, {as_int(value), emit(IrOp::k_const_int, Type::kInt, {}, item)})}, ir::kTruth);
+      if (done_ || equal) return done_ ? kNoValue : constant(Py_True);
+    }
+    return constant(Py_False);
+  }
+  if ((PyTuple_CheckExact(c) || PyFrozenSet_CheckExact(c)) && promote(container) && (PyFrozenSet_CheckExact(c) || is_immutable(c))) {
+    if (is_immutable(o) && promote(value)) return fold();
+  }
+  if (PyTuple_CheckExact(c) && at(container).items_known && is_immutable(c) && is_immutable(o)) {
+    bool all = promote(value);
+    for (V item : std::vector<V>(at(container).items)) all = all && promote(item);
+    if (all) return fold();
+  }
+  if (PyTuple_CheckExact(c) && at(container).items_known && compares_natively(value)) {
+    bool all = true;
+    for (V item : std::vector<V>(at(container).items)) all = all && compares_natively(item);
+    if (all) return fold();
+  }
+  return kNoValue;
+}
+
 }  // namespace dynvm::tracer

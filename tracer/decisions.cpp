@@ -99,6 +99,17 @@ static bool outer_loop_may_come(vm::ThreadView& view, const LoopState& loop) {
   });
 }
 
+const LoopState* loop_around(vm::ThreadView& view, const LoopState& loop, int rounds) {
+  const LoopState* found = nullptr;
+  _PyInterpreterFrame* outermost = nullptr;
+  any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) {
+    const auto outer = all_loops().find({code, header});
+    if (outer != all_loops().end() && outer->second->frame == frame && outer->second->consecutive >= rounds) found = outer->second.get();
+    return found != nullptr;
+  });
+  return found;
+}
+
 bool runs_long(const LoopState& loop) {
   const base::Heuristics& limits = base::heuristics();
   return std::any_of(loop.roots.traces().begin(), loop.roots.traces().end(), [&](const auto& root) {

@@ -33,6 +33,9 @@ void gave_way_to(Around& place, const LoopState& inner);
 // At each arrival there: has each since run that trace? Another recording would end there too, and take an iteration, unless a policy unrolls the inner loop.
 bool would_give_way(Around& place);
 
+// The innermost loop around this one, in its own frame or a calling one, that has gone round so often there; null: there is none.
+const LoopState* loop_around(vm::ThreadView& view, const LoopState& loop, int rounds);
+
 // A function that nothing in this activation could be recorded around: C has called it, or coroutines and generators have.
 bool is_root_call(const vm::ThreadView& view);
 

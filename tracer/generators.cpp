@@ -1,4 +1,7 @@
 // Recording of generators, and of builtins that consume one whole. See recorder.h.
+#include <algorithm>
+
+#include "tracer/generator_ends.h"
 #include "tracer/recorder.h"
 #include "runtime/base/heuristics.h"
 #include "vm/objects.h"
@@ -131,6 +134,50 @@ bool Recorder::consume(vm::ThreadView& view, Consumer::Kind kind, V generator, i
   consumer.frame = view.frame;
   consumers_.push_back(std::move(consumer));
   return true;
+}
+
+PyObject* end_of_generator() { return reinterpret_cast<PyObject*>(&PyCallIter_Type); }
+
+static PyObject* give(PyObject*, PyObject* given) {
+  if (given != end_of_generator()) return Py_NewRef(given);
+  PyErr_SetNone(PyExc_StopIteration);
+  return nullptr;
+}
+
+PyObject* given_by_next() {
+  static PyMethodDef method{"given_by_next", give, METH_O, nullptr};
+  static PyObject* const function = PyCFunction_New(&method, nullptr);
+  return function;
+}
+
+// next() of a generator that is not followed. Where one ends, as that of a context manager does when its `with` is left, the exception is the trace's to catch: the call is given a
+// default, and where something else comes the interpreter calls given_by_next with it in the place of next. To ask a generator that has ended once more,
+// as the evaluator does to raise, and as an exit from the handler does, changes nothing.
+HookResult Recorder::call_next(vm::ThreadView& view, V callee, V generator, int pops) {
+  const std::pair<PyCodeObject*, int> place{top().code, current_unit_};
+  const auto asked = lessons_.asked_generators.find(place);
+  const bool plain = consumers_.empty() && callbacks_.empty() && !handling_.open, ends = plain && asked != lessons_.asked_generators.end() && !asked->second;
+  std::vector<V> all{callee, generator};
+  if (ends) all.push_back(constant(end_of_generator()));
+  bool ok = true;
+  const V result = run_residual(ir::Op::k_call, all, -1, &ok);
+  if (!ok) {
+    if (plain && !done_ && PyErr_ExceptionMatches(PyExc_StopIteration) && lessons_.asked_generators.emplace(place, false).second) give_up(Abort::k_generator_ends);
+    return done_ ? HookResult::kError : raised(view);
+  }
+  const bool over = ends && concrete(result) == end_of_generator();
+  if (!over) lessons_.asked_generators[place] = true;
+  if (!ends) return finish_call(view, result, pops);
+  const std::vector<V> before = top().slots;
+  std::replace(top().slots.end() - pops, top().slots.end(), callee, constant(given_by_next()));
+  top().slots.back() = result;
+  begin_step();
+  guard(over ? ir::Op::k_guard_true : ir::Op::k_guard_false, {emit(ir::Op::k_is_same, ir::Type::kBool, {as_object(result), const_ref(end_of_generator())})}, ir::kTruth);
+  top().slots = before;
+  begin_step();
+  if (!over) effect();
+  if (!over) return finish_call(view, result, pops);
+  return done_ ? HookResult::kContinue : raise(view, constant(PyExc_StopIteration));
 }
 
 // A generator that an instruction takes as a whole, `depth` below the top, or at most so many of its items: a tuple takes its place, and then the

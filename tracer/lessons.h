@@ -40,6 +40,8 @@ struct Lessons {
   std::set<std::string> failing;                            // operations that have failed in a trace and not in the interpreter
   bool residual_sizes = false;                              // operations whose data decides sizes stay calls: what follows from the sizes was not found
   std::set<std::pair<PyCodeObject*, int>> opaque_consumers; // (code, unit): a generator that a builtin consumes there has effects
+  std::map<std::pair<PyCodeObject*, int>, bool> asked_generators;  // (code, unit): next() of a generator; false: each that was asked there had ended
+  std::set<std::pair<PyCodeObject*, int>> opaque_calls;     // (code, unit): a function that is called there enters a mode of torch's that no trace supports
   std::map<std::pair<PyCodeObject*, int>, int> failed_callbacks;  // (code, unit) of a torch call: times that a function that it calls could not be followed
   // (code, unit) of a torch call: what functions that it calls need guarded when they have had an effect already, and so before the call. Holds
   // references, until the next recording is over.

@@ -17,6 +17,7 @@
 #include "tracer/side.h"
 #include "tracer/trace_cache.h"
 #include "tracer/trace_group.h"
+#include "tracer/trials.h"
 
 namespace dynvm::tracer {
 
@@ -67,6 +68,7 @@ struct LoopState : Arrivals {
   const PyThreadState* thread = nullptr; // whose arrivals these are
   std::map<const PyThreadState*, Arrivals> others;  // by thread: to compare only
   int64_t ops = 0;                       // tensor operations of one iteration
+  Trial trial;
   // How long the interpreter takes for an iteration: where the report wants it, and where sizes wait for a trace.
   Clock::time_point arrival;             // the last one, where the interpreter went on by itself from there
   bool timing = false;
@@ -127,6 +129,7 @@ struct LoopState : Arrivals {
     ops = 0;
     recording_ms = fastest_ms = 0;
     before_inner = false;
+    trial.reset();
     forget_arrival();
   }
 
@@ -168,5 +171,7 @@ struct LoopState : Arrivals {
     if (fastest_ms == 0 || ms < fastest_ms) fastest_ms = ms;
   }
 };
+
+inline TraceGroup& group_of(LoopState& loop, SidePoint* side) { return side != nullptr ? side->group : loop.roots; }
 
 }  // namespace dynvm::tracer

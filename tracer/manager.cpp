@@ -47,6 +47,7 @@
 #include "tracer/side.h"
 #include "tracer/switches.h"
 #include "tracer/trace_group.h"
+#include "tracer/trials.h"
 #include "vm/code_death.h"
 #include "vm/objects.h"
 
@@ -135,8 +136,6 @@ std::unique_ptr<Recorder> take_recorder() {
   return std::unique_ptr<Recorder>(std::exchange(recorder, nullptr));
 }
 
-TraceGroup& group_of(LoopState& loop, SidePoint* side) { return side ? side->group : loop.roots; }
-
 // A trace's kind in the report.
 const char* kind_of(const LoopState& loop, const SidePoint* side) { return side ? "side" : loop.function ? "function" : "loop"; }
 
@@ -207,6 +206,7 @@ bool finish_recording() {
   codegen::set_num_threads(torch_bridge->num_threads());
   Recording recording = done->take();
   done.reset();
+  if (std::any_of(recording.trace.metas.begin(), recording.trace.metas.end(), [](const ir::TensorMeta& meta) { return meta.device_type != 0; })) trials::note_device();
   report().record_ms += recording.ms;
   report().recordings++;
   std::string error;
@@ -362,6 +362,7 @@ bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* 
   frames = live_frames(view, root);  // in plain code now
   recording_loop = &loop;
   loop.recorded_ms = base::ms_since_start();
+  trials::note_recorded();
   if (loop.recordings++ == 0) loop.first_recorded_ms = loop.recorded_ms;
   recording_side = side;
   recording_root = root;
@@ -375,29 +376,6 @@ bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* 
   event.file = PyUnicode_AsUTF8(code->co_filename);
   DYNVM_EVENT(kTrace, event, "recording {}:{}{}", PyUnicode_AsUTF8(code->co_filename), PyCode_Addr2Line(code, vm::lasti_of(code, view.ip) * 2),
             side ? " (side trace)" : "");
-  return true;
-}
-
-// No trace could be entered: may another be recorded? A limit on their number does not mean that all else is interpreted from then on. After a
-// while, longer each time, the trace that was not used for longest gives way: what it was for may be over.
-bool make_room(LoopState& loop, SidePoint* side) {
-  TraceGroup& group = group_of(loop, side);
-  const bool full = group.recorded() >= (side != nullptr ? base::heuristics().max_variants : base::heuristics().max_roots);
-  const bool many = side != nullptr && loop.num_sides >= base::heuristics().max_side;
-  if (!full && !many) return true;
-  Crowd& crowd = side != nullptr ? side->crowd : loop.crowd;
-  if (++crowd.refused < base::heuristics().crowded << std::min(crowd.evicted, 8)) return false;
-  TraceGroup* from = &group;
-  if (!full)
-    for (auto& [place, other] : loop.sides)
-      if (other.group.oldest_use() < from->oldest_use()) from = &other.group;
-  if (from->recorded() == 0) return false;  // none are allowed
-  crowd.refused = 0;
-  crowd.evicted++;
-  report().limits[side == nullptr ? "max_roots" : full ? "max_variants" : "max_side"]++;
-  const TraceGroup::Trace evicted = from->evict();
-  DYNVM_EVENT(kTrace, about(loop, evicted->id, "dropped"), "trace {} gives way: it was not used for longest", evicted->id);
-  if (side != nullptr) loop.num_sides--;
   return true;
 }
 
@@ -469,6 +447,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
   auto make = [&](const RefusedInput& sizes) {
     const TraceGroup::Made made = group.make(sizes, torch_bridge, loop.code, loop.unit, kind_of(loop, side), loop.fastest_ms);
     if (made == TraceGroup::Made::kYes) {
+      trials::note_recorded();
       bind_namespace(group, root);
       loop.settled();
     }
@@ -508,7 +487,10 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
     TraceCache::keep_findings(*trace, torch_bridge);
     if (!loop.function && !runs_long(loop)) ops_in_traces += report().tensor_ops_compiled - compiled_before;
     if (side == nullptr && !loop.function) loop.begun_inside(left.iterations, left.kind == LeaveResult::kLeft);
-    if (left.kind != LeaveResult::kNotEntered) group.used(trace);
+    if (left.kind != LeaveResult::kNotEntered) {
+      group.used(trace);
+      trials::note_entered();
+    }
     if (!left.failure.empty() && left.kind != LeaveResult::kRaised) {
       if (left.kind == LeaveResult::kLeft) {
         *failed = {trace, left.operation, left.failure};
@@ -595,6 +577,7 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
       (void)start_skip(view, loop, root, side, false, view.tstate->exc_info->exc_value);
       return HookResult::kReload;
     } else if (header) {
+      if (*entered && trials::is_interpreted(view, loop, true)) return HookResult::kReload;
       if (*entered) {
         loop.consecutive++;
         loop.begun();
@@ -709,6 +692,10 @@ HookResult at_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
     loop.forget_arrival();
   }
   loop.arrived();
+  if (trials::is_interpreted(view, loop)) {
+    loop.forget_arrival();
+    return HookResult::kContinue;
+  }
   HookResult result = decide(view, counter, loop);
   if (loop.waiting == nullptr) loop.left_by_interpreter(result == HookResult::kContinue && counter.count == 0 && base::report_wanted());
   return result;
@@ -734,6 +721,7 @@ HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
     counter.count = INT_MAX;
     return HookResult::kContinue;
   }
+  if (trials::is_inside_interpreted(view)) return HookResult::kContinue;
   if (!is_root_call(view)) {
     counter.count = base::heuristics().inner_call_wait;
     return HookResult::kContinue;

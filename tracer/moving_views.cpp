@@ -2,6 +2,7 @@
 // that kernels read it with constant strides; nobody may write what it looks at meanwhile. Where somebody does, the loop is recorded again with
 // that view as an open one of its base's memory (Lessons::written_views). See recorder.h.
 #include <algorithm>
+#include <string>
 
 #include "runtime/base/switches.h"
 #include "tracer/recorder.h"
@@ -17,6 +18,18 @@ using IrOp = ir::Op;
 // Does an int argument change nothing but the result's contents, or the memory that it looks at?
 bool Recorder::takes_any_int(const ir::AtenCall& call, size_t argument) {
   return (is_index(call) && argument >= 2) || (call.name == "aten::full" && argument == 1) || bridge_->takes_number(call, argument);
+}
+
+// Is it a method that tells of a tensor's offset, which nothing guards, or of strides that a changing number decides? These are asked of the object.
+bool Recorder::asks_moving_layout(PyObject* callee, const std::vector<V>& args) {
+  if (args.empty() || !is_tensor(concrete(args[0]))) return false;
+  const std::string name = callable_name(callee);
+  if (name == "Tensor.storage_offset") return true;
+  if (name != "Tensor.stride" && name != "Tensor.is_contiguous") return false;
+  const Ref ref = as_tensor(args[0]);
+  if (done_) return false;
+  const ir::TensorMeta& meta = trace_.metas[static_cast<size_t>(trace_.insts[ref].meta)];
+  return (meta.open & ir::kOpenLayout) != 0 || moved_storages_.count(meta.storage) != 0;
 }
 
 // Gives the results of a view call, with numbers of the trace or not, their memory. ids: the recorder's, of the results.

@@ -148,6 +148,24 @@ PyObject* member(PyObject* o, const std::string& name) {
   return offset < 0 ? nullptr : object_at(o, offset);
 }
 
+// The folder that a module's file ends in this way in; where it is not known, what no file's name begins with.
+static std::string folder_of(const char* module, const char* end) {
+  PyObject* const file = qualified(module, "__file__");
+  const std::string path = file != nullptr && PyUnicode_Check(file) ? utf8(file) : "";
+  const size_t at = path.rfind(end);
+  return at == std::string::npos ? std::string("\n") : path.substr(0, at + 1);
+}
+
+bool is_installed(PyCodeObject* code) {
+  static const std::string folder = folder_of("torch", "/torch/__init__.py");
+  return utf8(code->co_filename).starts_with(folder);
+}
+
+bool is_standard(PyCodeObject* code) {
+  static const std::string folder = folder_of("os", "/os.py");
+  return !is_installed(code) && utf8(code->co_filename).starts_with(folder);
+}
+
 // module.a.b.c, through the dicts of modules and classes alone; borrowed, or null.
 PyObject* qualified(const std::string& module, const std::string& name) {
   PyObject* object = module_of(module);

@@ -48,4 +48,25 @@ void penalise(LoopState& loop, SidePoint* side, Abort reason, const std::string&
   }
 }
 
+bool make_room(LoopState& loop, SidePoint* side) {
+  TraceGroup& group = group_of(loop, side);
+  const bool full = group.recorded() >= (side != nullptr ? base::heuristics().max_variants : base::heuristics().max_roots);
+  const bool many = side != nullptr && loop.num_sides >= base::heuristics().max_side;
+  if (!full && !many) return true;
+  Crowd& crowd = side != nullptr ? side->crowd : loop.crowd;
+  if (++crowd.refused < base::heuristics().crowded << std::min(crowd.evicted, 8)) return false;
+  TraceGroup* from = &group;
+  if (!full)
+    for (auto& [place, other] : loop.sides)
+      if (other.group.oldest_use() < from->oldest_use()) from = &other.group;
+  if (from->recorded() == 0) return false;  // none are allowed
+  crowd.refused = 0;
+  crowd.evicted++;
+  base::report().limits[side == nullptr ? "max_roots" : full ? "max_variants" : "max_side"]++;
+  const TraceGroup::Trace evicted = from->evict();
+  DYNVM_EVENT(kTrace, about(loop, evicted->id, "dropped"), "trace {} gives way: it was not used for longest", evicted->id);
+  if (side != nullptr) loop.num_sides--;
+  return true;
+}
+
 }  // namespace dynvm::tracer

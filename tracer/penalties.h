@@ -36,4 +36,8 @@ bool is_lesson(Abort reason);
 // A recording was given up: its loop or, with a side trace, its place waits. What the next recording does otherwise is a lesson, not a failure.
 void penalise(LoopState& loop, SidePoint* side, Abort reason, const std::string& detail, const std::pair<std::string, int>& place = {});
 
+// No trace could be entered: may another be recorded? A limit on their number does not mean that all else is interpreted from then on. After a
+// while, longer each time, the trace that was not used for longest gives way: what it was for may be over.
+bool make_room(LoopState& loop, SidePoint* side);
+
 }  // namespace dynvm::tracer

@@ -238,6 +238,7 @@ class Recorder {
   bool know_type(V v);               // guard its exact type
   void guard_type_unchanged(PyTypeObject* type);
   void guard_torch_state();
+  bool leave_to_call();
   void settle_torch_states();
   static bool chooses_gpu(std::string_view name);
   // For a read of the item with a str key, or of all items. False: the dict is known to change.
@@ -345,6 +346,7 @@ class Recorder {
   void suspend(vm::ThreadView& view);
   void generator_returns();
   bool advances_unseen(V iterator);
+  Handler call_next(vm::ThreadView& view, V callee, V generator, int pops);
   bool consume(vm::ThreadView& view, Consumer::Kind kind, V generator, int pops, int depth = 0);
   std::optional<vm::HookResult> consume_operand(vm::ThreadView& view, V generator, int depth, size_t most = 0);
   void replace_operand(vm::ThreadView& view, int depth, V v);
@@ -517,6 +519,7 @@ class Recorder {
   static bool holds(PyObject* dict, PyObject* key, PyObject* value);
   void item_stored(PyObject* dict, PyObject* key, V value);
   void other_container_written(V container, PyObject* key);
+  void forget_items(const std::function<bool(PyObject* dict, PyObject* key)>& test);
   void set_field(V object, PyObject* name, V value);
   bool only_stores(const std::vector<V>& args);
   void before_store(V object, PyObject* name, V value);
@@ -608,6 +611,7 @@ class Recorder {
   struct BoundList { size_t record, arg; std::vector<V> items; };
   std::vector<BoundList> bind_lists(const std::vector<bridge::OpRecord>& records, const std::vector<V>& inputs);
   bool takes_any_int(const ir::AtenCall& call, size_t argument);
+  bool asks_moving_layout(PyObject* callee, const std::vector<V>& args);
   ir::Ref tensor_of_id(int32_t id);
   int32_t meta_of(int32_t id);
   void collect(V v, std::vector<V>* tensors, std::vector<V>* numbers, bool frozen = false);
@@ -694,6 +698,7 @@ class Recorder {
   size_t made_bytes_ = 0;                                // of tensors since dead ones were looked for
   std::set<int32_t> input_storages_;                     // of tensors that the trace unboxes
   std::set<V> identified_;                               // loaded objects that are known to be the tensor that they were
+  std::vector<ir::Ref> taken_;                               // tensors that have been given other data, as they were before, by note_taken's numbers
   std::set<int32_t> replaced_;                           // ids of memory that a leaf has been given by `leaf.data = ...`
   std::unordered_map<int32_t, ir::Ref> tensors_;         // recorder tensor id -> its present value
   std::unordered_map<int32_t, int32_t> metas_;

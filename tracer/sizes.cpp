@@ -163,6 +163,7 @@ std::string GenericTrace::fit(Ref aten, const Walk& own, std::vector<std::unique
     const int64_t target = wanted.back().bits;
     for (const Source& source : known) {
       const std::optional<Number> here = own.value(source);
+      if (source.kind == Source::kNumber) continue;  // an operation that computes with a number of Python's does more with it than to scale it
       if (!here || here->type != ir::Type::kInt || here->bits == 0 || target == 0) continue;
       Expression scaled = e;
       scaled.a = source;
@@ -200,6 +201,7 @@ std::string GenericTrace::fit(Ref aten, const Walk& own, std::vector<std::unique
           if (source.kind != Source::kNumber && own.value(source) == wanted.back()) steady(source);
         continue;
       }
+      if (!bridge_->may_change(recorded, a)) return recorded.name + ": an argument changes that is no size";
       Fit fit{static_cast<int32_t>(a), arg.kind == AtenArg::kIntList ? static_cast<int32_t>(i) : -1, {}};
       if (!find(wanted, is_float_number(arg), &fit.value)) return recorded.name + ": an argument depends on sizes in a way that is not known";
       fits_[number].push_back(fit);
@@ -360,6 +362,18 @@ std::string GenericTrace::learn(const std::vector<SizeSample>& samples, size_t* 
     if (!why.empty()) return why;
     number++;
   }
+  // A number of Python's that no argument comes from decides what is done (`x.chunk(k)`, `torch.rot90(x, k)`), even if all recordings did the same.
+  std::set<std::vector<int64_t>> used;
+  for (const std::vector<Fit>& fits : fits_)
+    for (const Fit& fit : fits) {
+      if (fit.value.a.kind != Source::kNumber) continue;
+      std::vector<int64_t> seen;
+      for (const auto& walk : walks) seen.push_back(walk->value(fit.value.a)->bits);
+      seen.push_back(own.value(fit.value.a)->bits);
+      used.insert(std::move(seen));
+    }
+  for (const auto& [ref, seen] : free_seen_)
+    if (varies(seen) && used.count(seen) == 0) return "a number decides what no argument shows";
   return "";
 }
 

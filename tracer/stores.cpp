@@ -58,10 +58,16 @@ void Recorder::item_stored(PyObject* dict, PyObject* key, V value) {
   if (!is_const(value)) known_.erase({'d', dict, 0});
 }
 
+// These items are not known any more. A store of one that was put off (pending_) is due first: who asks for it now looks into the dict.
+void Recorder::forget_items(const std::function<bool(PyObject* dict, PyObject* key)>& test) {
+  if (std::any_of(pending_.begin(), pending_.end(), [&](const auto& store) { return test(store.first.first, store.first.second); })) flush_pending();
+  std::erase_if(items_, [&](const auto& item) { return test(item.first.first, item.first.second); });
+}
+
 // A container that may be a constant one is written: an item of that key, or any (null).
 void Recorder::other_container_written(V container, PyObject* key) {
   if (is_const(container) || is_own(container)) return;
-  if (!PyList_Check(concrete(container))) std::erase_if(items_, [&](const auto& item) { return key == nullptr || !PyUnicode_Check(item.first.second) || PyUnicode_Compare(item.first.second, key) == 0; });
+  if (!PyList_Check(concrete(container))) forget_items([key](PyObject*, PyObject* other) { return key == nullptr || !PyUnicode_Check(other) || PyUnicode_Compare(other, key) == 0; });
   const uint64_t kind = PyList_Check(concrete(container)) ? 'l' : 'd';
   std::erase_if(known_, [kind](const auto& each) { return std::get<0>(each) == kind; });
 }
@@ -95,7 +101,7 @@ void Recorder::before_store(V object, PyObject* name, V value) {
   } else if (!is_own(object)) {
     for (const auto& [dict, of] : owned_dicts_) {
       if (of != type) continue;
-      std::erase_if(items_, [&, of_dict = dict](const auto& item) { return item.first.first == of_dict && PyUnicode_Check(item.first.second) && PyUnicode_Compare(item.first.second, name) == 0; });
+      forget_items([of_dict = dict, name](PyObject* other, PyObject* key) { return other == of_dict && PyUnicode_Check(key) && PyUnicode_Compare(key, name) == 0; });
       known_.erase({'d', dict, 0});
     }
   }
@@ -112,14 +118,14 @@ void Recorder::before_known_call(PyObject* callee, const std::vector<V>& args) {
   if (callee == object_setattr()) return before_store(args[0], concrete(args[1]), args[2]);
   PyObject* o = concrete(args[0]);
   const std::string name = callable_name(callee);
-  static constexpr const char* kReading[] = {".get", ".keys", ".values", ".items", ".copy", ".__contains__", ".index", ".count"};
+  static constexpr const char* kReading[] = {".get", ".keys", ".values", ".items", ".copy", ".__contains__", ".__getitem__", ".__len__", ".index", ".count"};
   if (!is_of_container(name) || std::any_of(std::begin(kReading), std::end(kReading), [&](const char* method) { return name.ends_with(method); })) return;
   devirtualise(args[0]);
   other_container_written(args[0], nullptr);
   if (PyList_Check(o) && is_const(args[0])) lessons_.changing_lists.insert(o);
   if (!PyDict_Check(o)) return;
   if (is_const(args[0])) dict_written(o);
-  std::erase_if(items_, [o](const auto& item) { return item.first.first == o; });
+  forget_items([o](PyObject* dict, PyObject*) { return dict == o; });
 }
 
 // After such a call: the attributes and items of an instance that this trace has made are known.

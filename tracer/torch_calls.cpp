@@ -571,7 +571,7 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
       promote(v);
     } else if (place != nullptr) {
       bound.push_back(*place);
-    } else if (at(v).scalar == Type::kInt && !lifts && std::none_of(places.begin(), places.end(), [&](const BoundNumber& each) { return records[each.record].call.name == "aten::select"; })) {
+    } else if (at(v).scalar == Type::kInt && !lifts && (in_list || decide_sizes || !places.empty()) && std::none_of(places.begin(), places.end(), [&](const BoundNumber& each) { return records[each.record].call.name == "aten::select"; })) {
       int64_t value = PyLong_AsLongLong(number);
       sizes_.free.push_back({at(v).ref, value});
       if (sizes_are_numbers_) sizes_.torch_calls.back().numbers.push_back(at(v).ref);
@@ -714,6 +714,7 @@ bool Recorder::convert_record(OpRecord& record, const ScalarArguments& scalars, 
   if (!mutates.empty()) {
     if (!writes_own_memory(written)) effect();
     for (Ref ref : versioned) emit(IrOp::k_bump_version, Type::kVoid, {counted_as(trace_, ref)}, 1);
+    for (int32_t number : record.taken) emit(IrOp::k_bump_version, Type::kVoid, {taken_[static_cast<size_t>(number)]}, 1);
   }
   return true;
 }

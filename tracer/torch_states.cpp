@@ -3,13 +3,33 @@
 #include <array>
 #include <string_view>
 
+#include "tracer/object_parts.h"
 #include "tracer/recorder.h"
 
 namespace dynvm::tracer {
 
+// A mode that no trace supports has been entered: the next recording leaves the innermost call to be what it is that is known to enter it and, as libraries' functions
+// do (torch.vmap), to leave it again. Where such a call still leaves the mode behind, it is the next one's around it. A script's own function may hold all of its work.
+bool Recorder::leave_to_call() {
+  if (!consumers_.empty() || in_callback()) return false;
+  for (size_t i = frames_.size() - 1; i > 0; i--) {
+    if (frames_[i].generator != kNoValue) {  // a context manager's: what is called there is next()
+      i--;
+      continue;
+    }
+    if (parts::is_standard(frames_[i].code)) continue;
+    if (!parts::is_installed(frames_[i].code)) return false;
+    if (!lessons_.opaque_calls.emplace(frames_[i - 1].code, frames_[i].call_unit).second) continue;
+    give_up(Abort::k_mode_in_call, PyUnicode_AsUTF8(frames_[i].code->co_qualname));
+    return true;
+  }
+  return false;
+}
+
 // Guards them as they are.
 void Recorder::guard_torch_state() {
   torch_state_ = bridge_->torch_state();
+  if (!torch_state_.clean && leave_to_call()) return;
   size_t i = 0;
   while (i < trace_.torch_states.size() && !(trace_.torch_states[i] == torch_state_)) i++;
   if (i == trace_.torch_states.size()) trace_.torch_states.push_back(torch_state_);

@@ -108,6 +108,16 @@ int enclosing_loop(PyCodeObject* code, int unit_offset) {
   return best;
 }
 
+int end_of_loop(PyCodeObject* code, int header) {
+  Code* decoded = ready(code, false);
+  int last = header;
+  for (int i = 0; decoded != nullptr && i < decoded->inst_count; ++i) {
+    const Inst* inst = decoded->fast + i;
+    if (is_backward_jump(inst) && decoded->start_unit[jump_target(inst) - decoded->fast] == header) last = decoded->start_unit[i];
+  }
+  return last;
+}
+
 // ---- frames
 
 PyFunctionObject* FrameView::function(const _PyInterpreterFrame* frame) { return cpython::function_of(frame); }

@@ -83,6 +83,8 @@ const Inst* as_plain(PyCodeObject* code, const Inst* inst);
 const Inst* as_fast(PyCodeObject* code, const Inst* inst);
 // First unit of the header of the innermost loop around a unit, or -1. A loop is what a backward jump closes.
 int enclosing_loop(PyCodeObject* code, int unit_offset);
+// Unit of the last backward jump to this header; the header itself where there is none.
+int end_of_loop(PyCodeObject* code, int header);
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Frames, for clients that may not include CPython's internal headers

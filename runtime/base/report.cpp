@@ -178,6 +178,7 @@ std::string Report::json() const {
                   {"not_kept", cache.not_kept}};
   all["sizes"] = {{"generic", sizes.generic}, {"made", sizes.made}, {"open", sizes.open}, {"refused", sizes.refused}};
   all["checks"] = {{"made", checks().made}, {"different", checks().different}, {"undetermined", checks().undetermined}, {"skipped", checks().skipped}};
+  all["trials"] = {{"made", trials.made}, {"slower", trials.slower}};
   all["policy"] = nlohmann::ordered_json::object();
   for (const auto& [decision, answers] : policy)
     all["policy"][decision] = {{"asked", answers.asked}, {"yes", answers.yes}, {"no", answers.no}, {"against", answers.against}};
@@ -222,6 +223,7 @@ std::string Report::stats() const {
   text += fmt::format("  compiling         {:.1f} ms\n", compile_ms);
   text += fmt::format("  time saved        {:.1f} ms\n", time_saved_ms());
   text += fmt::format("  refused           {}\n", noted.empty() ? "nothing" : noted);
+  for (const auto& [place, ratio] : trials.slower) text += fmt::format("  left alone        {}: with traces it takes {:.2f} of the interpreter's time\n", place, ratio);
   for (const Zone& zone : zones()) text += fmt::format("  zone              {}: {} times, {:.1f} ms, {:.1f} ms without zones inside\n", zone.name, zone.count, zone.ms, zone.own_ms);
   return text;
 }

@@ -95,6 +95,10 @@ struct Report {
     double read_ms = 0, write_ms = 0;
     std::map<std::string, uint64_t> not_kept;      // why a trace was not written -> times
   } cache;
+  struct {
+    uint64_t made = 0;                             // times that a loop was measured with traces and without
+    std::map<std::string, double> slower;          // "FILE:LINE" of those that are left to the interpreter -> their time with traces, as a part of its time
+  } trials;
   std::map<std::string, PolicyReport> policy;      // decision -> answers
   std::map<std::string, uint64_t> switches;        // of --disable and --safe -> times that something was left out
   struct {

@@ -101,6 +101,15 @@ class BridgeImpl final : public bridge::Bridge {
     return handle && operator_facts(*handle).numbers.count(static_cast<int>(argument)) != 0;
   }
 
+  bool may_change(const ir::AtenCall& call, size_t argument) override {
+    const auto handle = c10::Dispatcher::singleton().findSchema(c10::OperatorName(call.name, call.overload));
+    if (!handle || argument >= handle->schema().arguments().size()) return false;
+    c10::TypePtr type = handle->schema().arguments()[argument].real_type();
+    while (type->kind() == c10::TypeKind::OptionalType || type->kind() == c10::TypeKind::ListType) type = type->containedType(0);
+    if (type->kind() != c10::TypeKind::IntType) return true;
+    return std::none_of(call.args.begin(), call.args.end(), [](const ir::AtenArg& arg) { return arg.kind == ir::AtenArg::kTensor || arg.kind == ir::AtenArg::kTensorList; });
+  }
+
   bool sizes_by_numbers(const ir::AtenCall& call) override {
     const auto handle = c10::Dispatcher::singleton().findSchema(c10::OperatorName(call.name, call.overload));
     return handle && operator_facts(*handle).sizes_by_numbers;

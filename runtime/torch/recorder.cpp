@@ -144,7 +144,15 @@ class RecorderImpl final : public bridge::Recorder {
 
   void note_data(PyObject* object) override {
     std::lock_guard lock(mutex_);
-    data_tensors_.emplace_back(unpack(object).getIntrusivePtr());
+    const at::Tensor& data = unpack(object);
+    if (!data.is_inference()) data.unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(0));  // also where detach() has made it
+    data_tensors_.emplace_back(data.getIntrusivePtr());
+  }
+
+  int32_t note_taken(PyObject* object) override {
+    std::lock_guard lock(mutex_);
+    taken_.emplace_back(unpack(object).getIntrusivePtr());
+    return static_cast<int32_t>(taken_.size()) - 1;
   }
 
   std::vector<PyObject*> free_data(const std::vector<std::pair<PyObject*, Py_ssize_t>>& tensors) override {
@@ -284,6 +292,12 @@ class RecorderImpl final : public bridge::Recorder {
       if (const auto first = firsts_.find(id_of(tensor)); first != firsts_.end()) counted = first->second.lock();
       if (!counted) counted = tensor.getIntrusivePtr();
       counters_.push_back({argument, counted->version_counter().current_version(), c10::weak_intrusive_ptr<c10::TensorImpl>(counted)});
+      for (size_t i = taken_.size(); i-- > 0;) {
+        if (taken_[i]._unsafe_get_target() == counted.get()) break;
+        if (taken_[i]._unsafe_get_target() != (tensor.is_view() ? tensor._base() : tensor).unsafeGetTensorImpl()) continue;
+        counters_.push_back({-1 - static_cast<int32_t>(i), tensor.unsafeGetTensorImpl()->version_counter().current_version(), taken_[i]});
+        break;
+      }
     };
     for (int32_t argument : record.call.mutates) {
       const IValue& value = stack[base + static_cast<size_t>(argument)];
@@ -297,6 +311,10 @@ class RecorderImpl final : public bridge::Recorder {
     std::set<int32_t> kept, advanced;
     for (const Counter& counter : counters_) {
       const auto tensor = counter.tensor.lock();
+      if (counter.argument < 0) {
+        if (tensor && tensor->version_counter().current_version() != counter.before) writing_->taken.push_back(-1 - counter.argument);
+        continue;
+      }
       (tensor && tensor->version_counter().current_version() == counter.before ? kept : advanced).insert(counter.argument);
     }
     counters_.clear();
@@ -660,7 +678,7 @@ class RecorderImpl final : public bridge::Recorder {
   std::unordered_map<const c10::StorageImpl*, int32_t> storages_;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_refs_;
   std::unordered_set<const c10::StorageImpl*> overlapping_;
-  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> data_tensors_;
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> data_tensors_, taken_;
   std::unordered_set<int32_t> unwritten_;                // storages that hold nothing, or what no operation has put there
   std::unordered_set<const bridge::OpRecord*> made_unwritten_;  // of records_: what made them
   struct Counter {

@@ -1,0 +1,213 @@
+// See trials.h.
+#include "tracer/trials.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/events.h"
+#include "runtime/base/heuristics.h"
+#include "runtime/base/log.h"
+#include "runtime/base/options.h"
+#include "runtime/base/policy.h"
+#include "runtime/base/report.h"
+#include "tracer/decisions.h"
+#include "tracer/loop_state.h"
+#include "tracer/penalties.h"
+#include "vm/vm.h"
+
+namespace dynvm::tracer {
+
+// What is shared by all loops' trials.
+class Trials {
+ public:
+  bool is_interpreted(vm::ThreadView& view, LoopState& loop, bool comes_again);
+  bool is_inside(vm::ThreadView& view, int unit);
+  void forget(const Trial* trial);
+
+  uint64_t recorded = 0, entered = 0;
+  bool device = false;
+
+ private:
+  bool may_begin(vm::ThreadView& view, LoopState& loop);
+  void advance(const vm::ThreadView& view, LoopState& loop);
+  void decide(LoopState& loop);
+  static bool is_quiet(const LoopState& loop);
+
+  Trial* on_trial_ = nullptr;
+  int refused_ = 0;                        // arrivals of other loops that could have begun a trial meanwhile
+  // The iteration that is the interpreter's, until the loop's next arrival: its frame and the part of its code that is the loop's body.
+  struct {
+    const Trial* trial = nullptr;          // null: none is
+    const PyThreadState* thread = nullptr;
+    _PyInterpreterFrame* frame = nullptr;
+    PyCodeObject* code = nullptr;
+    int first = 0, last = 0;
+    bool comes_again = false;
+  } interpreted_;
+};
+
+namespace {
+
+constexpr int kAbandoned = 32;             // arrivals of others after which a trial that does not go on is given up
+constexpr double kFar = 0.8;               // part of the interpreter's time from which nothing more need be measured
+auto& all = *new Trials;
+
+bool possible() {
+  static const bool allowed = base::options().hot == 0 && base::policy() == nullptr && base::options().stress.empty();
+  return allowed && base::heuristics().trial_after > 0 && !all.device;
+}
+
+bool is_lost(double with, double without) { return 100 * without < base::heuristics().trial_part * with; }
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+void Trial::reset() {
+  all.forget(this);
+  interpreted_ = measuring_ = false;
+  made_ = active_ = 0;
+  outer_ = nullptr;
+  next_ = outer_iterations_ = asked_ = quiet_since_ = recorded_ = entered_ = begun_ = since_iterations_ = 0;
+  frame_ = nullptr;
+  blocks_.clear();
+}
+
+void Trials::forget(const Trial* trial) {
+  if (on_trial_ == trial) on_trial_ = nullptr;
+  if (interpreted_.trial == trial) interpreted_ = {};
+}
+
+bool Trials::is_quiet(const LoopState& loop) { return loop.iterations - loop.trial.quiet_since_ >= static_cast<uint64_t>(base::heuristics().trial_quiet); }
+
+// Is code that runs now, at this unit of the view's frame, inside of the iteration that is the interpreter's? That one is over when it is not.
+bool Trials::is_inside(vm::ThreadView& view, int unit) {
+  if (interpreted_.trial == nullptr || interpreted_.thread != view.tstate) return false;
+  _PyInterpreterFrame *frame = view.frame, *callee = nullptr;
+  while (frame != nullptr && frame != interpreted_.frame) frame = vm::FrameView::previous(callee = frame);
+  bool inside = frame != nullptr && vm::FrameView::code(frame) == interpreted_.code;
+  vm::Continuation continuation;
+  const vm::Inst* at = nullptr;
+  if (inside && callee != nullptr) {
+    if (!vm::caller_of(view, callee, &continuation, &at)) return true;  // C code has called what runs
+    unit = vm::unit_of(interpreted_.code, at);
+  }
+  inside = inside && interpreted_.first <= unit && unit <= interpreted_.last;
+  if (!inside) interpreted_ = {};
+  return inside;
+}
+
+bool Trials::may_begin(vm::ThreadView& view, LoopState& loop) {
+  Trial& trial = loop.trial;
+  const uint64_t after = std::max<uint64_t>(trial.next_, static_cast<uint64_t>(base::heuristics().trial_after));
+  if (loop.iterations < after || loop.consecutive < base::heuristics().trial_rounds) return false;
+  if (!trial.interpreted_ && trial.active_ < base::heuristics().trial_block) return false;  // nothing of it is traced
+  if (on_trial_ != nullptr && ++refused_ < kAbandoned) return false;
+  // An inner loop that goes round only a few times in each iteration of another is measured with that one: what it costs to leave its traces would not be seen here.
+  const LoopState* outer = loop_around(view, loop, base::heuristics().trial_rounds / 4);
+  if (outer == nullptr || (trial.outer_ == outer && (outer->iterations - trial.outer_iterations_) * static_cast<uint64_t>(base::heuristics().trial_rounds) <= loop.iterations - trial.asked_)) return true;
+  trial.outer_ = outer;
+  trial.outer_iterations_ = outer->iterations;
+  trial.asked_ = loop.iterations;
+  trial.next_ = loop.iterations + static_cast<uint64_t>(base::heuristics().trial_after);
+  return false;
+}
+
+// The loop on trial has arrived.
+void Trials::advance(const vm::ThreadView& view, LoopState& loop) {
+  Trial& trial = loop.trial;
+  refused_ = 0;
+  if (trial.blocks_.empty() && !is_quiet(loop) && loop.iterations - trial.begun_ < static_cast<uint64_t>(base::heuristics().trial_patience)) return;
+  const bool same = trial.frame_ == view.frame;
+  trial.frame_ = view.frame;
+  if (!same || !trial.measuring_) {
+    trial.measuring_ = same;
+    trial.since_ = Clock::now();
+    trial.since_iterations_ = loop.iterations;
+    return;
+  }
+  const uint64_t rounds = loop.iterations - trial.since_iterations_;
+  if (rounds < static_cast<uint64_t>(base::heuristics().trial_block)) return;
+  trial.blocks_.push_back(ms_since(trial.since_) / static_cast<double>(rounds));
+  trial.measuring_ = false;
+  if (trial.blocks_.size() % 2 == 0) decide(loop);
+}
+
+// A pair of blocks more: is it known what is faster?
+void Trials::decide(LoopState& loop) {
+  Trial& trial = loop.trial;
+  const size_t pairs = trial.blocks_.size() / 2;
+  size_t lost = 0, far = 0;                // pairs in which the interpreter is faster; in which it is much slower
+  std::vector<double> with, without;
+  for (size_t i = 0; i < pairs; i++) {
+    with.push_back(trial.blocks_[2 * i]);
+    without.push_back(trial.blocks_[2 * i + 1]);
+    lost += is_lost(with.back(), without.back());
+    far += with.back() < without.back() * kFar;
+  }
+  const auto enough = static_cast<size_t>(base::heuristics().trial_pairs);
+  const double ratio = median(with) / median(without);
+  if (pairs >= 2 && far == pairs && lost == 0) trial.interpreted_ = false;
+  else if (pairs < enough) return;
+  else if (5 * lost >= 4 * pairs) trial.interpreted_ = true;
+  else if (5 * lost <= 2 * pairs) trial.interpreted_ = false;
+  else if (pairs < 3 * enough) return;
+  else trial.interpreted_ = is_lost(median(with), median(without));
+  trial.made_++;
+  // What the trial has cost: iterations the slower way. A hundred times of that, and twice as long each time, until the next.
+  const double slower = std::max(trial.interpreted_ ? ratio : 1 / ratio, 1.0) - 1;
+  const double cost = slower * static_cast<double>(pairs * (static_cast<size_t>(base::heuristics().trial_block) + 1));
+  const uint64_t wait = static_cast<uint64_t>(base::heuristics().trial_again) << std::min(trial.made_ - 1, 12);
+  trial.next_ = loop.iterations + std::max(wait, static_cast<uint64_t>(100 * cost));
+  trial.blocks_.clear();
+  on_trial_ = nullptr;
+  base::report().trials.made++;
+  base::EventFields event = about(loop, 0, trial.interpreted_ ? "left to the interpreter" : "traces pay");
+  if (trial.interpreted_) base::report().trials.slower[event.file + ":" + std::to_string(event.line)] = ratio;
+  else base::report().trials.slower.erase(event.file + ":" + std::to_string(event.line));
+  DYNVM_EVENT(kTrace, event, "{}:{} takes {:.2f} of the interpreter's time with traces: {}", event.file, event.line, ratio, event.what);
+}
+
+bool Trials::is_interpreted(vm::ThreadView& view, LoopState& loop, bool comes_again) {
+  Trial& trial = loop.trial;
+  const bool own = interpreted_.trial == &trial && interpreted_.frame == view.frame;
+  if (own && std::exchange(interpreted_.comes_again, false)) return true;
+  if (own) interpreted_ = {};
+  else if (is_inside(view, loop.unit)) return true;
+  const bool tried = on_trial_ == &trial;
+  if (!tried && !trial.interpreted_ && loop.consecutive < base::heuristics().trial_rounds) return false;
+  if (trial.recorded_ != recorded) trial.quiet_since_ = loop.iterations;
+  trial.active_ = trial.entered_ == entered && trial.recorded_ == recorded ? 0 : trial.active_ + 1;
+  if (tried) {
+    advance(view, loop);
+  } else if (may_begin(view, loop)) {
+    if (on_trial_ != nullptr) on_trial_->blocks_.clear();
+    on_trial_ = &trial;
+    refused_ = 0;
+    trial.begun_ = loop.iterations;
+    trial.frame_ = nullptr;
+    trial.measuring_ = false;
+  }
+  trial.recorded_ = recorded;
+  trial.entered_ = entered;
+  if (on_trial_ == &trial ? trial.blocks_.size() % 2 == 0 : !trial.interpreted_) return false;
+  interpreted_ = {&trial, view.tstate, view.frame, loop.code, loop.unit, vm::end_of_loop(loop.code, loop.unit), comes_again};
+  loop.consecutive++;
+  loop.begun();
+  return true;
+}
+
+namespace trials {
+
+bool is_interpreted(vm::ThreadView& view, LoopState& loop, bool comes_again) { return possible() && all.is_interpreted(view, loop, comes_again); }
+bool is_inside_interpreted(vm::ThreadView& view) { return possible() && all.is_inside(view, -1); }
+void note_recorded() { all.recorded++; }
+void note_entered() { all.entered++; }
+void note_device() { all.device = true; }
+
+}  // namespace trials
+}  // namespace dynvm::tracer
