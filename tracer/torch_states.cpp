@@ -13,10 +13,8 @@ namespace dynvm::tracer {
 bool Recorder::leave_to_call() {
   if (!consumers_.empty() || in_callback()) return false;
   for (size_t i = frames_.size() - 1; i > 0; i--) {
-    if (frames_[i].generator != kNoValue) {  // a context manager's: what is called there is next()
-      i--;
-      continue;
-    }
+    if (frames_[i].generator != kNoValue && --i > 0) continue;  // a context manager's: what is called there is next()
+    if (i == 0) break;
     if (parts::is_standard(frames_[i].code)) continue;
     if (!parts::is_installed(frames_[i].code)) return false;
     if (!lessons_.opaque_calls.emplace(frames_[i - 1].code, frames_[i].call_unit).second) continue;

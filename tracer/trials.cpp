@@ -195,7 +195,8 @@ bool Trials::is_interpreted(vm::ThreadView& view, LoopState& loop, bool comes_ag
   trial.recorded_ = recorded;
   trial.entered_ = entered;
   if (on_trial_ == &trial ? trial.blocks_.size() % 2 == 0 : !trial.interpreted_) return false;
-  interpreted_ = {&trial, view.tstate, view.frame, loop.code, loop.unit, vm::end_of_loop(loop.code, loop.unit), comes_again};
+  if (trial.end_ < 0) trial.end_ = vm::end_of_loop(loop.code, loop.unit);
+  interpreted_ = {&trial, view.tstate, view.frame, loop.code, loop.unit, trial.end_, comes_again};
   loop.consecutive++;
   loop.begun();
   return true;

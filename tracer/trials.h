@@ -38,6 +38,7 @@ class Trial {
   friend class Trials;
   bool interpreted_ = false;              // the verdict of the last trial
   int made_ = 0;                          // trials
+  int end_ = -1;                          // unit of the last jump to the header; -1: not asked for yet
   uint64_t next_ = 0;                     // iterations from which the next one may begin
   const LoopState* outer_ = nullptr;      // the loop around it when one was last about to begin, to compare only, its iterations, and this one's
   uint64_t outer_iterations_ = 0, asked_ = 0;
