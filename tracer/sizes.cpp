@@ -362,7 +362,7 @@ std::string GenericTrace::learn(const std::vector<SizeSample>& samples, size_t* 
     if (!why.empty()) return why;
     number++;
   }
-  // A number of Python's that no argument comes from decides what is done (`x.chunk(k)`, `torch.rot90(x, k)`), even if all recordings did the same.
+  // A number of Python's that no argument comes from decides what is done (`x.chunk(k)`), even if all recordings did the same.
   std::set<std::vector<int64_t>> used;
   for (const std::vector<Fit>& fits : fits_)
     for (const Fit& fit : fits) {

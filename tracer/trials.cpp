@@ -2,6 +2,7 @@
 #include "tracer/trials.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "runtime/base/events.h"
@@ -156,7 +157,7 @@ void Trials::decide(LoopState& loop) {
   else if (5 * lost >= 4 * pairs) trial.interpreted_ = true;
   else if (5 * lost <= 2 * pairs) trial.interpreted_ = false;
   else if (pairs < 3 * enough) return;
-  else trial.interpreted_ = is_lost(median(with), median(without));
+  else trial.interpreted_ = is_lost(ratio, 1);
   trial.made_++;
   // What the trial has cost: iterations the slower way. A hundred times of that, and twice as long each time, until the next.
   const double slower = std::max(trial.interpreted_ ? ratio : 1 / ratio, 1.0) - 1;
@@ -167,9 +168,10 @@ void Trials::decide(LoopState& loop) {
   on_trial_ = nullptr;
   base::report().trials.made++;
   base::EventFields event = about(loop, 0, trial.interpreted_ ? "left to the interpreter" : "traces pay");
-  if (trial.interpreted_) base::report().trials.slower[event.file + ":" + std::to_string(event.line)] = ratio;
-  else base::report().trials.slower.erase(event.file + ":" + std::to_string(event.line));
-  DYNVM_EVENT(kTrace, event, "{}:{} takes {:.2f} of the interpreter's time with traces: {}", event.file, event.line, ratio, event.what);
+  const std::string place = event.file + ":" + std::to_string(event.line);
+  if (trial.interpreted_) base::report().trials.slower[place] = ratio;
+  else base::report().trials.slower.erase(place);
+  DYNVM_EVENT(kTrace, event, "{} takes {:.2f} of the interpreter's time with traces: {}", place, ratio, event.what);
 }
 
 bool Trials::is_interpreted(vm::ThreadView& view, LoopState& loop, bool comes_again) {

@@ -1,5 +1,5 @@
 # Lists of numbers that become tensors and are other ones each time: indices, targets; Python objects with a length; slices of iterators; annotations made while running.
-# expect: traces>=5, compiled>=0.7
+# expect: traces>=5, compiled>=0.8
 import collections.abc
 import operator
 import random
@@ -19,11 +19,6 @@ for i in range(200):
     columns = data[:, [i % 5, 0]]
     out.append(round((picked.sum() + nested.sum() + columns.sum()).item(), 2))
 print(out)
-written = torch.zeros(40, 5)
-for i in range(200):
-    written[[i % 40, (7 * i) % 40]] += 0.5
-    written[:, [i % 5]] = torch.as_tensor([i, 1.5]).sum()
-print(written.sum().item())
 print([data[[[i % 40, 1], [2, 3 * i % 5]]].shape for i in range(12)])  # two indices
 
 out = []
