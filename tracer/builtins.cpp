@@ -583,7 +583,7 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       if (which == Builtin::kChain) {
         for (auto& source : sources) items.insert(items.end(), source.begin(), source.end());
       } else if (which == Builtin::kReversed) {
-        if (!PyList_CheckExact(concrete(args[0])) && !PyTuple_CheckExact(concrete(args[0]))) return false;
+        if (!PyList_CheckExact(concrete(args[0])) && !is_plain_tuple(concrete(args[0]))) return false;
         items.assign(sources[0].rbegin(), sources[0].rend());
       } else {
         size_t length = sources[0].size();

@@ -227,6 +227,11 @@ std::unique_ptr<LoopTrace> compile(Recording recording, bridge::Bridge* bridge, 
     base::profile::add_event(base::profile::Event::kCompile, trace->profile->id, start_ticks, base::profile::ticks_now(), name);
   }
   const ir::Trace& final = trace->compiled->ir();
+  const bool hands_out = std::any_of(final.insts.begin(), final.insts.end(), [&](const ir::Inst& inst) {
+    return inst.op == ir::Op::k_wrap && !inst.sunk && !final.wraps[inst.imm].grad_fn.empty() && !final.wraps[inst.imm].freed;
+  });
+  trace->whole = recording.whole && !hands_out;
+  trace->trains = recording.trains && !hands_out;
   const int64_t rounds = trace->compiled->rounds();
   std::string kernels;
   for (const ir::Kernel& kernel : final.kernels) kernels += " " + kernel.name;

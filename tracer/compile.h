@@ -40,8 +40,10 @@ struct LoopTrace {
   bool awaited = true;                 // at the last arrival they were not, and the loop's variables had the sizes that it is for; or nobody has looked yet
   Abort cut = Abort::kNone;            // why it ends before an instruction that it cannot hold, or before an inner loop
   bool steps_over() const { return cut != Abort::kNone && cut != Abort::k_inner_loop_begins; }  // the interpreter carries that instruction out, and the loop's traces go on behind it
+  bool whole = false, trains = false;  // as in Recording
   bool gives_way = false;              // a root trace: another is recorded in its place, and until that is ready it does what it can
   uint64_t used = 0;                   // when it was last, in a count of all uses
+  int sharing_exits = 0;               // where inputs shared memory in another way
   uint64_t size_exits = 0;             // where an operation's data decided other sizes
   std::vector<DictUse> uses;           // of dicts whose versions it guards; none in one from the cache
   int renewals = 0;                    // times that such a guard went on with another version

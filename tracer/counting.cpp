@@ -1,6 +1,8 @@
 // See counting.h.
 #include "tracer/counting.h"
 
+#include <algorithm>
+
 #include "runtime/base/heuristics.h"
 #include "runtime/base/report.h"
 
@@ -12,6 +14,7 @@ namespace {
 const LoopState* outermost = nullptr;  // to compare only
 int ended_within = 0;
 constexpr int kMostWithin = 1000;
+constexpr int64_t kOwnPart = 16;  // a loop around traces of others that runs less than one of so many operations itself is not worth a trace
 
 }  // namespace
 
@@ -23,6 +26,8 @@ void begin_counting(LoopState& loop, bridge::Bridge& bridge, uint64_t in_traces)
   bridge.set_counting(true);
   loop.probe_start = bridge.ops_counted();
   loop.probe_start_in_traces = in_traces;
+  loop.probe_start_in_backward = bridge.backward_ops_counted();
+  loop.probe_start_differentiated = bridge.differentiated_ops_counted();
 }
 
 void end_counting(LoopState& loop, bridge::Bridge& bridge, uint64_t in_traces) {
@@ -31,9 +36,12 @@ void end_counting(LoopState& loop, bridge::Bridge& bridge, uint64_t in_traces) {
     if (!base::report_wanted()) bridge.set_counting(false);
   }
   loop.ops = static_cast<int64_t>(bridge.ops_counted() - loop.probe_start);
+  loop.trains = bridge.backward_ops_counted() > loop.probe_start_in_backward;
+  loop.whole = loop.trains || bridge.differentiated_ops_counted() == loop.probe_start_differentiated;
   const auto run_by_traces = static_cast<int64_t>(in_traces - loop.probe_start_in_traces);
-  if (run_by_traces <= base::heuristics().around_traces) loop.ops += run_by_traces;
-  loop.tensors = loop.ops >= base::heuristics().min_tensor_ops;
+  const bool unrolls = run_by_traces <= base::heuristics().around_traces;
+  if (unrolls) loop.ops += run_by_traces;
+  loop.tensors = loop.ops >= std::max<int64_t>(base::heuristics().min_tensor_ops, unrolls ? 0 : run_by_traces / kOwnPart);
 }
 
 }  // namespace dynvm::tracer

@@ -63,6 +63,17 @@ static bool any_loop_around(vm::ThreadView& view, const LoopState& loop, _PyInte
   return false;
 }
 
+// It waits, not only after one recording that may have been bad luck: nobody waits for its trace.
+static bool has_failed(const LoopState& loop) { return loop.waits > 0 && loop.penalty > base::heuristics().penalty_start; }
+
+bool begins_anew(vm::ThreadView& view, const LoopState& loop) {
+  _PyInterpreterFrame* outermost = nullptr;
+  return !loop.function && any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) {
+    const auto outer = all_loops().find({code, header});
+    return outer != all_loops().end() && outer->second->frame == frame && outer->second->arrived_at > loop.arrived_at && !has_failed(*outer->second);
+  });
+}
+
 bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
   if (loop.function) return false;
   const auto& loops = all_loops();
@@ -70,12 +81,14 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
   const bool waits = any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) {
     auto outer = loops.find({code, header});
     bool going_round = outer != loops.end() && outer->second->goes_round(frame);
-    if (outer != loops.end() && outer->second->waits > 0) return false;  // it has been tried
+    if (outer != loops.end() && has_failed(*outer->second)) return false;
     const bool untried = outer == loops.end() || !outer->second->kept.asked;
     if (untried && TraceCache::has(code, header)) going_round = true;
     if (outer != loops.end())
       for (const auto& trace : outer->second->roots.traces())
         if (!trace->compiled->ready()) return true;  // it is about to be there
+    const bool steps = loop.ops > 1 && (frame == view.frame ? loop.whole : loop.trains);
+    if (loop.rounds >= (steps ? base::heuristics().hot_step : base::heuristics().long_inner)) return false;
     int limit = going_round ? base::heuristics().hot_defer_long : base::heuristics().hot_defer;
     if (base::options().hot > 0) limit /= base::heuristics().hot_defer_divisor;
     return static_cast<int64_t>(loop.consecutive) * loop.ops < limit;
@@ -110,22 +123,26 @@ const LoopState* loop_around(vm::ThreadView& view, const LoopState& loop, int ro
   return found;
 }
 
-bool runs_long(const LoopState& loop) {
+bool runs_long(const LoopState& loop, bool in_caller, int arrivals) {
   const base::Heuristics& limits = base::heuristics();
   return std::any_of(loop.roots.traces().begin(), loop.roots.traces().end(), [&](const auto& root) {
     if (root->compiled->runs() == 0) return false;
     const uint64_t rounds = root->compiled->iterations() / root->compiled->runs(), of_pass = static_cast<uint64_t>(root->compiled->rounds());
     const bool light = static_cast<uint64_t>(root->compiled->tensor_ops()) <= of_pass;
-    if (rounds >= static_cast<uint64_t>(light ? limits.max_unroll_light : limits.long_inner)) return true;
+    const bool steps = !light && (in_caller ? root->trains : root->whole);
+    if (rounds >= static_cast<uint64_t>(light ? limits.max_unroll_light : steps ? limits.hot_step : limits.long_inner)) return true;
+    // Left now and then it is long all the same. Unrolling a step costs much and saves little: a shorter one, or one that is always left, is unrolled by a loop that goes round often.
+    if (steps && loop.longest >= limits.hot_step && rounds >= static_cast<uint64_t>(limits.hot_loop)) return true;
+    if (steps && loop.longest >= threshold(loop) && arrivals < std::min(limits.hot_step, 4 * threshold(loop))) return true;
     return rounds > 1 && rounds / of_pass * root->compiled->ir().insts.size() > static_cast<uint64_t>(limits.max_insts) / kUnrolledPart;
   });
 }
 
-std::set<int> long_loops(PyCodeObject* code) {
+std::set<int> long_loops(PyCodeObject* code, bool in_caller, int arrivals) {
   std::set<int> headers;
   const auto& loops = all_loops();
   for (auto loop = loops.lower_bound({code, INT_MIN}); loop != loops.end() && loop->first.first == code; ++loop)
-    if (!loop->second->function && runs_long(*loop->second)) headers.insert(loop->second->unit);
+    if (!loop->second->function && runs_long(*loop->second, in_caller, arrivals)) headers.insert(loop->second->unit);
   return headers;
 }
 
@@ -135,14 +152,14 @@ static uint64_t runs_of(const LoopState& loop) {
   return runs;
 }
 
-void gave_way_to(Around& place, const LoopState& inner) { place = {inner.code, inner.unit, runs_of(inner)}; }
+void gave_way_to(Around& place, const LoopState& outer, const LoopState& inner) { place = {inner.code, inner.unit, runs_of(inner), outer.code != inner.code}; }
 
-bool would_give_way(Around& place) {
+bool would_give_way(Around& place, int arrivals) {
   if (place.code == nullptr) return false;
   const auto inner = all_loops().find({place.code, place.unit});
   const uint64_t runs = inner != all_loops().end() ? runs_of(*inner->second) : 0;
   const bool ran = runs > std::exchange(place.runs, runs);
-  if (!ran || !runs_long(*inner->second)) place = {};
+  if (!ran || !runs_long(*inner->second, place.in_caller, arrivals)) place = {};
   return place.code != nullptr && base::policy() == nullptr;
 }
 
@@ -158,13 +175,14 @@ bool is_root_call(const vm::ThreadView& view) {
 
 bool is_hot(vm::ThreadView& view, const LoopState& loop, bool counted) {
   const bool ahead = !counted && !loop.function;  // the next iteration is the one whose operations are counted
-  const bool usual = loop.consecutive + (ahead ? 1 : 0) >= threshold(loop);
+  const int arrivals = loop.recordings == 0 ? loop.rounds : loop.consecutive;
+  const bool usual = arrivals + (ahead ? 1 : 0) >= threshold(loop);
   return base::decide(base::Decision::kRecord, usual && !(base::policy() != nullptr && counted && outer_loop_first(view, loop)), [&] {
     return base::Facts{{"file", text_of(loop.code->co_filename)},
                        {"line", int64_t{PyCode_Addr2Line(loop.code, loop.unit * 2)}},
                        {"name", text_of(loop.code->co_qualname)},
                        {"kind", std::string(loop.function ? "function" : "loop")},
-                       {"arrivals", int64_t{loop.consecutive}},
+                       {"arrivals", int64_t{arrivals}},
                        {"threshold", int64_t{threshold(loop)}},
                        {"counted", counted},
                        {"operations", loop.ops},

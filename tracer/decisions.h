@@ -23,15 +23,21 @@ bool within_budget(const LoopState& loop);
 // Should an inner loop wait for a loop around it, in its own frame or a calling one, or for a function that C calls? Never for a function.
 bool outer_loop_first(vm::ThreadView& view, const LoopState& loop);
 
+// Has a loop around this one, in its frame or a calling one, arrived at its header since this one's last arrival, and may it get a trace with all of this in it?
+// This is another run of the loop then.
+bool begins_anew(vm::ThreadView& view, const LoopState& loop);
+
 // Does it run long in a trace of its own, or would it take a large part of what a recording may have, so that an outer trace should not unroll it?
-bool runs_long(const LoopState& loop);
+// A step that leaves no graph behind gains nothing in there, so fewer iterations count as long; where the loops are not one frame's (in_caller), only a step that trains.
+// arrivals: of the outer loop.
+bool runs_long(const LoopState& loop, bool in_caller, int arrivals);
 // Headers of the code's loops that do.
-std::set<int> long_loops(PyCodeObject* code);
+std::set<int> long_loops(PyCodeObject* code, bool in_caller, int arrivals);
 
 // A recording from this place comes to an inner loop with a trace that runs long, and is given up.
-void gave_way_to(Around& place, const LoopState& inner);
+void gave_way_to(Around& place, const LoopState& outer, const LoopState& inner);
 // At each arrival there: has each since run that trace? Another recording would end there too, and take an iteration, unless a policy unrolls the inner loop.
-bool would_give_way(Around& place);
+bool would_give_way(Around& place, int arrivals);
 
 // The innermost loop around this one, in its own frame or a calling one, that has gone round so often there; null: there is none.
 const LoopState* loop_around(vm::ThreadView& view, const LoopState& loop, int rounds);

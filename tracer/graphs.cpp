@@ -149,13 +149,19 @@ void Recorder::free_graph(const std::set<Ref>& graph) {
   for (Ref ref : graph)
     if (requires_graph_.count(ref)) freed.push_back(ref);
   const std::set<V> dead = dead_beside(graph);
+  const auto is_apart = [&](Ref ref) {
+    const std::set<Ref> behind = graph_of(std::set<Ref>{ref});
+    return std::none_of(freed.begin(), freed.end(), [&](Ref gone) { return behind.count(gone) != 0; });
+  };
   for (V v : dead) freed.push_back(at(v).ref);
   emit(IrOp::k_graph_freed, Type::kVoid, freed);
   forget_graphs();  // exits from here on find none
   for (V v : live_graph_) {
     if (at(v).object == kNoRef || !at(v).escaped) continue;
     const auto twin = twins_.find(v);
-    if (twin == twins_.end() || at(v).looked_at || (graph.count(at(v).ref) == 0 && dead.count(v) == 0))
+    const bool ends = graph.count(at(v).ref) != 0 || dead.count(v) != 0;
+    if (twin != twins_.end() && !ends && is_apart(at(v).ref)) continue;  // it keeps its graph, and its twin
+    if (twin == twins_.end() || at(v).looked_at || !ends)
       return give_up(Abort::k_graph_escaped, (stored_at_.empty() ? "" : "stored " + stored_at_) + (looked_by_.empty() ? "" : ", before " + looked_by_));  // the graphs live on, to cut()
     freed_early_.insert(at(v).object);
   }
@@ -175,6 +181,9 @@ void Recorder::hand_out_graph(V v) {
 // Before this residual operation: whom may it show graphs?
 void Recorder::look_at_graphs(IrOp op, const std::vector<V>& args) {
   if (twins_.empty()) return;
+  const bool computes = op == IrOp::k_binary || op == IrOp::k_compare || op == IrOp::k_contains || op == IrOp::k_get_item;
+  const bool of_values = computes && std::all_of(args.begin(), args.end(), [this](V v) { return is_immutable(concrete(v)) && !PyType_Check(concrete(v)); });
+  if (of_values && std::all_of(args.begin(), args.end(), [this](V v) { return know_type(v); })) return;  // sums of shapes and the like run no code
   bool looks = false;
   const std::function<void(V)> look = [&](V v) {
     if (at(v).has_graph()) looks = at(v).looked_at = true;

@@ -1,4 +1,6 @@
 // Iterators of builtin containers whose items a trace knows. See recorder.h.
+#include <algorithm>
+
 #include "runtime/base/heuristics.h"
 #include "runtime/exec/helpers.h"
 #include "tracer/recorder.h"
@@ -51,9 +53,23 @@ static int64_t items_left(PyObject* it) {
   return left;
 }
 
-// What iterating a container gives, when its contents are known.
+// A virtual iterator that nobody but the call under way can go on with, over what cannot change meanwhile: another iterator may be made of it.
+bool Recorder::is_given_away(V iterator) {
+  const Value& value = at(iterator);
+  if (value.source != kNoValue && std::any_of(at(value.source).items.begin(), at(value.source).items.end(), [this](V v) { return watched(v) != nullptr || at(v).kind == Value::kList; })) return false;
+  ptrdiff_t held = 0;
+  for (const ShadowFrame& frame : frames_) held += std::count(frame.slots.begin(), frame.slots.end(), iterator);
+  return held <= 1 && std::none_of(values_.begin(), values_.end(), [iterator](const Value& each) { return std::count(each.items.begin(), each.items.end(), iterator) != 0; });
+}
+
+// What iterating a container gives, when its contents are known, or what is left of an iterator that is given away.
 bool Recorder::iteration_items(V v, std::vector<V>* items) {
   PyObject* o = concrete(v);
+  if (at(v).kind == Value::kIterator) {
+    if (!is_given_away(v)) return false;
+    items->assign(at(v).items.begin() + static_cast<ptrdiff_t>(at(v).position), at(v).items.end());
+    return true;
+  }
   if (at(v).kind == Value::kView) return dict_view_items(at(v).items[0], static_cast<int>(at(v).position), items);
   if (at(v).kind == Value::kSet) {
     std::vector<V> members = at(v).items;  // in the set's own order

@@ -51,6 +51,7 @@ bool note_changing(Lessons& lessons, const Site& site) {
     case Site::kList: return lessons.changing_lists.insert(site.a).second;
     case Site::kValue: return lessons.changing_values.insert({code, site.index}).second;
     case Site::kCode: return lessons.changing_codes.insert({code, site.index}).second;
+    case Site::kCoincidence: return lessons.coincidences.insert({code, site.index}).second;
   }
   return false;
 }
@@ -226,6 +227,13 @@ bool learn_from_sizes(LoopState& loop, TraceGroup& group, LoopTrace& trace, ir::
   if (!often(open ? trace.compiled->iterations() / 8 : 0)) return false;
   if (!group.take_sizes_for_numbers()) loop.lessons.residual_sizes = true;
   return true;
+}
+
+bool learn_from_sharing(LoopState& loop, LoopTrace& trace, ir::Ref inst_ref, bridge::Bridge* bridge) {
+  const ir::Trace& ir = trace.compiled->ir();
+  if (loop.lessons.inputs_apart || inst_ref >= ir.insts.size() || ir.insts[inst_ref].op != ir::Op::k_unbox_tensor || !bridge->refused_sharing()) return false;
+  loop.lessons.inputs_apart = ++trace.sharing_exits >= base::heuristics().hot_size_exit;
+  return loop.lessons.inputs_apart;
 }
 
 }  // namespace dynvm::tracer

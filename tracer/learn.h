@@ -36,4 +36,7 @@ void forget_the_dead();
 // operation as a call?
 bool learn_from_sizes(LoopState& loop, TraceGroup& group, LoopTrace& trace, ir::Ref inst_ref);
 
+// The trace was left because an input shares memory with another one, or does not. Asked right after the trace. True: it is to be recorded again, with these apart.
+bool learn_from_sharing(LoopState& loop, LoopTrace& trace, ir::Ref inst_ref, bridge::Bridge* bridge);
+
 }  // namespace dynvm::tracer

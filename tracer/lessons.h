@@ -32,7 +32,9 @@ struct Lessons {
   std::set<PyObject*> changing_lists;
   std::set<std::pair<PyCodeObject*, int>> changing_values;  // (code, unit): a promotion there failed
   std::set<std::pair<PyCodeObject*, int>> changing_codes;   // (code, unit): functions of many codes are called there
+  std::set<std::pair<PyCodeObject*, int>> coincidences;     // (code, unit) of a torch call: two tensors that it is given were one object once, by chance
   std::set<std::pair<PyCodeObject*, int>> written_views;    // (code, unit): a view made there, with a changing offset, looks at memory that is written
+  bool inputs_apart = false;                                // tensors that share memory do not share it in the same way each time: each is memory of its own, as long as nobody writes it
   bool sizes_by_slices = false;                             // ends of slices of tensors decide sizes
   bool one_round = false;                                   // a recording that goes through several iterations does not come to its end
   bool known_graph_numbers = false;                         // numbers of operations that autograd records are constants: a graph with them outlives the trace

@@ -22,13 +22,15 @@
 namespace dynvm::tracer {
 
 constexpr size_t kMostThreads = 64;
+constexpr int kManyRounds = 1 << 20;  // more are not counted in one run
 
 // What the arrivals of one thread have shown, one after the other.
 struct Arrivals {
   _PyInterpreterFrame* frame = nullptr;  // of the last one, to count iterations of one run of the loop
   int consecutive = 0;
+  int rounds = 0;                        // those of them that no arrival of a loop around this one has come before: of one run of the loop
   bool probing = false;                  // the operations of the iteration that has begun with the last one are being counted
-  uint64_t probe_start = 0, probe_start_in_traces = 0;
+  uint64_t probe_start = 0, probe_start_in_traces = 0, probe_start_in_backward = 0, probe_start_differentiated = 0;
 };
 
 struct LoopState : Arrivals {
@@ -68,6 +70,10 @@ struct LoopState : Arrivals {
   const PyThreadState* thread = nullptr; // whose arrivals these are
   std::map<const PyThreadState*, Arrivals> others;  // by thread: to compare only
   int64_t ops = 0;                       // tensor operations of one iteration
+  bool whole = false;                    // no graph is left behind: the autograd engine ran some of them, or none was differentiated
+  bool trains = false;                   // the engine did
+  int longest = 0;                       // the most rounds that a run of it has been seen to go
+  uint64_t arrived_at = 0;               // the number of the last arrival among those of all loops
   Trial trial;
   // How long the interpreter takes for an iteration: where the report wants it, and where sizes wait for a trace.
   Clock::time_point arrival;             // the last one, where the interpreter went on by itself from there
@@ -87,8 +93,14 @@ struct LoopState : Arrivals {
   }
   // A trace that began at the header went round so often. in_iteration: it was left inside of one, not at the header, where one begins once more.
   void begun_inside(uint64_t rounds, bool in_iteration) {
-    iterations += rounds - (rounds > 0 && !in_iteration ? 1 : 0);
+    const uint64_t begun = rounds - (rounds > 0 && !in_iteration ? 1 : 0);
+    iterations += begun;
+    goes_on(begun);
     if (entry != nullptr) note_time();
+  }
+  void goes_on(uint64_t times) {
+    rounds = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(rounds) + times, kManyRounds));
+    longest = std::max(longest, rounds);
   }
   // It has a trace more.
   void settled() {
@@ -119,13 +131,13 @@ struct LoopState : Arrivals {
     lessons = {};
     turns.clear();
     again = false;
-    num_sides = turned = overs = changes = recordings = waits = penalty = lessons_in_row = 0;
+    num_sides = turned = overs = changes = recordings = longest = waits = penalty = lessons_in_row = 0;
     crowd = {};
     kept = {};
     kept.asked = true;  // they are not to come back from the disk
     static_cast<Arrivals&>(*this) = {};
     others.clear();
-    tensors = false;
+    tensors = whole = trains = false;
     ops = 0;
     recording_ms = fastest_ms = 0;
     before_inner = false;

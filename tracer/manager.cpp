@@ -88,6 +88,7 @@ struct Probe {
 Probe probe;
 bridge::Bridge* torch_bridge = nullptr;
 BridgeFile bridge_file;
+uint64_t arrivals = 0;                       // of all loops
 uint64_t ops_in_traces = 0;                  // that traces of loops have run which an outer trace would unroll
 int next_trace_id = 1;
 bool reset_wanted = false;                   // when nothing is recorded or compiled any more
@@ -195,7 +196,7 @@ bool finish_recording() {
       for (const auto& trace : group.traces()) trace->gives_way = false;
     if (sizes && !is_lesson(reason)) group.sizes_failed("recording was given up");
     const bool at_inner = reason == Abort::k_inner_loop_has_trace || reason == Abort::k_inner_loop_begins;
-    if (const auto inner = loops.find(inner_loop); at_inner && inner != loops.end()) gave_way_to(around, *inner->second);
+    if (const auto inner = loops.find(inner_loop); at_inner && inner != loops.end()) gave_way_to(around, loop, *inner->second);
     penalise(loop, side, reason, detail, place);
     return false;
   };
@@ -366,8 +367,7 @@ bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* 
   if (loop.recordings++ == 0) loop.first_recorded_ms = loop.recorded_ms;
   recording_side = side;
   recording_root = root;
-  recorder = new Recorder(frames, loop.unit, bridge_now(), loop.lessons, loop.function ? std::unordered_set<PyObject*>{} : ending_with_call(view, root), next_trace_id++, group_of(loop, side).sizes_are_numbers(), loop.function);
-  recorder->arrivals = loop.consecutive;
+  recorder = new Recorder(frames, loop.unit, bridge_now(), loop.lessons, loop.function ? std::unordered_set<PyObject*>{} : ending_with_call(view, root), next_trace_id++, group_of(loop, side).sizes_are_numbers(), loop.function, loop.consecutive);
   if (side == nullptr) loop.again = false;
   PyCodeObject* code = vm::FrameView::code(view.frame);
   profiles::recording_begins(code, vm::lasti_of(code, view.ip), side != nullptr);
@@ -383,7 +383,7 @@ bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* 
 HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
   for (const auto& trace : loop.roots.traces())
     if (trace->awaited) return HookResult::kContinue;  // the one whose kernels are being compiled may be what is wanted
-  const bool futile = would_give_way(loop.around);
+  const bool futile = would_give_way(loop.around, loop.consecutive);
   if (loop.waits > 0) {
     loop.waits--;
     return HookResult::kContinue;
@@ -402,7 +402,7 @@ HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
 HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint& side, bool main_path) {
   side.arrivals++;
   if (base::left_out(base::Part::kSides)) return HookResult::kContinue;
-  const bool futile = would_give_way(side.around);
+  const bool futile = would_give_way(side.around, loop.consecutive);
   if (futile || side.failures == INT_MAX || !is_hot(view, loop, side, main_path)) return HookResult::kContinue;
   if (side.waits > 0) {
     side.waits--;
@@ -485,7 +485,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
     const LeaveResult left = check::on() ? check::run(view, loop, root, *trace, torch_bridge) : run_and_leave(view, root, *trace);
     if (left.kind == LeaveResult::kInterpreted) return Entry::kReturns;
     TraceCache::keep_findings(*trace, torch_bridge);
-    if (!loop.function && !runs_long(loop)) ops_in_traces += report().tensor_ops_compiled - compiled_before;
+    if (!loop.function && !runs_long(loop, true, loop.consecutive)) ops_in_traces += report().tensor_ops_compiled - compiled_before;
     if (side == nullptr && !loop.function) loop.begun_inside(left.iterations, left.kind == LeaveResult::kLeft);
     if (left.kind != LeaveResult::kNotEntered) {
       group.used(trace);
@@ -522,7 +522,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
             wait_after(side != nullptr ? side->overs : loop.overs, base::heuristics().free_endings, side != nullptr ? side->waits : loop.waits);
             break;
         }
-        if (learn_from_sizes(loop, group, *trace, left.inst)) record_again(trace);
+        if (learn_from_sizes(loop, group, *trace, left.inst) || learn_from_sharing(loop, *trace, left.inst, torch_bridge)) record_again(trace);
         if (trace->lessons > 0 && ++trace->entry_failures >= base::heuristics().entry_failures && group.holds(trace)) {
           DYNVM_EVENT(kTrace, about(loop, trace->id, "dropped"), "trace {} dropped: an assumption changed", trace->id);
           record_again(trace);
@@ -540,7 +540,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
         if (learn(view, loop, *trace, left.inst, false) == Learned::kLesson) {
           wait_after(loop.changes, base::heuristics().max_lessons, side != nullptr ? side->waits : loop.waits);
           replace(trace, true);
-        } else if (learn_from_sizes(loop, group, *trace, left.inst)) {
+        } else if (learn_from_sizes(loop, group, *trace, left.inst) || learn_from_sharing(loop, *trace, left.inst, torch_bridge)) {
           replace(trace, true);
         } else if (side == nullptr && !*by_sizes && !trace->gives_way && went_wrong_way(loop, *trace->compiled, left.inst)) {
           DYNVM_EVENT(kTrace, about(loop, trace->id, "dropped"), "trace {} gives way: it is the rare one", trace->id);
@@ -580,6 +580,7 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
       if (*entered && trials::is_interpreted(view, loop, true)) return HookResult::kReload;
       if (*entered) {
         loop.consecutive++;
+        loop.goes_on(1);
         loop.begun();
         if (*vm::eval_breaker(view.tstate) && vm::handle_pending(view.tstate) < 0) return HookResult::kError;
       }
@@ -626,6 +627,7 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
   counter.count = 0;  // each arrival, until decided otherwise
   counter.trace = nullptr;
   loop.consecutive++;
+  loop.goes_on(1);
   loop.begun();
   if (bridge_now() == nullptr) {
     counter.count = bridge_file.hopeless() ? INT_MAX : base::heuristics().torch_wait;  // no tensors yet
@@ -688,9 +690,13 @@ HookResult at_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
   loop.of_thread(view.tstate);
   if (loop.frame != view.frame) {
     loop.frame = view.frame;
-    loop.consecutive = 0;
+    loop.consecutive = loop.rounds = 0;
     loop.forget_arrival();
+  } else if ((loop.roots.empty() || loop.longest < base::heuristics().hot_step) && begins_anew(view, loop)) {  // a call's frame may lie where the last one's lay
+    loop.rounds = 0;
+    loop.probing = false;
   }
+  loop.arrived_at = ++arrivals;
   loop.arrived();
   if (trials::is_interpreted(view, loop)) {
     loop.forget_arrival();

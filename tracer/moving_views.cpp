@@ -1,6 +1,6 @@
 // Views whose place a changing number says (`x[i]`, `x[i:i + n]`). To the trace such a view is memory of its own, moved to where it looks when it runs, so
 // that kernels read it with constant strides; nobody may write what it looks at meanwhile. Where somebody does, the loop is recorded again with
-// that view as an open one of its base's memory (Lessons::written_views). See recorder.h.
+// that view as an open one of its base's memory (Lessons::written_views). Inputs that share memory, but not in the same way each time, are memory of their own in the same manner. See recorder.h.
 #include <algorithm>
 #include <string>
 
@@ -30,6 +30,21 @@ bool Recorder::asks_moving_layout(PyObject* callee, const std::vector<V>& args) 
   if (done_) return false;
   const ir::TensorMeta& meta = trace_.metas[static_cast<size_t>(trace_.insts[ref].meta)];
   return (meta.open & ir::kOpenLayout) != 0 || moved_storages_.count(meta.storage) != 0;
+}
+
+// An input on memory that another input looks at: where the two have not looked at it in the same way each time, as rows drawn from a table, it is to the trace memory of its own, which nobody
+// may write meanwhile. Gives the index of its meta.
+int32_t Recorder::place_apart(int32_t id, int32_t index) {
+  const std::pair<PyCodeObject*, int> place{top().code, current_unit_};
+  const int32_t storage = trace_.metas[index].storage;
+  if (!lessons_.inputs_apart || input_storages_.count(storage) == 0 || lessons_.written_views.count(place) != 0 || written_storages_.count(storage) != 0) return index;
+  ir::TensorMeta meta = trace_.metas[index];
+  moving_storages_[storage].push_back(place);
+  meta.storage = trace_.num_storages++;
+  moving_storages_[meta.storage].push_back(place);
+  moved_storages_.insert(meta.storage);
+  trace_.metas.push_back(std::move(meta));
+  return metas_[id] = static_cast<int32_t>(trace_.metas.size()) - 1;
 }
 
 // Gives the results of a view call, with numbers of the trace or not, their memory. ids: the recorder's, of the results.

@@ -3,6 +3,8 @@
 // What such a tensor holds comes from no operation that could be recorded, so that a recording takes its numbers for constants. Where they change, torch.tensor is called each time, and what
 // it gives is an input of the operations behind it. It has no effect: a guard behind it may do it again.
 // Tests: tests/traces/cases/number_lists.py.
+#include <algorithm>
+
 #include "tracer/object_parts.h"
 #include "tracer/recorder.h"
 
@@ -12,24 +14,23 @@ using IrOp = ir::Op;
 
 namespace {
 
-bool is_number(PyObject* o, bool whole) { return PyLong_CheckExact(o) || (!whole && PyFloat_CheckExact(o)); }
+bool is_number(PyObject* o, bool whole) { return PyLong_CheckExact(o) || (!whole && (PyFloat_CheckExact(o) || PyBool_Check(o))); }
+bool is_sequence(PyObject* o, bool whole) { return PyList_CheckExact(o) || (!whole && PyTuple_CheckExact(o)); }
 
-// A list with at least one item, all of them numbers or such lists.
+// A list, or where they need not be whole numbers a tuple, with at least one item, all of them numbers or such sequences.
 bool holds_numbers(PyObject* o, bool whole) {
-  if (!PyList_CheckExact(o) || PyList_GET_SIZE(o) == 0) return false;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i)
-    if (!is_number(PyList_GET_ITEM(o, i), whole) && !holds_numbers(PyList_GET_ITEM(o, i), whole)) return false;
-  return true;
+  if (!is_sequence(o, whole) || PySequence_Fast_GET_SIZE(o) == 0) return false;
+  return std::all_of(PySequence_Fast_ITEMS(o), PySequence_Fast_ITEMS(o) + PySequence_Fast_GET_SIZE(o), [&](PyObject* item) { return is_number(item, whole) || holds_numbers(item, whole); });
 }
 
 }  // namespace
 
-// A list of numbers that need not be the same next time. whole: of whole numbers.
+// A list of numbers, or a tuple, that need not be the same next time. whole: a list of whole numbers.
 bool Recorder::changing_numbers(V v, bool whole) {
   if (is_const(v) || !holds_numbers(concrete(v), whole)) return false;
   if (at(v).kind == Value::kObject) return !at(v).stable;
-  return at(v).kind == Value::kList &&
-         std::any_of(at(v).items.begin(), at(v).items.end(), [&](V item) { return PyList_CheckExact(concrete(item)) ? changing_numbers(item, whole) : !is_const(item); });
+  const bool known = at(v).kind == Value::kList || (at(v).kind == Value::kTuple && at(v).items_known);
+  return known && std::any_of(at(v).items.begin(), at(v).items.end(), [&](V item) { return is_sequence(concrete(item), whole) ? changing_numbers(item, whole) : !is_const(item); });
 }
 
 // What indexes the tensor, with tensors in the place of changing lists. in_tuple: it is one index of several. A list of lists that stands alone is a tuple of indices to torch.

@@ -20,8 +20,8 @@ using ir::Type;
 using vm::HookResult;
 using IrOp = ir::Op;
 
-Recorder::Recorder(const std::vector<LiveFrame>& live, int header_unit, bridge::Bridge* bridge, Lessons& lessons, std::unordered_set<PyObject*> ending, int trace_id, bool sizes_are_numbers, bool function)
-    : bridge_(bridge), lessons_(lessons), ending_(std::move(ending)), sizes_are_numbers_(sizes_are_numbers), function_(function), start_(Clock::now()) {
+Recorder::Recorder(const std::vector<LiveFrame>& live, int header_unit, bridge::Bridge* bridge, Lessons& lessons, std::unordered_set<PyObject*> ending, int trace_id, bool sizes_are_numbers, bool function, int arrivals)
+    : bridge_(bridge), lessons_(lessons), ending_(std::move(ending)), sizes_are_numbers_(sizes_are_numbers), function_(function), arrivals_(arrivals), start_(Clock::now()) {
   if (bridge_ != nullptr) aten_ = bridge_->recorder();
   trace_.id = trace_id;
   root_code_ = vm::FrameView::code(live[0].frame);
@@ -99,6 +99,8 @@ Recording Recorder::take() {
   recording.owned = std::move(owned_);
   owned_.clear();
   recording.tensor_ops = tensor_ops_;
+  recording.whole = cut_at_ == 0 && !side_ && !graph_alive();
+  recording.trains = recording.whole && !freed_.empty();
   recording.ms = ms_since(start_);
   return recording;
 }
@@ -115,7 +117,7 @@ void Recorder::follow(ShadowFrame frame) {
     }
     base::dump(base::DumpStage::kBytecode, PyUnicode_AsUTF8(frame.code->co_qualname), text);
   }
-  frame.long_loops = long_loops(frame.code);
+  frame.long_loops = long_loops(frame.code, !frames_.empty() || function_, arrivals_);
   frames_.push_back(std::move(frame));
 }
 

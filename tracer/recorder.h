@@ -50,7 +50,7 @@ namespace dynvm::tracer {
 // Where a promotion came from, so that a failing identity guard can teach.
 constexpr int kOwnFunction = -1;  // in the place of a unit: the function that a frame belongs to
 struct Site {
-  enum Kind : uint8_t { kSlot, kDictItem, kList, kValue, kCode } kind;
+  enum Kind : uint8_t { kSlot, kDictItem, kList, kValue, kCode, kCoincidence } kind;
   PyObject* a = nullptr;
   PyObject* b = nullptr;
   int index = 0;
@@ -105,6 +105,8 @@ struct Recording {
   std::vector<MadeObject> made;     // in owned, as what they were made from
   std::vector<ir::Trace> backwards;  // of its graphs' nodes, by their numbers
   Abort cut = Abort::kNone;         // why the trace ends before the loop's header
+  bool whole = false;               // no graph of an iteration is needed behind its end
+  bool trains = false;              // so, and backward() has freed one in it
   int tensor_ops = 0;
   double ms = 0;
 };
@@ -143,7 +145,7 @@ class Recorder {
   // `frames`: from the loop's frame to the one to begin in. header_unit: of the loop. function: that is the beginning of a function, which is
   // recorded to its return.
   Recorder(const std::vector<LiveFrame>& frames, int header_unit, bridge::Bridge* bridge, Lessons& lessons, std::unordered_set<PyObject*> ending, int trace_id,
-           bool sizes_are_numbers, bool function);
+           bool sizes_are_numbers, bool function, int arrivals);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -166,8 +168,6 @@ class Recorder {
 
   // The inner loop with a trace of its own that it ended at: code and header. Null where that is not why.
   std::pair<PyCodeObject*, int> inner_loop() const { return inner_loop_; }
-
-  int arrivals = 1;  // at the header, in this run of the loop, when the recording began
 
  private:
   using Handler = vm::HookResult;
@@ -469,6 +469,7 @@ class Recorder {
   int32_t snapshot_with_item(int unit, std::vector<V> slots, V item);
   V fold_truth(V v);
   bool decide(vm::ThreadView& view, V v, bool replace, bool* truth, Handler* result);
+  bool is_given_away(V iterator);
   bool iteration_items(V v, std::vector<V>* items);
   bool same_item(V v, PyObject* object);
   V renew(V v, PyObject* object);
@@ -602,6 +603,8 @@ class Recorder {
   std::string read_unseen(const std::vector<bridge::OpRecord>& records, const std::vector<V>& tensors, PyObject* result, std::string_view name);
   bool convert_records(std::vector<bridge::OpRecord>& records, const std::vector<V>& inputs, bool backward);
   bool made_alike(ir::Ref a, ir::Ref b, int depth) const;
+  bool any_asks_for_grad(const std::vector<PyObject*>& objects);
+  int32_t place_apart(int32_t id, int32_t index);
   void place_views(ir::AtenCall* call, const std::vector<int32_t>& ids, const std::vector<ir::Ref>& compact);
   bool moving_view_written(const std::vector<ir::Ref>& written, const std::string& name);
   bool coincides(int32_t id, const ir::AtenCall& call, const std::vector<ir::Ref>& operands, const ir::TensorMeta& meta);
@@ -737,6 +740,7 @@ class Recorder {
   std::vector<V> root_initial_;
   bool side_ = false;
   const bool sizes_are_numbers_, function_;
+  const int arrivals_;     // at the header, when the recording began
   SizeFacts sizes_;
   std::map<std::pair<ir::Ref, int64_t>, V> size_numbers_;
   size_t step_begin_ = 0, step_depth_ = 0, step_slots_ = 0;  // of the current instruction: trace length, frames, slots of the innermost

@@ -572,6 +572,8 @@ std::string GenericTrace::instance(Walk& walk, const Classes& now, bool open_inp
   made.uses = recording_.uses;
   made.made = recording_.made;
   made.cut = recording_.cut;
+  made.whole = recording_.whole;
+  made.trains = recording_.trains;
   made.tensor_ops = recording_.tensor_ops;
   made.ms = recording_.ms;
   for (PyObject* object : recording_.owned) made.owned.push_back(Py_NewRef(object));

@@ -186,7 +186,8 @@ Ref Recorder::as_tensor(V v) {
   const bool identified = !given || !identified_.insert(v).second || (first != v && at(v).kind == Value::kConst && at(first).kind != Value::kObject);
   if (found != tensors_.end() && identified) return found->second;
   if (found != tensors_.end() && first != v) {  // another value gave this object before: a coincidence until guarded
-    guard(IrOp::k_guard_is, {as_object(v), as_object(first)}, -1);
+    sites_.push_back({Site::kCoincidence, reinterpret_cast<PyObject*>(top().code), nullptr, current_unit_});
+    guard(IrOp::k_guard_is, {as_object(v), as_object(first)}, static_cast<int32_t>(sites_.size()) - 1);
     return found->second;
   }
   if (at(v).kind == Value::kTensor) return tensors_[id] = at(v).ref;
@@ -214,6 +215,7 @@ Ref Recorder::as_tensor(V v) {
     trace_.metas.push_back(trace_.metas[meta]);
     meta = static_cast<int32_t>(trace_.metas.size()) - 1;
   }
+  if (!of_own_memory && found == tensors_.end() && !object.requires_grad) meta = place_apart(id, meta);
   trace_.metas[meta].requires_grad = object.requires_grad;
   trace_.metas[meta].is_leaf = object.is_leaf;
   trace_.metas[meta].has_hooks = object.has_hooks;
@@ -293,6 +295,14 @@ static bool asks_for_grad(PyObject* kwnames) {
   return false;
 }
 
+// Is a tensor among them, or in their lists and tuples, that autograd tracks?
+bool Recorder::any_asks_for_grad(const std::vector<PyObject*>& objects) {
+  return std::any_of(objects.begin(), objects.end(), [&](PyObject* o) {
+    if (PyList_CheckExact(o) || PyTuple_CheckExact(o)) return any_asks_for_grad({PySequence_Fast_ITEMS(o), PySequence_Fast_ITEMS(o) + PySequence_Fast_GET_SIZE(o)});
+    return is_tensor(o) && bridge_->describe(o).requires_grad;
+  });
+}
+
 HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops) {
   PyObject* o = concrete(callee);
   if (at(callee).kind == Value::kObject) freeze(callee);  // its operations are recorded, not its call
@@ -304,6 +314,8 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
   bool error = false;
   std::string name = callable_name(o);
   if ((name == "torch.tensor" || name == "torch.as_tensor") && !args.empty() && changing_numbers(args[0], false) && !asks_for_grad(kwnames)) return residual_call(view, IrOp::k_call_apart, callee, args, kwnames, pops);
+  // Which of its tensors are one object is not to be seen in what is recorded: a call of rows drawn by chance stays a call.
+  if (lessons_.coincidences.count({top().code, current_unit_}) != 0 && !any_asks_for_grad(objects)) return residual_call(view, residual_op(o, args), callee, args, kwnames, pops);
   Asked asked;
   bool fine = with_torch([&]() { return PyObject_Vectorcall(o, objects.data(), objects.size() - nkw, kwnames); }, args, name.c_str(), &result, &error, o, &asked);
   if (error) return raised(view);

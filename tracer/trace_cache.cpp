@@ -44,10 +44,10 @@ struct Extra {
   std::vector<int32_t> inputs;
   std::vector<Site> sites;
   Abort cut = Abort::kNone;
-  bool for_all_sizes = false;
+  bool for_all_sizes = false, whole = false, trains = false;
 };
 template <class A>
-void fields(A& a, Extra& x) { a(x.inputs, x.sites, x.cut, x.for_all_sizes); }
+void fields(A& a, Extra& x) { a(x.inputs, x.sites, x.cut, x.for_all_sizes, x.whole, x.trains); }
 
 // When the library that holds this address was built.
 std::string build_of(const void* address) {
@@ -188,6 +188,8 @@ std::unique_ptr<LoopTrace> load(const std::string& bytes, _PyInterpreterFrame* f
   trace->inputs = std::move(extra.inputs);
   trace->sites = std::move(extra.sites);
   trace->cut = extra.cut;
+  trace->whole = extra.whole;
+  trace->trains = extra.trains;
   trace->made_for_sizes = trace->for_all_sizes = trace->complete = extra.for_all_sizes;
   std::vector<PyObject*> objects = names.take_objects();
   objects.erase(std::remove(objects.begin(), objects.end(), nullptr), objects.end());
@@ -283,7 +285,7 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
   archive.opaque_text = [&](int64_t handle, std::string* text) { return bridge->opaque_text(handle, text); };
   archive.bytes.reserve(kBytesOfInst * ir.insts.size());
   names.write(archive);
-  archive(Extra{trace.inputs, trace.sites, trace.cut, trace.for_all_sizes});
+  archive(Extra{trace.inputs, trace.sites, trace.cut, trace.for_all_sizes, trace.whole, trace.trains});
   ir::write_trace(archive, ir, *plan);
   if (!archive.ok) return refused("a value of torch's that has no bytes");
   const std::string name = file_name(code, unit);

@@ -124,6 +124,7 @@ struct StorageSpec {
   bool symbolic = false;        // its size is made of symbols: bytes is an example
   uint32_t first = 0, last = 0; // its lifetime, for arrange
   bool shared = false;          // a view at a run-time place, or what it is a view of
+  bool exclusive = false;       // of an input: no other storage of the trace may lie where it does, since it is written, or differentiated
   bool unwritten = false;       // made by a call that does not run and writes nothing, as empty: an exit before `first` hands out memory as it comes
 };
 
@@ -317,6 +318,8 @@ class Bridge {
   // Counts ATen operations dispatched on this thread while on (about 0.15 us each): for --report and for finding tensor loops.
   virtual void set_counting(bool on) = 0;
   virtual uint64_t ops_counted() = 0;
+  virtual uint64_t differentiated_ops_counted() = 0;  // those of them that autograd makes nodes for
+  virtual uint64_t backward_ops_counted() = 0;  // those of them that the autograd engine ran
   // The listener is called behind each registration of a kernel that traces may have run another one instead of (torch.library).
   virtual void tell_of_kernels(void (*listener)()) { (void)listener; }
   // The kernels of ATen's operators that Python code has registered, as text: traces that were made with others do not fit.
@@ -329,6 +332,7 @@ class Bridge {
   virtual const SessionFunctions& functions() = 0;
   // Why the last bind_input that gave 1 did so ("other sizes"): for the report.
   virtual std::string last_refusal() = 0;
+  virtual bool refused_sharing() { return false; }  // was it because inputs share memory in another way?
   // The geometry of the tensor that it refused, when that was for its sizes or strides alone.
   virtual bool refused_geometry(std::vector<int64_t>* sizes, std::vector<int64_t>* strides) { (void)sizes; (void)strides; return false; }
   virtual std::unique_ptr<Shapes> shapes() { return nullptr; }

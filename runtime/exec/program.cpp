@@ -54,6 +54,11 @@ class Builder {
     drop_replaced();
     for (const ir::StoragePlan& storage : plan_.storages)
       out_.spec.storages.push_back({kind_of(storage.kind), storage.bytes, storage.offset, storage.symbolic, storage.first, storage.last, storage.shared});
+    for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
+      for (int32_t storage : ir::tensor_effects(trace_, ref).writes) out_.spec.storages[static_cast<size_t>(storage)].exclusive = true;
+      const Inst& inst = trace_.insts[ref];
+      if (inst.op == Op::k_unbox_tensor && trace_.metas[inst.meta].requires_grad) out_.spec.storages[static_cast<size_t>(trace_.metas[inst.meta].storage)].exclusive = true;
+    }
     out_.spec.arena_bytes = plan_.arena_bytes;
     out_.spec.symbols = trace_.symbols;
     out_.spec.sums = trace_.sums;

@@ -64,11 +64,14 @@ class BridgeImpl final : public bridge::Bridge {
   void tell_of_kernels(void (*listener)()) override { torch_bridge::tell_of_kernels(listener); }
   std::string replaced_kernels() override { return torch_bridge::replaced_kernels(); }
   uint64_t ops_counted() override { return torch_bridge::ops_counted(); }
+  uint64_t differentiated_ops_counted() override { return torch_bridge::differentiated_ops_counted(); }
+  uint64_t backward_ops_counted() override { return torch_bridge::backward_ops_counted(); }
 
   std::unique_ptr<bridge::Program> build(const bridge::ProgramSpec& spec, std::string* error) override { return ProgramImpl::build(spec, error); }
   const bridge::SessionFunctions& functions() override { return session_functions(); }
 
   std::string last_refusal() override { return SessionImpl::last_refusal().reason; }
+  bool refused_sharing() override { return SessionImpl::last_refusal().by_sharing; }
   bool refused_geometry(std::vector<int64_t>* sizes, std::vector<int64_t>* strides) override {
     const SessionImpl::Refusal& refusal = SessionImpl::last_refusal();
     *sizes = refusal.sizes;

@@ -39,7 +39,7 @@ using Stack = torch::jit::Stack;
 
 class RecorderImpl;
 std::atomic<RecorderImpl*> active_recorder{nullptr};
-std::atomic<uint64_t> counted{0};
+std::atomic<uint64_t> counted{0}, counted_in_backward{0}, counted_differentiated{0};
 std::atomic<bool> counting{false};  // somebody asks
 thread_local bool recorded_here = false;
 
@@ -693,6 +693,16 @@ class RecorderImpl final : public bridge::Recorder {
   int foreign_ = 0;                       // storages on memory that is not torch's
 };
 
+bool any_requires_grad(const Stack& stack, size_t arguments) {
+  const auto wants = [](const at::Tensor& tensor) { return tensor.defined() && tensor.requires_grad(); };
+  return std::any_of(stack.end() - static_cast<std::ptrdiff_t>(arguments), stack.end(), [&](const c10::IValue& value) {
+    if (value.isTensor()) return wants(value.toTensor());
+    if (!value.isTensorList()) return false;
+    const std::vector<at::Tensor> list = value.toTensorVector();
+    return std::any_of(list.begin(), list.end(), wants);
+  });
+}
+
 void fallback(const c10::OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const DispatchKeySet below = keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, kRecordKey);
   // Under inference mode composites arrive whole: let them decompose with the key still on. Their parts come here again. A composite for
@@ -710,6 +720,8 @@ void fallback(const c10::OperatorHandle& op, DispatchKeySet keys, Stack* stack) 
     return;
   }
   counted.fetch_add(1, std::memory_order_relaxed);
+  if (autograd_engine_is_running()) counted_in_backward.fetch_add(1, std::memory_order_relaxed);
+  else if (at::GradMode::is_enabled() && any_requires_grad(*stack, op.schema().arguments().size())) counted_differentiated.fetch_add(1, std::memory_order_relaxed);
   const bool recorded = c10::impl::tls_is_dispatch_key_included(kRecordedMark);
   RecorderImpl* recorder = recorded ? active_recorder.load(std::memory_order_acquire) : nullptr;
   if (recorder != nullptr) {
@@ -743,5 +755,7 @@ void settle_keys() {
 }
 
 uint64_t ops_counted() { return counted.load(std::memory_order_relaxed); }
+uint64_t differentiated_ops_counted() { return counted_differentiated.load(std::memory_order_relaxed); }
+uint64_t backward_ops_counted() { return counted_in_backward.load(std::memory_order_relaxed); }
 
 }  // namespace dynvm::torch_bridge

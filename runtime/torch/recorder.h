@@ -28,5 +28,7 @@ std::unique_ptr<bridge::Recorder> make_recorder();
 void set_counting(bool on);  // of this thread's operations
 void settle_keys();          // this thread's key sets as they are to be, now that keys_hidden() (watched_functions.h) may give something else
 uint64_t ops_counted();
+uint64_t backward_ops_counted();        // those of them that the autograd engine ran
+uint64_t differentiated_ops_counted();  // those that it made nodes for
 
 }  // namespace dynvm::torch_bridge

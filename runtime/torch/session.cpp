@@ -217,11 +217,16 @@ void SessionImpl::use(size_t storage) {
   used_storages_.push_back(static_cast<int32_t>(storage));
 }
 
+// May these two storages of the program lie in one memory? Only where nobody writes either.
+bool SessionImpl::may_share(int32_t one, int32_t other) const {
+  return one == other || (!program_.storages[static_cast<size_t>(one)].spec.exclusive && !program_.storages[static_cast<size_t>(other)].spec.exclusive);
+}
+
 // Does an input bound before lie on this memory, with a storage of its own? Only foreign memory has more than one.
-bool SessionImpl::overlaps_input(const c10::StorageImpl& real, bool foreign) const {
+bool SessionImpl::overlaps_input(const c10::StorageImpl& real, bool foreign, int32_t storage) const {
   for (int32_t number : used_storages_) {
     const c10::Storage& other = storages_[static_cast<size_t>(number)].real;
-    if (program_.storages[static_cast<size_t>(number)].spec.kind != Kind::kInput || !other || other.unsafeGetStorageImpl() == &real) continue;
+    if (program_.storages[static_cast<size_t>(number)].spec.kind != Kind::kInput || !other || other.unsafeGetStorageImpl() == &real || may_share(storage, number)) continue;
     if ((foreign || is_foreign(other.data_ptr())) && overlap(real, *other.unsafeGetStorageImpl())) return true;
   }
   return false;
@@ -236,17 +241,23 @@ SessionImpl::Claim& SessionImpl::claim_on(const c10::StorageImpl* real) {
   }
 }
 
-// False when another storage of the program stands for the same real one already: what was recorded as separate now overlaps.
+// False when another storage of the program that it may not share with stands for the same real one already: what was recorded as separate now overlaps.
 bool SessionImpl::claims_storage(const c10::StorageImpl* real, int32_t storage) {
   Claim& claim = claim_on(real);
-  if (claim.iteration == iteration_) return claim.storage == storage;
-  claim = {real, iteration_, storage};
+  if (claim.iteration != iteration_) {
+    claim = {real, iteration_, storage, 1};
+    return true;
+  }
+  if (!may_share(claim.storage, storage)) return false;
+  claim.holders++;
   return true;
 }
 
 // Why `object` is not what `plan` says, or null.
 static const char* const kOtherSizes = "other sizes";
 static const char* const kOtherStrides = "other strides";
+static const char* const kOtherSharing = "inputs that shared memory no longer do in the same way";
+static const char* const kNowShared = "inputs that did not share memory now do";
 
 // defined: nothing else decides the open sizes, so those that torch treats in a way of their own are refused.
 static bool sizes_fit(const ir::TensorMeta& meta, c10::IntArrayRef sizes, bool defined) {
@@ -290,7 +301,7 @@ const char* SessionImpl::refusal_of_input(int32_t number, PyObject* object) {
   if (storage_plan.spec.kind != Kind::kInput && !slot.in_use) return "not an input storage";
   const int64_t shift = (impl->storage_offset() - plan.meta.offset) * ir::dtype_size(plan.meta.dtype);
   if (slot.in_use) {
-    if (slot.real.unsafeGetStorageImpl() != real || slot.shift != shift) return "inputs that shared memory no longer do in the same way";
+    if (slot.real.unsafeGetStorageImpl() != real || slot.shift != shift) return kOtherSharing;
   } else {
     const bool open = plan.meta.open != 0;  // nothing is known of what else looks at it than that torch has made it so
     if (!open && (storage_plan.first_byte + shift < 0 || storage_plan.last_byte + shift > static_cast<int64_t>(real->nbytes()))) return "a smaller storage";
@@ -298,9 +309,9 @@ const char* SessionImpl::refusal_of_input(int32_t number, PyObject* object) {
     char* data = static_cast<char*>(const_cast<void*>(real->data())) + shift;
     // Vector loads on the GPU rely on the recorded alignment.
     if (plan.meta.device_type != 0 && reinterpret_cast<size_t>(data) % 16 != 0) return "another alignment";
-    if (!claims_storage(real, plan.meta.storage)) return "inputs that did not share memory now do";
+    if (!claims_storage(real, plan.meta.storage)) return kNowShared;
     const bool foreign = is_foreign(real->data_ptr());
-    if ((foreign || foreign_in_use_) && overlaps_input(*real, foreign)) return "inputs that did not share memory now do";
+    if ((foreign || foreign_in_use_) && overlaps_input(*real, foreign, plan.meta.storage)) return kNowShared;
     foreign_in_use_ |= foreign;
     use(s);
     slot.real = storage;
@@ -320,6 +331,7 @@ int SessionImpl::bind_input(int32_t number, PyObject* object) {
   if (!reason) return 0;
   Refusal& refusal = last_refusal();
   refusal.reason = reason;
+  refusal.by_sharing = reason == kOtherSharing || reason == kNowShared;
   refusal.by_geometry = reason == kOtherSizes || reason == kOtherStrides;
   if (refusal.by_geometry) {
     const at::Tensor& tensor = unpack(object);
@@ -727,7 +739,8 @@ void SessionImpl::drop_storage(int32_t number) {
   if (kind == Kind::kInput) {
     for (int32_t tensor : bound_)
       if (program_.tensors[static_cast<size_t>(tensor)].meta.storage == number) inputs_[static_cast<size_t>(tensor)].reset();
-    claim_on(storages_[s].real.unsafeGetStorageImpl()).real = nullptr;  // another storage may come to lie where this one was
+    Claim& claim = claim_on(storages_[s].real.unsafeGetStorageImpl());
+    if (--claim.holders == 0) claim.real = nullptr;  // another storage may come to lie where this one was
   }
   storages_[s].real = c10::Storage();
   point(s, nullptr);

@@ -87,7 +87,7 @@ class SessionImpl {
 
   struct Refusal {
     const char* reason = "";
-    bool by_geometry = false;
+    bool by_geometry = false, by_sharing = false;
     std::vector<int64_t> sizes, strides;  // by_geometry: of the tensor that was given
   };
   static Refusal& last_refusal();       // why the last bind_input that failed did
@@ -152,7 +152,8 @@ class SessionImpl {
   std::vector<CallState> calls_;
   std::vector<ArenaRef> arenas_;        // what the storages point into
   size_t taken_ = 0;                    // of these, the first so many are this session's now; the others may be another's
-  bool overlaps_input(const c10::StorageImpl& real, bool foreign) const;
+  bool may_share(int32_t one, int32_t other) const;
+  bool overlaps_input(const c10::StorageImpl& real, bool foreign, int32_t storage) const;
   bool foreign_in_use_ = false;          // an input of this iteration lies on memory that is not torch's
   std::vector<int32_t> used_storages_;
   std::vector<int64_t> symbols_;         // values
@@ -170,7 +171,8 @@ class SessionImpl {
   struct Claim {
     const c10::StorageImpl* real = nullptr;
     uint64_t iteration = 0;
-    int32_t storage = -1;
+    int32_t storage = -1;  // the first one; others share it where they may
+    int holders = 0;
   };
   Claim& claim_on(const c10::StorageImpl* real);
   std::vector<Claim> claims_;           // open addressing by address: which storage of the program stands for a real one

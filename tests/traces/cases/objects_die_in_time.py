@@ -128,8 +128,9 @@ def replaced(t, log):
     current = None
 
 
-for drop in (temporary, overwritten, deleted, popped, returned, generator_overwritten, generator_in_any, generator_deleted, generator_of_call, generator_left, generator_popped,
-             generator_cleared, weakly_held, living_on, ending, replaced):
+# Those that live on come first: a loop whose recordings were given up waits.
+for drop in (living_on, ending, temporary, overwritten, deleted, popped, returned, generator_overwritten, generator_in_any, generator_deleted, generator_of_call, generator_left, generator_popped,
+             generator_cleared, weakly_held, replaced):
     t, seen = torch.zeros(3), []
     for i in range(40):
         log = []
