@@ -121,7 +121,13 @@ Recorder::Attribute Recorder::bind_class_attribute(V object_value, PyObject* d) 
     result.value = constant(d);
     return result;
   }
-  return result;
+  return PyType_Check(concrete(object_value)) ? result : call_descriptor(d, object_value);
+}
+
+// A descriptor whose class has a __get__ in Python.
+static bool has_python_get(PyObject* descriptor) {
+  PyObject* get = _PyType_Lookup(Py_TYPE(descriptor), interned("__get__"));
+  return get != nullptr && PyFunction_Check(get);
 }
 
 Recorder::Attribute Recorder::look_up(V v, PyObject* name) {
@@ -253,6 +259,11 @@ Recorder::Attribute Recorder::look_up(V v, PyObject* name) {
       guard(IrOp::k_guard_is, {emit(IrOp::k_load_field, Type::kObject, {bound}, offsetof(PyMethodObject, im_func)), const_ref(d)}, -1);
       return bind_class_attribute(v, d);
     }
+    if (!has_own && d != nullptr && has_python_get(d) && own_dict != nullptr) {
+      const Ref own_items = emit(IrOp::k_get_attr_known, Type::kObject, {as_object(v), const_ref(interned("__dict__"))}, 0, true);
+      guard(IrOp::k_guard_is, {emit(IrOp::k_dict_get, Type::kObject, {own_items, const_ref(name)}), const_ref(nullptr)}, -1);
+      return call_descriptor(d, v);
+    }
     PyObject* fallback = _PyType_Lookup(type, interned("__getattr__"));
     bool plain = has_own || (fallback == nullptr && (d == nullptr || vm::is_c_descriptor(d) || Py_TYPE(d)->tp_descr_get == nullptr));
     result.kind = plain ? Attribute::kKnown : Attribute::kResidual;
@@ -314,6 +325,11 @@ Recorder::Attribute Recorder::look_up_type(V v, PyObject* name) {
   guard_type_unchanged(type);
   if (meta != &PyType_Type) guard_type_unchanged(meta);
   PyObject* d = _PyType_Lookup(type, name);
+  if (d != nullptr && has_python_get(d)) {
+    result = call_descriptor(d, v);
+    if (result.kind == Attribute::kPython) result.args = {result.args[0], constant(Py_None), v};
+    return result;
+  }
   if (d != nullptr) {
     if (PyFunction_Check(d) || Py_TYPE(d) == &PyMethodDescr_Type || Py_TYPE(d) == &PyWrapperDescr_Type) {
       result.kind = Attribute::kValue;
@@ -349,13 +365,12 @@ Recorder::Attribute Recorder::look_up_type(V v, PyObject* name) {
 Recorder::Attribute Recorder::call_descriptor(PyObject* descriptor, V object_value) {
   Attribute result;
   PyTypeObject* kind = Py_TYPE(descriptor);
-  PyObject* get = _PyType_Lookup(kind, interned("__get__"));
-  if (get == nullptr || !PyFunction_Check(get)) return result;
+  if (!has_python_get(descriptor)) return result;
   const V own = constant(descriptor);
   know_type(own);
   guard_type_unchanged(kind);
   result.kind = done_ ? Attribute::kAborted : Attribute::kPython;
-  result.function = get;
+  result.function = _PyType_Lookup(kind, interned("__get__"));
   result.args = {own, object_value, constant(reinterpret_cast<PyObject*>(Py_TYPE(concrete(object_value))))};
   return result;
 }
@@ -659,10 +674,17 @@ HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
     }
     return residual(view, IrOp::k_set_attr, {object_value, constant(name), value}, 0, 2, false);
   }
+  if (!store_item(object_value, name, value)) return raised(view);
+  pop(view, 2);
+  return next(view);
+}
+
+// Puts the value into the instance, whose class has nothing to say to that. False: Python raised.
+bool Recorder::store_item(V object_value, PyObject* name, V value) {
   before_store(object_value, name, value);
   bool ok = true;
   if (at(object_value).cls != nullptr && at(object_value).object == kNoRef) {  // its object has not been made
-    if (PyObject_GenericSetAttr(o, name, concrete(value)) < 0) return raised(view);
+    if (PyObject_GenericSetAttr(concrete(object_value), name, concrete(value)) < 0) return false;
     std::vector<PyObject*>& keys = at(object_value).keys;
     const auto key = std::find(keys.begin(), keys.end(), name);
     if (key != keys.end()) {
@@ -675,10 +697,22 @@ HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
   } else {
     run_residual(IrOp::k_set_attr_known, {object_value, constant(name), value}, 0, &ok);
   }
-  if (!ok) return raised(view);
-  after_store(object_value, name, value);
-  pop(view, 2);
-  return next(view);
+  if (ok) after_store(object_value, name, value);
+  return ok;
+}
+
+// setattr(object, name, value) where it does no more than that.
+bool Recorder::sets_item(const std::vector<V>& args) {
+  if (args.size() != 3 || at(args[0]).kind == Value::kContext || !PyUnicode_CheckExact(concrete(args[1])) || !PyUnicode_CHECK_INTERNED(concrete(args[1]))) return false;
+  PyObject* o = concrete(args[0]);
+  PyTypeObject* type = Py_TYPE(o);
+  if (PyType_Check(o) || PyModule_Check(o) || is_tensor(o) || _PyType_Lookup(type, interned("__setattr__")) != object_setattr() || !promote_name(args[1])) return false;
+  PyObject* d = _PyType_Lookup(type, concrete(args[1]));
+  if (d != nullptr && is_data_descriptor(d)) return false;
+  if (at(args[0]).kind == Value::kObject && at(args[0]).stable) promote(args[0]);
+  know_type(args[0]);
+  guard_type_unchanged(type);
+  return !done_;
 }
 
 HookResult Recorder::record_attributes(vm::ThreadView& view, Op op, int arg) {

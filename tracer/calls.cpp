@@ -489,6 +489,8 @@ HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args,
   if (kwnames == nullptr)
     if (const std::optional<HookResult> called = call_node_method(view, callable_name(o), args, pops)) return *called;
   if (kwnames == nullptr && is_function_apply(o)) return apply_function(view, callee, args, pops);
+  if (kwnames == nullptr && callable_name(o) == "builtins.setattr" && sets_item(args)) return store_item(args[0], concrete(args[1]), args[2]) ? finish_call(view, constant(Py_None), pops) : raised(view);
+  if (done_) return HookResult::kContinue;
   if (touches_torch(o, args)) return torch_call(view, callee, args, kwnames, pops);
   if (kwnames == nullptr && args.size() == 1 && PyGen_CheckExact(concrete(args[0])) && callable_name(o) == "builtins.next") return call_next(view, callee, args[0], pops);
   const IrOp op = residual_op(o, args);

@@ -602,6 +602,11 @@ V Recorder::item_of(V container, V key) {
       guard_type_unchanged(Py_TYPE(c));
     }
   }
+  if (dict && PyTuple_CheckExact(k) && is_immutable(k) && promote(container) && promote_deeply(key)) {  // of classes, names and numbers
+    PyObject* value = PyDict_GetItemWithError(c, k);
+    PyErr_Clear();
+    return value != nullptr && !done_ && guard_dict_unchanged(c) ? constant(value) : kNoValue;
+  }
   if (dict && hashes_plainly && promote(container) && promote(key)) {
     auto cached = items_.find({c, k});
     if (cached != items_.end() && cached->second != null_) return cached->second;

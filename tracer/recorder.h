@@ -317,6 +317,8 @@ class Recorder {
   Handler load_attribute(vm::ThreadView& view, PyObject* name, bool method);
   Handler load_super_attribute(vm::ThreadView& view, int arg);
   Handler store_attribute(vm::ThreadView& view, PyObject* name);
+  bool store_item(V object_value, PyObject* name, V value);
+  bool sets_item(const std::vector<V>& args);
 
   // --- generators.cpp
   // Generator functions are followed: the generator is real, and resumed in place by the evaluator; its Value stays virtual, and holds
