@@ -17,6 +17,7 @@ namespace dynvm::tracer {
 
 namespace {
 
+constexpr double kMost = 0.7;          // of the time of the outer loop's iteration so far
 constexpr uint64_t kUnrolledPart = 4;  // an unrolled loop may take one of so many parts of what a recording may have
 
 // The unit that a function's calls are counted at; -1: none.
@@ -74,7 +75,15 @@ bool begins_anew(vm::ThreadView& view, const LoopState& loop) {
   });
 }
 
-bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
+// Has the loop gone round for most of the time since the one around it arrived at its header? A loop over the parameters of a model has not.
+static bool takes_most(const LoopState& loop, const LoopState& outer) {
+  return loop.arrived_when - loop.run_began > kMost * (loop.arrived_when - outer.arrived_when);
+}
+
+// Is an iteration of it a unit of work that leaves no graph behind, so that it gains nothing in a trace of the loop around it? It trains, or is most of what that loop does in the same frame.
+static bool is_step(const LoopState& loop, bool in_caller) { return loop.ops > 1 && (loop.trains || (!in_caller && loop.whole && loop.dominates)); }
+
+bool outer_loop_first(vm::ThreadView& view, LoopState& loop) {
   if (loop.function) return false;
   const auto& loops = all_loops();
   _PyInterpreterFrame* outermost = nullptr;
@@ -87,8 +96,8 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
     if (outer != loops.end())
       for (const auto& trace : outer->second->roots.traces())
         if (!trace->compiled->ready()) return true;  // it is about to be there
-    const bool steps = loop.ops > 1 && (frame == view.frame ? loop.whole : loop.trains);
-    if (loop.rounds >= (steps ? base::heuristics().hot_step : base::heuristics().long_inner)) return false;
+    if (frame == view.frame && going_round) loop.dominates |= takes_most(loop, *outer->second);
+    if (loop.rounds >= base::heuristics().hot_step && is_step(loop, frame != view.frame)) return false;
     int limit = going_round ? base::heuristics().hot_defer_long : base::heuristics().hot_defer;
     if (base::options().hot > 0) limit /= base::heuristics().hot_defer_divisor;
     return static_cast<int64_t>(loop.consecutive) * loop.ops < limit;
@@ -129,7 +138,7 @@ bool runs_long(const LoopState& loop, bool in_caller, int arrivals) {
     if (root->compiled->runs() == 0) return false;
     const uint64_t rounds = root->compiled->iterations() / root->compiled->runs(), of_pass = static_cast<uint64_t>(root->compiled->rounds());
     const bool light = static_cast<uint64_t>(root->compiled->tensor_ops()) <= of_pass;
-    const bool steps = !light && (in_caller ? root->trains : root->whole);
+    const bool steps = !light && (root->trains || (!in_caller && root->whole && loop.dominates));
     if (rounds >= static_cast<uint64_t>(light ? limits.max_unroll_light : steps ? limits.hot_step : limits.long_inner)) return true;
     // Left now and then it is long all the same. Unrolling a step costs much and saves little: a shorter one, or one that is always left, is unrolled by a loop that goes round often.
     if (steps && loop.longest >= limits.hot_step && rounds >= static_cast<uint64_t>(limits.hot_loop)) return true;
@@ -173,7 +182,7 @@ bool is_root_call(const vm::ThreadView& view) {
   return true;
 }
 
-bool is_hot(vm::ThreadView& view, const LoopState& loop, bool counted) {
+bool is_hot(vm::ThreadView& view, LoopState& loop, bool counted) {
   const bool ahead = !counted && !loop.function;  // the next iteration is the one whose operations are counted
   const int arrivals = loop.recordings == 0 ? loop.rounds : loop.consecutive;
   const bool usual = arrivals + (ahead ? 1 : 0) >= threshold(loop);

@@ -697,6 +697,8 @@ HookResult at_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
     loop.probing = false;
   }
   loop.arrived_at = ++arrivals;
+  loop.arrived_when = Clock::now();
+  if (loop.rounds == 0) loop.run_began = loop.arrived_when;
   loop.arrived();
   if (trials::is_interpreted(view, loop)) {
     loop.forget_arrival();

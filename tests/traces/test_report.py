@@ -24,6 +24,17 @@ for i in range(60):
     time.sleep(0.002)
 """
 
+# Steps of training, with a loop around them that goes round a few times.
+STEPS = BEGINNING + """
+model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+opt = torch.optim.SGD(model.parameters(), lr=0.01)
+for epoch in range(6):
+    for x in torch.ones(40, 3, 6):
+        opt.zero_grad()
+        model(x).pow(2).mean().backward()
+        opt.step()
+"""
+
 # The code of each round dies, and with it its trace.
 DROPPED = BEGINNING + """
 import types
@@ -226,6 +237,12 @@ class Report(CompareCase):
         for most, loops in ((256, ["layers", "outer"]), (10, ["layers"])):
             report, _ = self.report_of(AROUND, "--cache=off", f"--heuristics=hot_call=1000000,hot_defer=0,hot_defer_long=0,around_traces={most}")
             self.assertEqual([loop["function"] for loop in report["loops"] if loop["function"] in ("layers", "outer")], loops)
+
+    def test_steps_of_training_are_recorded_in_the_first_epoch(self):
+        """They wait for no loop around them, and none unrolls them before it has gone round often."""
+        report, _ = self.report_of(STEPS, "--cache=off")
+        self.assertGreater(report["tensor_ops_compiled"], 0.8 * report["tensor_ops_total"])
+        self.assertLess(max(trace["tensor_ops"] for trace in report["traces"]), 100)
 
     def test_long_loops_over_other_sizes_are_unrolled(self):
         """More rounds than max_unroll are recorded where tensors have ever other sizes, not where a trace of the loop does for all of them."""
