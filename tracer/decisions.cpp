@@ -17,7 +17,7 @@ namespace dynvm::tracer {
 
 namespace {
 
-constexpr double kMost = 0.7;          // of the time of the outer loop's iteration so far
+constexpr double kMost = 0.7;          // of the time of an iteration of the outer loop
 constexpr uint64_t kUnrolledPart = 4;  // an unrolled loop may take one of so many parts of what a recording may have
 
 // The unit that a function's calls are counted at; -1: none.
@@ -64,26 +64,29 @@ static bool any_loop_around(vm::ThreadView& view, const LoopState& loop, _PyInte
   return false;
 }
 
-// It waits, not only after one recording that may have been bad luck: nobody waits for its trace.
-static bool has_failed(const LoopState& loop) { return loop.waits > 0 && loop.penalty > base::heuristics().penalty_start; }
+// It waits, not only after one recording that may have been bad luck, or has had all recordings that it may have: nobody waits for its trace.
+static bool has_failed(const LoopState& loop) { return (loop.waits > 0 && loop.penalty > base::heuristics().penalty_start) || !within_budget(loop); }
 
-bool begins_anew(vm::ThreadView& view, const LoopState& loop) {
+// Did the last run of the loop take most of an iteration of the one around it? One over the parameters of a model does not.
+static bool took_most(const LoopState& loop, const LoopState& outer) {
+  if (outer.arrived_before == Clock::time_point()) return false;
+  return loop.arrived_when - loop.run_began > kMost * (outer.arrived_when - outer.arrived_before);
+}
+
+bool begins_anew(vm::ThreadView& view, LoopState& loop) {
   _PyInterpreterFrame* outermost = nullptr;
   return !loop.function && any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) {
     const auto outer = all_loops().find({code, header});
-    return outer != all_loops().end() && outer->second->frame == frame && outer->second->arrived_at > loop.arrived_at && !has_failed(*outer->second);
+    if (outer == all_loops().end() || outer->second->frame != frame || outer->second->arrived_at <= loop.arrived_at || has_failed(*outer->second)) return false;
+    loop.dominates = frame == view.frame && loop.rounds > 0 && took_most(loop, *outer->second);
+    return true;
   });
-}
-
-// Has the loop gone round for most of the time since the one around it arrived at its header? A loop over the parameters of a model has not.
-static bool takes_most(const LoopState& loop, const LoopState& outer) {
-  return loop.arrived_when - loop.run_began > kMost * (loop.arrived_when - outer.arrived_when);
 }
 
 // Is an iteration of it a unit of work that leaves no graph behind, so that it gains nothing in a trace of the loop around it? It trains, or is most of what that loop does in the same frame.
 static bool is_step(const LoopState& loop, bool in_caller) { return loop.ops > 1 && (loop.trains || (!in_caller && loop.whole && loop.dominates)); }
 
-bool outer_loop_first(vm::ThreadView& view, LoopState& loop) {
+bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
   if (loop.function) return false;
   const auto& loops = all_loops();
   _PyInterpreterFrame* outermost = nullptr;
@@ -96,7 +99,6 @@ bool outer_loop_first(vm::ThreadView& view, LoopState& loop) {
     if (outer != loops.end())
       for (const auto& trace : outer->second->roots.traces())
         if (!trace->compiled->ready()) return true;  // it is about to be there
-    if (frame == view.frame && going_round) loop.dominates |= takes_most(loop, *outer->second);
     if (loop.rounds >= base::heuristics().hot_step && is_step(loop, frame != view.frame)) return false;
     int limit = going_round ? base::heuristics().hot_defer_long : base::heuristics().hot_defer;
     if (base::options().hot > 0) limit /= base::heuristics().hot_defer_divisor;
@@ -182,7 +184,7 @@ bool is_root_call(const vm::ThreadView& view) {
   return true;
 }
 
-bool is_hot(vm::ThreadView& view, LoopState& loop, bool counted) {
+bool is_hot(vm::ThreadView& view, const LoopState& loop, bool counted) {
   const bool ahead = !counted && !loop.function;  // the next iteration is the one whose operations are counted
   const int arrivals = loop.recordings == 0 ? loop.rounds : loop.consecutive;
   const bool usual = arrivals + (ahead ? 1 : 0) >= threshold(loop);

@@ -21,11 +21,11 @@ int threshold(const LoopState& loop);
 bool within_budget(const LoopState& loop);
 
 // Should an inner loop wait for a loop around it, in its own frame or a calling one, or for a function that C calls? Never for a function.
-bool outer_loop_first(vm::ThreadView& view, LoopState& loop);
+bool outer_loop_first(vm::ThreadView& view, const LoopState& loop);
 
 // Has a loop around this one, in its frame or a calling one, arrived at its header since this one's last arrival, and may it get a trace with all of this in it?
-// This is another run of the loop then.
-bool begins_anew(vm::ThreadView& view, const LoopState& loop);
+// This is another run of the loop then; sets loop.dominates by the last one.
+bool begins_anew(vm::ThreadView& view, LoopState& loop);
 
 // Does it run long in a trace of its own, or would it take a large part of what a recording may have, so that an outer trace should not unroll it?
 // A step that trains gains nothing in there, so fewer iterations count as long; so does one without a graph that is most of what the outer loop does, where both are one frame's (not in_caller).
@@ -47,7 +47,7 @@ bool is_root_call(const vm::ThreadView& view);
 
 // Is it to be recorded, or, as long as nobody has `counted` its tensor operations, are these to be counted in the next iteration? Without a policy
 // outer_loop_first() is still to be asked.
-bool is_hot(vm::ThreadView& view, LoopState& loop, bool counted);
+bool is_hot(vm::ThreadView& view, const LoopState& loop, bool counted);
 
 // Is a side trace to be recorded at view.ip? main_path: the loop's way always comes here.
 bool is_hot(vm::ThreadView& view, const LoopState& loop, const SidePoint& side, bool main_path);

@@ -74,8 +74,8 @@ struct LoopState : Arrivals {
   bool trains = false;                   // the engine did
   int longest = 0;                       // the most rounds that a run of it has been seen to go
   uint64_t arrived_at = 0;               // the number of the last arrival among those of all loops
-  Clock::time_point arrived_when, run_began;  // when that was, and the first one of this run
-  bool dominates = false;                // it has been seen to take most of an iteration of the loop around it
+  Clock::time_point arrived_when, arrived_before, run_began;  // when that was, the one before, and the first one of this run
+  bool dominates = false;                // its last run took most of an iteration of the loop around it, which is in the same frame
   Trial trial;
   // How long the interpreter takes for an iteration: where the report wants it, and where sizes wait for a trace.
   Clock::time_point arrival;             // the last one, where the interpreter went on by itself from there

@@ -697,7 +697,7 @@ HookResult at_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
     loop.probing = false;
   }
   loop.arrived_at = ++arrivals;
-  loop.arrived_when = Clock::now();
+  loop.arrived_before = std::exchange(loop.arrived_when, Clock::now());
   if (loop.rounds == 0) loop.run_began = loop.arrived_when;
   loop.arrived();
   if (trials::is_interpreted(view, loop)) {

@@ -204,6 +204,8 @@ class FakeBridge : public bridge::Bridge {
   std::unique_ptr<bridge::Recorder> recorder() override { return nullptr; }
   void set_counting(bool) override {}
   uint64_t ops_counted() override { return 0; }
+  uint64_t backward_ops_counted() override { return 0; }
+  uint64_t differentiated_ops_counted() override { return 0; }
   std::unique_ptr<bridge::Program> build(const bridge::ProgramSpec& spec, std::string* error) override {
     for (const bridge::CallSpec& call : spec.calls) {
       if (call.call.name == "test::unknown") {

@@ -260,6 +260,7 @@ PyObject* build(PyObject*, PyObject* args) {
     storages = std::max(storages, spec.tensors.back().storage + 1);
   }
   spec.storages.resize(static_cast<size_t>(storages));
+  for (bridge::StorageSpec& each : spec.storages) each.exclusive = true;  // whether anybody writes is not looked at here
   for (Py_ssize_t i = 0; i < PyList_Size(open_object); ++i) {
     int id, dim;
     if (!PyArg_ParseTuple(PyList_GetItem(open_object, i), "ii", &id, &dim)) return nullptr;
