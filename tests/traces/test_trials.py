@@ -89,7 +89,7 @@ print(out[:3], out[-3:])
 THREADS = BEGINNING + """
 def work(scale, into):
     y = torch.zeros(8, 4)
-    for i in range(200):
+    for i in range(1500):
         y = torch.tanh(y * scale + x)
         sys._getframe()
     into.append(y.sum().item())
