@@ -144,7 +144,8 @@ bool runs_long(const LoopState& loop, bool in_caller, int arrivals) {
     if (rounds >= static_cast<uint64_t>(light ? limits.max_unroll_light : steps ? limits.hot_step : limits.long_inner)) return true;
     // Left now and then it is long all the same. Unrolling a step costs much and saves little: a shorter one, or one that is always left, is unrolled by a loop that goes round often.
     if (steps && loop.longest >= limits.hot_step && rounds >= static_cast<uint64_t>(limits.hot_loop)) return true;
-    if (steps && loop.longest >= threshold(loop) && arrivals < std::min(limits.hot_step, 4 * threshold(loop))) return true;
+    const bool whole = !light && (root->trains || (!in_caller && root->whole));
+    if (whole && loop.longest >= threshold(loop) && arrivals < std::min(limits.hot_step, 4 * threshold(loop))) return true;
     return rounds > 1 && rounds / of_pass * root->compiled->ir().insts.size() > static_cast<uint64_t>(limits.max_insts) / kUnrolledPart;
   });
 }
