@@ -121,13 +121,13 @@ Recorder::Attribute Recorder::bind_class_attribute(V object_value, PyObject* d) 
     result.value = constant(d);
     return result;
   }
-  return PyType_Check(concrete(object_value)) ? result : call_descriptor(d, object_value);
+  return PyType_Check(concrete(object_value)) ? result : call_descriptor(d, object_value, constant(reinterpret_cast<PyObject*>(Py_TYPE(concrete(object_value)))));
 }
 
-// A descriptor whose class has a __get__ in Python.
-static bool has_python_get(PyObject* descriptor) {
+// The __get__ in Python that the descriptor's class has, borrowed; null where it has none.
+static PyObject* python_get(PyObject* descriptor) {
   PyObject* get = _PyType_Lookup(Py_TYPE(descriptor), interned("__get__"));
-  return get != nullptr && PyFunction_Check(get);
+  return get != nullptr && PyFunction_Check(get) ? get : nullptr;
 }
 
 Recorder::Attribute Recorder::look_up(V v, PyObject* name) {
@@ -224,7 +224,7 @@ Recorder::Attribute Recorder::look_up(V v, PyObject* name) {
       result.value = part;
       return result;
     }
-    if (!vm::is_c_descriptor(d)) return call_descriptor(d, v);
+    if (!vm::is_c_descriptor(d)) return call_descriptor(d, v, constant(reinterpret_cast<PyObject*>(type)));
     result.kind = Attribute::kKnown;
     return result;
   }
@@ -259,10 +259,10 @@ Recorder::Attribute Recorder::look_up(V v, PyObject* name) {
       guard(IrOp::k_guard_is, {emit(IrOp::k_load_field, Type::kObject, {bound}, offsetof(PyMethodObject, im_func)), const_ref(d)}, -1);
       return bind_class_attribute(v, d);
     }
-    if (!has_own && d != nullptr && has_python_get(d) && own_dict != nullptr) {
+    if (!has_own && d != nullptr && python_get(d) != nullptr && own_dict != nullptr) {
       const Ref own_items = emit(IrOp::k_get_attr_known, Type::kObject, {as_object(v), const_ref(interned("__dict__"))}, 0, true);
       guard(IrOp::k_guard_is, {emit(IrOp::k_dict_get, Type::kObject, {own_items, const_ref(name)}), const_ref(nullptr)}, -1);
-      return call_descriptor(d, v);
+      return call_descriptor(d, v, constant(reinterpret_cast<PyObject*>(type)));
     }
     PyObject* fallback = _PyType_Lookup(type, interned("__getattr__"));
     bool plain = has_own || (fallback == nullptr && (d == nullptr || vm::is_c_descriptor(d) || Py_TYPE(d)->tp_descr_get == nullptr));
@@ -325,11 +325,7 @@ Recorder::Attribute Recorder::look_up_type(V v, PyObject* name) {
   guard_type_unchanged(type);
   if (meta != &PyType_Type) guard_type_unchanged(meta);
   PyObject* d = _PyType_Lookup(type, name);
-  if (d != nullptr && has_python_get(d)) {
-    result = call_descriptor(d, v);
-    if (result.kind == Attribute::kPython) result.args = {result.args[0], constant(Py_None), v};
-    return result;
-  }
+  if (d != nullptr && python_get(d) != nullptr) return call_descriptor(d, constant(Py_None), v);
   if (d != nullptr) {
     if (PyFunction_Check(d) || Py_TYPE(d) == &PyMethodDescr_Type || Py_TYPE(d) == &PyWrapperDescr_Type) {
       result.kind = Attribute::kValue;
@@ -361,17 +357,18 @@ Recorder::Attribute Recorder::look_up_type(V v, PyObject* name) {
   return result;
 }
 
-// The attribute that a descriptor with a Python __get__ gives; kResidual where its class has none.
-Recorder::Attribute Recorder::call_descriptor(PyObject* descriptor, V object_value) {
+// The attribute that a descriptor with a Python __get__ gives for the instance, or None, of that class; kResidual where it has no such __get__.
+Recorder::Attribute Recorder::call_descriptor(PyObject* descriptor, V instance, V owner) {
   Attribute result;
   PyTypeObject* kind = Py_TYPE(descriptor);
-  if (!has_python_get(descriptor)) return result;
+  PyObject* get = python_get(descriptor);
+  if (get == nullptr) return result;
   const V own = constant(descriptor);
   know_type(own);
   guard_type_unchanged(kind);
   result.kind = done_ ? Attribute::kAborted : Attribute::kPython;
-  result.function = _PyType_Lookup(kind, interned("__get__"));
-  result.args = {own, object_value, constant(reinterpret_cast<PyObject*>(Py_TYPE(concrete(object_value))))};
+  result.function = get;
+  result.args = {own, instance, owner};
   return result;
 }
 

@@ -84,7 +84,9 @@ bool begins_anew(vm::ThreadView& view, LoopState& loop) {
 }
 
 // Is an iteration of it a unit of work that leaves no graph behind, so that it gains nothing in a trace of the loop around it? It trains, or is most of what that loop does in the same frame.
-static bool is_step(const LoopState& loop, bool in_caller) { return loop.ops > 1 && (loop.trains || (!in_caller && loop.whole && loop.dominates)); }
+// of: the loop, or a trace of it.
+template <typename Of>
+static bool is_step(const LoopState& loop, const Of& of, bool in_caller) { return of.trains || (!in_caller && of.whole && loop.dominates); }
 
 bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
   if (loop.function) return false;
@@ -99,7 +101,7 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
     if (outer != loops.end())
       for (const auto& trace : outer->second->roots.traces())
         if (!trace->compiled->ready()) return true;  // it is about to be there
-    if (loop.rounds >= base::heuristics().hot_step && is_step(loop, frame != view.frame)) return false;
+    if (loop.rounds >= base::heuristics().hot_step && loop.ops > 1 && is_step(loop, loop, frame != view.frame)) return false;
     int limit = going_round ? base::heuristics().hot_defer_long : base::heuristics().hot_defer;
     if (base::options().hot > 0) limit /= base::heuristics().hot_defer_divisor;
     return static_cast<int64_t>(loop.consecutive) * loop.ops < limit;
@@ -140,7 +142,7 @@ bool runs_long(const LoopState& loop, bool in_caller, int arrivals) {
     if (root->compiled->runs() == 0) return false;
     const uint64_t rounds = root->compiled->iterations() / root->compiled->runs(), of_pass = static_cast<uint64_t>(root->compiled->rounds());
     const bool light = static_cast<uint64_t>(root->compiled->tensor_ops()) <= of_pass;
-    const bool steps = !light && (root->trains || (!in_caller && root->whole && loop.dominates));
+    const bool steps = !light && is_step(loop, *root, in_caller);
     if (rounds >= static_cast<uint64_t>(light ? limits.max_unroll_light : steps ? limits.hot_step : limits.long_inner)) return true;
     // Left now and then it is long all the same. Unrolling a step costs much and saves little: a shorter one, or one that is always left, is unrolled by a loop that goes round often.
     if (steps && loop.longest >= limits.hot_step && rounds >= static_cast<uint64_t>(limits.hot_loop)) return true;

@@ -312,7 +312,7 @@ class Recorder {
   Attribute look_up_super(V object, PyObject* name);
   Attribute bind_class_attribute(V object, PyObject* descriptor);
   V bound_method_of_c(V object, PyObject* name, V method, V self, bool* ok);
-  Attribute call_descriptor(PyObject* descriptor, V object);
+  Attribute call_descriptor(PyObject* descriptor, V instance, V owner);
   V instance_item(V object, PyObject* name, bool* hidden);
   Handler load_attribute(vm::ThreadView& view, PyObject* name, bool method);
   Handler load_super_attribute(vm::ThreadView& view, int arg);

@@ -51,14 +51,13 @@ class Builder {
       if ((lent || of.kind == ir::StoragePlan::kResult || (of.kind == ir::StoragePlan::kFresh && on_gpu_[storage] && !has_graphs_)) && of.last != ir::kNoRef)
         out_.plan.drop[of.last].push_back(static_cast<int32_t>(storage));
     }
+    find_written();
     drop_replaced();
     for (const ir::StoragePlan& storage : plan_.storages)
       out_.spec.storages.push_back({kind_of(storage.kind), storage.bytes, storage.offset, storage.symbolic, storage.first, storage.last, storage.shared});
-    for (Ref ref = 0; ref < trace_.insts.size(); ++ref) {
-      for (int32_t storage : ir::tensor_effects(trace_, ref).writes) out_.spec.storages[static_cast<size_t>(storage)].exclusive = true;
-      const Inst& inst = trace_.insts[ref];
+    for (size_t storage = 0; storage < written_.size(); ++storage) out_.spec.storages[storage].exclusive = written_[storage];
+    for (const Inst& inst : trace_.insts)
       if (inst.op == Op::k_unbox_tensor && trace_.metas[inst.meta].requires_grad) out_.spec.storages[static_cast<size_t>(trace_.metas[inst.meta].storage)].exclusive = true;
-    }
     out_.spec.arena_bytes = plan_.arena_bytes;
     out_.spec.symbols = trace_.symbols;
     out_.spec.sums = trace_.sums;
@@ -95,6 +94,12 @@ class Builder {
     return dict == dict_of_.end() ? own : dict->second;
   }
 
+  void find_written() {
+    written_.assign(plan_.storages.size(), false);
+    for (Ref ref = 0; ref < trace_.insts.size(); ++ref)
+      for (int32_t storage : ir::tensor_effects(trace_, ref).writes) written_[static_cast<size_t>(storage)] = true;
+  }
+
   // Of an input that comes from an attribute or item which the trace gives another value, nobody may need the memory behind that: a cache's keys when there are longer ones. Not where there are
   // graphs, which exits and objects rebuild from inputs, and not what the trace writes.
   void drop_replaced() {
@@ -115,9 +120,6 @@ class Builder {
       stored[place(trace_.insts[ref])] = value.op == Op::k_wrap ? ref : ir::kNoRef;  // kNoRef: it may be what was there before
     }
     if (stored.empty()) return;
-    std::vector<bool> written(plan_.storages.size(), false);
-    for (Ref ref = 0; ref < trace_.insts.size(); ++ref)
-      for (int32_t storage : ir::tensor_effects(trace_, ref).writes) written[static_cast<size_t>(storage)] = true;
     std::vector<Ref> behind(plan_.storages.size(), 0);  // kNoRef: an input on it stays
     for (const Inst& inst : trace_.insts) {
       if (inst.op != Op::k_unbox_tensor) continue;
@@ -132,7 +134,7 @@ class Builder {
       Ref by = replaced(object);
       for (auto [other, end] = same.equal_range(object); by == ir::kNoRef && other != end; ++other) by = replaced(other->second);
       Ref& latest = behind[static_cast<size_t>(meta.storage)];
-      latest = by == ir::kNoRef || written[static_cast<size_t>(meta.storage)] ? ir::kNoRef : std::max(latest, by);
+      latest = by == ir::kNoRef || written_[static_cast<size_t>(meta.storage)] ? ir::kNoRef : std::max(latest, by);
     }
     for (size_t storage = 0; storage < behind.size(); ++storage) {
       const ir::StoragePlan& of = plan_.storages[storage];
@@ -278,6 +280,7 @@ class Builder {
   const ir::Plan& plan_;
   TracePrograms& out_;
   std::vector<bool> on_gpu_;  // by storage
+  std::vector<bool> written_; // by storage
   bool has_graphs_ = false;   // exits and objects rebuild them, from inputs and from what was handed out
   std::vector<int32_t> call_of_;
   std::map<Identity, Identity> dict_of_;        // by a dict: its object

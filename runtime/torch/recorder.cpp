@@ -698,8 +698,8 @@ bool any_requires_grad(const Stack& stack, size_t arguments) {
   return std::any_of(stack.end() - static_cast<std::ptrdiff_t>(arguments), stack.end(), [&](const c10::IValue& value) {
     if (value.isTensor()) return wants(value.toTensor());
     if (!value.isTensorList()) return false;
-    const std::vector<at::Tensor> list = value.toTensorVector();
-    return std::any_of(list.begin(), list.end(), wants);
+    const c10::ArrayRef<c10::IValue> list = value.toListRef();
+    return std::any_of(list.begin(), list.end(), [&](const c10::IValue& item) { return wants(item.toTensor()); });
   });
 }
 
