@@ -50,7 +50,8 @@ class Trials {
 namespace {
 
 constexpr int kAbandoned = 32;             // arrivals of others after which a trial that does not go on is given up
-constexpr double kFar = 0.8;               // part of the interpreter's time from which nothing more need be measured
+constexpr double kFar = 0.8;               // part of the interpreter's time from which two pairs of blocks tell all
+constexpr double kClear = 0.5;             // and from which the first does: what disturbs a block rarely doubles its time
 auto& all = *new Trials;
 
 bool possible() {
@@ -152,7 +153,7 @@ void Trials::decide(LoopState& loop) {
   }
   const auto enough = static_cast<size_t>(base::heuristics().trial_pairs);
   const double ratio = median(with) / median(without);
-  if (pairs >= 2 && far == pairs && lost == 0) trial.interpreted_ = false;
+  if (ratio < kClear || (pairs >= 2 && far == pairs && lost == 0)) trial.interpreted_ = false;
   else if (pairs < enough) return;
   else if (5 * lost >= 4 * pairs) trial.interpreted_ = true;
   else if (5 * lost <= 2 * pairs) trial.interpreted_ = false;
