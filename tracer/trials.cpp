@@ -153,7 +153,7 @@ void Trials::decide(LoopState& loop) {
   }
   const auto enough = static_cast<size_t>(base::heuristics().trial_pairs);
   const double ratio = median(with) / median(without);
-  if (ratio < kClear || (pairs >= 2 && far == pairs && lost == 0)) trial.interpreted_ = false;
+  if (lost == 0 && (ratio < kClear || (pairs >= 2 && far == pairs))) trial.interpreted_ = false;
   else if (pairs < enough) return;
   else if (5 * lost >= 4 * pairs) trial.interpreted_ = true;
   else if (5 * lost <= 2 * pairs) trial.interpreted_ = false;
