@@ -624,7 +624,7 @@ HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
       bool ok = true;
       run_residual(IrOp::k_set_attr_known, {object_value, constant(name), value}, 0, &ok);
       if (!ok) return raised(view);
-      taken_.resize(static_cast<size_t>(aten_->note_taken(o)) + 1, own);
+      note_counter(o, own);
       if (bridge_->describe(o).requires_grad) replaced_.insert(aten_->tensor_id(o));
       pop(view, 2);
       return next(view);

@@ -216,6 +216,7 @@ class Recorder {
   ir::Ref as_float(V v);
   ir::Ref as_bool(V v);
   ir::Ref as_tensor(V v);
+  void note_counter(PyObject* tensor, ir::Ref found) { own_counters_.resize(static_cast<size_t>(aten_->note_counter(tensor)) + 1, found); }
   int32_t snapshot();
   int32_t new_snapshot();
   ir::Ref make(V v, bool for_snapshot);
@@ -703,7 +704,7 @@ class Recorder {
   size_t made_bytes_ = 0;                                // of tensors since dead ones were looked for
   std::set<int32_t> input_storages_;                     // of tensors that the trace unboxes
   std::set<V> identified_;                               // loaded objects that are known to be the tensor that they were
-  std::vector<ir::Ref> taken_;                               // tensors that have been given other data, as they were before, by note_taken's numbers
+  std::vector<ir::Ref> own_counters_;                               // tensors that look like others, as they were found, by note_counter's numbers
   std::set<int32_t> replaced_;                           // ids of memory that a leaf has been given by `leaf.data = ...`
   std::unordered_map<int32_t, ir::Ref> tensors_;         // recorder tensor id -> its present value
   std::unordered_map<int32_t, int32_t> metas_;

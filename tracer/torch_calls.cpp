@@ -225,6 +225,7 @@ Ref Recorder::as_tensor(V v) {
   Ref ref = emit(IrOp::k_unbox_tensor, Type::kTensor, {as_object(v)}, meta, true);
   trace_.insts[ref].meta = meta;
   if (of_own_memory && found != tensors_.end()) return found->second = ref;
+  if (found != tensors_.end()) note_counter(o, ref);
   return tensors_.emplace(id, ref).first->second;  // another tensor on the same memory: what that holds now
 }
 
@@ -726,7 +727,7 @@ bool Recorder::convert_record(OpRecord& record, const ScalarArguments& scalars, 
   if (!mutates.empty()) {
     if (!writes_own_memory(written)) effect();
     for (Ref ref : versioned) emit(IrOp::k_bump_version, Type::kVoid, {counted_as(trace_, ref)}, 1);
-    for (int32_t number : record.taken) emit(IrOp::k_bump_version, Type::kVoid, {taken_[static_cast<size_t>(number)]}, 1);
+    for (int32_t number : record.own_counters) emit(IrOp::k_bump_version, Type::kVoid, {own_counters_[static_cast<size_t>(number)]}, 1);
   }
   return true;
 }

@@ -56,7 +56,7 @@ struct OpRecord {
   int64_t int_value = 0;
   double float_value = 0;
   std::vector<int32_t> unversioned;  // those of call.mutates whose version counter the operation leaves alone, or that `.data` gave (views of it too): no other tensor's counter shows the write
-  std::vector<int32_t> taken;        // numbers of tensors (note_taken) whose version counters the operation advances
+  std::vector<int32_t> own_counters;  // numbers of tensors (note_counter) whose version counters the operation advances
   uint32_t counted = 0;            // of a call without operands: what the version counter of its result shows, which C++ code has filled through the dispatcher
   bool raised = false;             // the operation raised: no results
   bool unwritten = false;          // no operation of this call has written the memory that its result is (empty)
@@ -91,8 +91,9 @@ class Recorder {
   virtual int32_t separate(PyObject* tensor) = 0;
   // This tensor is what `.data` of another one has given.
   virtual void note_data(PyObject* tensor) { (void)tensor; }
-  // This tensor has been given other data (`tensor.data = other`) and looks like the other one now; its version counter is its own still. Gives its number, from 0.
-  virtual int32_t note_taken(PyObject* tensor) { return (void)tensor, -1; }
+  // This tensor looks like another one, as one that has been given other data (`tensor.data = other`) or what `.data` once gave, and may have a version counter of
+  // its own. Gives its number, from 0.
+  virtual int32_t note_counter(PyObject* tensor) { return (void)tensor, -1; }
   // Memory is given back that only tensors look at which nobody but the caller holds, so many times each. Their ids stay what they are. Gives those that have none
   // any more; borrowed.
   virtual std::vector<PyObject*> free_data(const std::vector<std::pair<PyObject*, Py_ssize_t>>& tensors) { return (void)tensors, std::vector<PyObject*>(); }

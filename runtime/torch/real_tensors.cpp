@@ -119,7 +119,8 @@ at::Tensor SessionImpl::real_tensor(int32_t number, bool detach_base) {
     const CallPlan& view = program_.calls[static_cast<size_t>(plan.view_call)];
     if (view.call.name == kFunctionOutput || view.call.name == kHooked) return made = real_tensor(plan.view_base, detach_base);  // the tensor itself
     // A view that needs no grad of a base that does was taken without grad mode, or of a detached look-alike of the base.
-    at::Tensor base = real_tensor(plan.view_base, detach_base && view.call.grad_mode);
+    const at::Tensor& rebuilt = graph_[static_cast<size_t>(plan.view_base)];
+    at::Tensor base = rebuilt.defined() && !view.call.grad_mode ? rebuilt : real_tensor(plan.view_base, detach_base && view.call.grad_mode);
     std::vector<IValue> stack = copy_arguments(calls_[static_cast<size_t>(plan.view_call)].arguments);
     for (const TensorPlace& place : view.tensors) {
       replace_tensor(stack, place, place.argument == view.call.result_alias[static_cast<size_t>(plan.view_result)] ? base : shadows_[static_cast<size_t>(place.tensor)]);
@@ -155,9 +156,64 @@ at::Tensor SessionImpl::real_tensor(int32_t number, bool detach_base) {
       slot.has_counter = true;
     }
     made.unsafeGetTensorImpl()->set_version_counter(slot.counter);
+    share_memory(s);
   }
   if (plan.stands_alone) made.unsafeGetTensorImpl()->set_allow_tensor_metadata_change(false);
   return made;
+}
+
+// The script has this value of a rebuilt graph, or one that shares its memory.
+void SessionImpl::note_rebuilt(int32_t number, const at::Tensor& value) {
+  const size_t s = static_cast<size_t>(program_.tensors[static_cast<size_t>(number)].meta.storage);
+  if (inputs_[static_cast<size_t>(number)].defined() || kind(s) == Kind::kInput) return;
+  use(s);
+  if (!storages_[s].shared) storages_[s].rebuilt = value.storage();
+  share_memory(s);
+}
+
+// All tensors that the script has of one storage lie on one memory and count versions together. Those of a rebuilt graph were computed anew: where there are
+// others, they go to the memory of these.
+void SessionImpl::share_memory(size_t s) {
+  StorageSlot& slot = storages_[s];
+  if (slot.shared || !slot.rebuilt || !slot.has_counter || !move_rebuilt(s, true)) return;
+  slot.shared = true;
+}
+
+// to_shared: to that memory; else back to what they were computed into, for an operation of the graph that writes. False: they lie otherwise there.
+bool SessionImpl::move_rebuilt(size_t s, bool to_shared) {
+  StorageSlot& slot = storages_[s];
+  const c10::Storage& shared = slot.shown ? slot.shown : slot.real;
+  const c10::Storage &from = to_shared ? slot.rebuilt : shared, &to = to_shared ? shared : slot.rebuilt;
+  std::vector<at::Tensor> moving, staying;
+  for (int32_t number : program_.storages[s].tensors) {
+    TensorPlan opened;
+    const ir::TensorMeta& meta = plan_now(number, &opened).meta;
+    for (const at::Tensor& tensor : {graph_[static_cast<size_t>(number)], real_[static_cast<size_t>(number)]}) {
+      if (!tensor.defined()) continue;
+      const bool moves = tensor.storage().is_alias_of(from);
+      if (moves && (tensor.sizes() != meta.sizes || tensor.strides() != meta.strides || tensor.storage_offset() != meta.offset)) return false;
+      (moves ? moving : staying).push_back(tensor);
+    }
+  }
+  if (moving.empty()) return false;
+  for (const at::Tensor& tensor : moving) tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(to);
+  if (!to_shared) return true;
+  // What the graph saves of a tensor knows the counter that the tensor had.
+  const c10::VariableVersion& counter = moving.front().unsafeGetTensorImpl()->version_counter();
+  while (counter.current_version() < slot.counter.current_version()) moving.front().unsafeGetTensorImpl()->bump_version();
+  slot.counter = counter;
+  for (const at::Tensor& tensor : staying)
+    if (tensor.storage().is_alias_of(to) && !tensor.is_inference()) tensor.unsafeGetTensorImpl()->set_version_counter(counter);
+  return true;
+}
+
+// With a graph that a backward() has freed: an object that the script has of it already, or may get.
+at::Tensor SessionImpl::freed_value(int32_t number, const std::string& grad_fn, int32_t output_nr) {
+  at::Tensor value = real_tensor(number, true);
+  if (value.requires_grad()) return value;
+  if (handed_out_[static_cast<size_t>(number)] >= 0) value = value.detach();
+  attach_freed_graph(value, grad_fn, output_nr);
+  return value;
 }
 
 void SessionImpl::snapshot(size_t s) {
@@ -189,10 +245,7 @@ at::Tensor SessionImpl::graph_operand(int32_t number, bool required_grad, const 
     return value = graph_operand(copy.copy_of, required_grad, plan);
   // A backward() has freed what is behind this one: it is no more than the value, with a node that raises torch's own error.
   for (const ir::FreedNode& freed : plan.spec.wrap.freed_behind) {
-    if (freed.value != static_cast<ir::Ref>(number)) continue;
-    value = as_shown(number);
-    attach_freed_graph(value, freed.grad_fn, freed.output_nr);
-    return value;
+    if (freed.value == static_cast<ir::Ref>(number)) return value = freed_value(number, freed.grad_fn, freed.output_nr);
   }
   // A leaf that the trace has made, of memory of its own or of an input's: the tensor that the script has of it, or may get.
   for (size_t w = 0; w < program_.wraps.size() && !inputs_[static_cast<size_t>(number)].defined(); ++w) {
@@ -257,6 +310,10 @@ void SessionImpl::run_again(int32_t number, const WrapPlan& plan) {
     hook_again(recipe->second, value);
     graph_[static_cast<size_t>(call.results.at(0))] = value;
     return;
+  }
+  for (const TensorPlace& place : call.tensors) {
+    StorageSlot& slot = storages_[static_cast<size_t>(program_.tensors[static_cast<size_t>(place.tensor)].meta.storage)];
+    if (slot.shared && std::count(call.call.mutates.begin(), call.call.mutates.end(), place.argument) != 0) slot.shared = !move_rebuilt(static_cast<size_t>(&slot - storages_.data()), false);
   }
   std::vector<IValue> stack = copy_arguments(state.arguments);
   // The graph may keep a number's tensor: it needs one of its own, for the next iteration writes into this one.
@@ -377,6 +434,7 @@ at::Tensor SessionImpl::wrap_live(const WrapPlan& plan) {
   TORCH_CHECK(value.defined(), "dynvm: the graph of ", plan.spec.wrap.grad_fn, " cannot be rebuilt, for no call gives its value");
   const std::string name = grad_fn_name(value);
   TORCH_CHECK(name == plan.spec.wrap.grad_fn, "dynvm: the rebuilt graph ends in ", name.empty() ? "nothing" : name, ", not in ", plan.spec.wrap.grad_fn);
+  note_rebuilt(plan.spec.tensor, value);
   return value;
 }
 
@@ -386,18 +444,23 @@ at::Tensor SessionImpl::wrap_value(int32_t number, const WrapPlan& plan) {
   if (wrap.requires_grad && !wrap.is_leaf && !wrap.freed) return wrap.nodes.empty() ? wrap_live(plan) : wrap_with_nodes(number, plan);
   const size_t t = static_cast<size_t>(tensor);
   at::Tensor value;
-  if (const at::Tensor& graph = graph_value(tensor); graph.defined()) {
-    value = graph.detach();  // its value is in Python already, as part of a graph: share that memory
+  const bool freed = wrap.requires_grad && wrap.freed;
+  if (const at::Tensor& graph = graph_value(tensor); graph.defined() && !graph.is_same(real_[t])) {
+    // Its value is in Python already, as part of a graph: share that memory. A freed one may be a result of a call of which another result lives.
+    value = freed && handed_out_[t] < 0 ? graph : graph.detach();
+    note_rebuilt(tensor, graph);
+    if (!real_[t].defined()) real_[t] = value;
+    handed_out_[t] = number;
   } else {
-    value = real_tensor(tensor, true);
+    value = freed && handed_out_[t] < 0 ? freed_value(tensor, wrap.grad_fn, wrap.output_nr) : real_tensor(tensor, true);
     // A wrap is a new object: of an input, or of a value that another wrap gave away, it is another tensor on the same memory.
-    if (!real_[t].defined() || handed_out_[t] >= 0) {
+    if (!real_[t].defined() || handed_out_[t] >= 0 || value.requires_grad() != freed) {
       value = value.detach();
     } else {
       handed_out_[t] = number;
     }
   }
-  if (wrap.requires_grad && wrap.freed) attach_freed_graph(value, wrap.grad_fn, wrap.output_nr);
+  if (freed && !value.requires_grad()) attach_freed_graph(value, wrap.grad_fn, wrap.output_nr);
   if (wrap.requires_grad && wrap.is_leaf) {
     const c10::InferenceMode kind(program_.tensors[t].meta.inference);
     value.set_requires_grad(true);

@@ -149,10 +149,11 @@ class RecorderImpl final : public bridge::Recorder {
     data_tensors_.emplace_back(data.getIntrusivePtr());
   }
 
-  int32_t note_taken(PyObject* object) override {
+  int32_t note_counter(PyObject* object) override {
     std::lock_guard lock(mutex_);
-    taken_.emplace_back(unpack(object).getIntrusivePtr());
-    return static_cast<int32_t>(taken_.size()) - 1;
+    const at::Tensor& tensor = unpack(object);
+    own_counters_.emplace_back((tensor.is_view() ? tensor._base() : tensor).getIntrusivePtr());
+    return static_cast<int32_t>(own_counters_.size()) - 1;
   }
 
   std::vector<PyObject*> free_data(const std::vector<std::pair<PyObject*, Py_ssize_t>>& tensors) override {
@@ -283,27 +284,26 @@ class RecorderImpl final : public bridge::Recorder {
 
   // Which version counters an operation advances is not in its schema: autograd's kernels do it, some operations have none (the fused optimizers), and an
   // operation below them advances nothing (what AccumulateGrad copies). So they are looked at before it, and again before the next one or at the end.
-  // The trace knows tensors that look the same as one: whether that one's counter advances is asked, as what `.data` gives has a counter of its own.
+  // The trace knows tensors that look the same as one, whose counter is asked for. Those that have a number (note_counter), and their views, are told apart.
   void note_versions(const Stack& stack, size_t base, bridge::OpRecord& record) {
     writing_ = &record;
-    const auto note = [&](int32_t argument, const at::Tensor& tensor) {
+    const auto note = [&](int32_t argument, const at::Tensor& tensor, bool alone) {
       if (!tensor.defined() || tensor.is_inference() || refusal_of(tensor)) return;
       c10::intrusive_ptr<c10::TensorImpl> counted;
       if (const auto first = firsts_.find(id_of(tensor)); first != firsts_.end()) counted = first->second.lock();
       if (!counted) counted = tensor.getIntrusivePtr();
-      counters_.push_back({argument, counted->version_counter().current_version(), c10::weak_intrusive_ptr<c10::TensorImpl>(counted)});
-      for (size_t i = taken_.size(); i-- > 0;) {
-        if (taken_[i]._unsafe_get_target() == counted.get()) break;
-        if (taken_[i]._unsafe_get_target() != (tensor.is_view() ? tensor._base() : tensor).unsafeGetTensorImpl()) continue;
-        counters_.push_back({-1 - static_cast<int32_t>(i), tensor.unsafeGetTensorImpl()->version_counter().current_version(), taken_[i]});
-        break;
-      }
+      const auto root = [](const at::Tensor& of) { return (of.is_view() ? of._base() : of).unsafeGetTensorImpl(); };
+      const auto taken = std::find_if(own_counters_.rbegin(), own_counters_.rend(), [&](const auto& each) { return each._unsafe_get_target() == root(tensor); });
+      const bool numbered = taken != own_counters_.rend() && (alone || counted.get() != root(tensor));
+      if (numbered) counters_.push_back({-static_cast<int32_t>(own_counters_.rend() - taken), tensor.unsafeGetTensorImpl()->version_counter().current_version(), *taken});
+      if (numbered && alone) record.unversioned.push_back(argument);
+      else counters_.push_back({argument, counted->version_counter().current_version(), c10::weak_intrusive_ptr<c10::TensorImpl>(counted)});
     };
     for (int32_t argument : record.call.mutates) {
       const IValue& value = stack[base + static_cast<size_t>(argument)];
-      if (value.isTensor()) note(argument, value.toTensor());
+      if (value.isTensor()) note(argument, value.toTensor(), true);
       if (value.isTensorList())
-        for (const at::Tensor& tensor : value.toTensorVector()) note(argument, tensor);
+        for (const at::Tensor& tensor : value.toTensorVector()) note(argument, tensor, false);
     }
   }
 
@@ -312,7 +312,7 @@ class RecorderImpl final : public bridge::Recorder {
     for (const Counter& counter : counters_) {
       const auto tensor = counter.tensor.lock();
       if (counter.argument < 0) {
-        if (tensor && tensor->version_counter().current_version() != counter.before) writing_->taken.push_back(-1 - counter.argument);
+        if (tensor && tensor->version_counter().current_version() != counter.before) writing_->own_counters.push_back(-1 - counter.argument);
         continue;
       }
       (tensor && tensor->version_counter().current_version() == counter.before ? kept : advanced).insert(counter.argument);
@@ -678,7 +678,7 @@ class RecorderImpl final : public bridge::Recorder {
   std::unordered_map<const c10::StorageImpl*, int32_t> storages_;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_refs_;
   std::unordered_set<const c10::StorageImpl*> overlapping_;
-  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> data_tensors_, taken_;
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> data_tensors_, own_counters_;
   std::unordered_set<int32_t> unwritten_;                // storages that hold nothing, or what no operation has put there
   std::unordered_set<const bridge::OpRecord*> made_unwritten_;  // of records_: what made them
   struct Counter {

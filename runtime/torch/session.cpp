@@ -698,7 +698,8 @@ void SessionImpl::end_iteration() {
     const size_t s = static_cast<size_t>(number);
     StorageSlot& slot = storages_[s];
     slot.in_use = false;
-    slot.shown = c10::Storage();
+    slot.shown = slot.rebuilt = c10::Storage();
+    slot.shared = false;
     slot.shift = 0;
     slot.pending_version = 0;
     if (slot.has_counter) {

@@ -37,6 +37,8 @@ struct StorageSlot {
   c10::intrusive_ptr<c10::StorageImpl> shadow;
   c10::Storage real;                 // what backs it in this iteration, if it can escape
   c10::Storage shown;                // a copy in the strides that the script sees, where the trace has others (ir::TensorMeta::shown)
+  c10::Storage rebuilt;              // what a rebuilt graph's tensor that the script has was computed into
+  bool shared = false;               // those tensors are on real, or shown, with all others that the script has of it
   int64_t shift = 0;                 // bytes added to real's start: offset of the bound tensor less the recorded offset
   uint32_t pending_version = 0;      // bumps of a fresh storage before a tensor on it was made
   bool has_counter = false;
@@ -138,6 +140,10 @@ class SessionImpl {
   void run_again(int32_t call, const WrapPlan& plan);
   void apply_function(const CallPlan& call, int32_t number, const WrapPlan& plan);
   at::Tensor wrap_live(const WrapPlan& plan);
+  at::Tensor freed_value(int32_t tensor, const std::string& grad_fn, int32_t output_nr);
+  void note_rebuilt(int32_t tensor, const at::Tensor& value);
+  void share_memory(size_t storage);
+  bool move_rebuilt(size_t storage, bool to_shared);
   at::Tensor wrap_with_nodes(int32_t number, const WrapPlan& plan);
   void make_node(const ir::GraphNode& node, const WrapPlan& plan, std::shared_ptr<ForwardAgain>* forward);
   bool leads_to_node(int32_t tensor);
