@@ -80,11 +80,21 @@ V Recorder::instance_item(V object_value, PyObject* name, bool* hidden) {
   return value == null_ ? kNoValue : value;
 }
 
+// Does this function that Cython has compiled become a method, as no static one does?
+static bool binds_as_function(PyObject* d, PyObject* object) {
+  if (!is_cython(d) || Py_TYPE(d)->tp_descr_get == nullptr) return false;
+  PyObject* bound = Py_TYPE(d)->tp_descr_get(d, object, reinterpret_cast<PyObject*>(Py_TYPE(object)));
+  const bool binds = bound != nullptr && PyMethod_Check(bound) && PyMethod_GET_FUNCTION(bound) == d && PyMethod_GET_SELF(bound) == object;
+  Py_XDECREF(bound);
+  PyErr_Clear();
+  return binds;
+}
+
 // A class attribute that is no data descriptor (or whose kind is known), bound to the object.
 Recorder::Attribute Recorder::bind_class_attribute(V object_value, PyObject* d) {
   Attribute result;
   PyTypeObject* kind = Py_TYPE(d);
-  if (PyFunction_Check(d) || kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type || is_caching(d)) {
+  if (PyFunction_Check(d) || kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type || is_caching(d) || binds_as_function(d, concrete(object_value))) {
     result.kind = Attribute::kMethod;
     result.value = constant(d);
     return result;

@@ -17,6 +17,8 @@ using ir::Ref;
 using ir::Type;
 using IrOp = ir::Op;
 
+bool is_cython(PyObject* o) { return strstr(Py_TYPE(o)->tp_name, "cython_function") != nullptr; }
+
 namespace {
 
 bool matches(const char* pattern, const std::string& name) {
@@ -115,6 +117,13 @@ std::string Recorder::callable_name(PyObject* o) {
     if (module != nullptr) return "python:" + text(module) + "." + text(reinterpret_cast<PyHeapTypeObject*>(o)->ht_qualname);
   }
   if (PyType_Check(o)) return reinterpret_cast<PyTypeObject*>(o)->tp_name;
+  if (is_cython(o)) {
+    PyObject *module = PyObject_GetAttrString(o, "__module__"), *name = PyObject_GetAttrString(o, "__qualname__");
+    const std::string full = text(module) + "." + text(name);
+    Py_XDECREF(module);
+    Py_XDECREF(name);
+    return full;
+  }
   return Py_TYPE(o)->tp_name;
 }
 
@@ -186,6 +195,15 @@ bool Recorder::asks_abstract_class(bool of_object, const std::vector<V>& args) {
   return !done_;
 }
 
+// Does NumPy run no code of the script's for this argument, nor write it? Numbers, texts, classes, tuples of these, and generators of random numbers.
+bool Recorder::is_for_numpy(V v) {
+  PyObject* o = concrete(v);
+  if (at(v).kind == Value::kTuple) return std::all_of(at(v).items.begin(), at(v).items.end(), [this](V item) { return is_for_numpy(item); });
+  if (PyTuple_CheckExact(o)) return is_const(v) && std::all_of(PySequence_Fast_ITEMS(o), PySequence_Fast_ITEMS(o) + PyTuple_GET_SIZE(o), [](PyObject* item) { return PyLong_CheckExact(item); });
+  const bool plain = o == Py_None || PyBool_Check(o) || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyUnicode_CheckExact(o);
+  return (plain || PyType_CheckExact(o) || strncmp(Py_TYPE(o)->tp_name, "numpy.random.", 13) == 0) && (at(v).kind != Value::kObject || know_type(v));
+}
+
 // As what a residual call of it is recorded.
 IrOp Recorder::residual_op(PyObject* callee, const std::vector<V>& args) {
   if (is_caching(callee) && !args.empty() && std::all_of(args.begin(), args.end(), [this](V v) { return is_const(v) || PyUnicode_CheckExact(concrete(v)); }) && has_cached(callee)) return IrOp::k_call_known;
@@ -201,6 +219,7 @@ IrOp Recorder::residual_op(PyObject* callee, const std::vector<V>& args) {
 #undef A
   if (op == IrOp::k_call) return op;
   if (name == "object.__setattr__" && !only_stores(args)) return IrOp::k_call;
+  if (name.starts_with("numpy.")) return std::all_of(args.begin(), args.end(), [this](V v) { return is_for_numpy(v); }) && !done_ ? op : IrOp::k_call;
   const bool ordered = name.starts_with("collections.OrderedDict.");  // __setitem__, of a subclass too
   const bool container = !ordered && is_of_container(name);
   for (size_t i = 0; i < args.size(); i++) {

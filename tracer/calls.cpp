@@ -307,7 +307,8 @@ HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, P
   if (entered_error_) return HookResult::kError;
   if (done_) return HookResult::kContinue;
   if (touches_torch(o, args)) return torch_call(view, callee, args, kwnames, pops);
-  const IrOp op = is_caching(o) && promote(callee) ? residual_op(o, args) : IrOp::k_call;
+  if (at(callee).kind == Value::kObject && is_cython(o)) likely_same(callee);
+  const IrOp op = (is_caching(o) || is_cython(o)) && promote(callee) ? residual_op(o, args) : IrOp::k_call;
   return residual_call(view, op, callee, args, kwnames, pops);
 }
 
@@ -374,7 +375,7 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
     if (entered_error_) return HookResult::kError;
     if (done_) return HookResult::kContinue;
   }
-  if (kwnames == nullptr && !read_numbers(o, &args)) return HookResult::kContinue;
+  if (kwnames == nullptr && (!read_numbers(o, &args) || !iterate_tensors(type, &args))) return HookResult::kContinue;
   if (fold_builtin(o, args, kwnames, &result)) return finish_call(view, result, pops);
   if (done_) return HookResult::kContinue;
   PyObject* meta_call = _PyType_Lookup(Py_TYPE(o), interned("__call__"));

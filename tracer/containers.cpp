@@ -373,13 +373,12 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
       V sequence = peek(1);
       PyObject* s = concrete(sequence);
       std::vector<V> items;
-      if (is_tensor(s)) {  // Tensor.__iter__ goes over its unbind()
+      if (is_tensor(s)) {
         bool error = false;
-        V rows = kNoValue;
-        const bool fine = with_torch([s] { return PyObject_CallMethod(s, "unbind", nullptr); }, {sequence}, "unpacking a tensor", &rows, &error);
+        const V rows = rows_of(sequence, &error);
         if (error) return raised(view);
         if (done_) return HookResult::kContinue;
-        if (!fine || rows == kNoValue || at(rows).items.size() != static_cast<size_t>(arg)) {
+        if (rows == kNoValue || at(rows).items.size() != static_cast<size_t>(arg)) {
           give_up(Abort::k_unsupported_operation, "unpacking a tensor");
           return HookResult::kContinue;
         }

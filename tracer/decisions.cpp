@@ -40,10 +40,15 @@ int threshold(const LoopState& loop) {
   return base::options().hot > 0 ? static_cast<int>(base::options().hot) : loop.function ? base::heuristics().hot_call : base::heuristics().hot_loop;
 }
 
+// Do recordings of it take long?
+static bool is_costly(const LoopState& loop) { return base::options().hot == 0 && base::policy() == nullptr && loop.costliest_ms >= base::heuristics().costly; }
+
 bool within_budget(const LoopState& loop) {
   const base::Heuristics& limits = base::heuristics();
+  const double since = base::ms_since_start() - loop.first_recorded_ms;
+  if (is_costly(loop) && !loop.roots.empty() && loop.recordings >= limits.free_costly) return loop.recording_ms <= limits.costly_share * since / 100;
   if (base::options().hot > 0 || loop.recordings < (loop.before_inner ? limits.free_before_inner : limits.free_recordings)) return true;
-  return loop.recording_ms <= limits.recording_time + limits.recording_share * (base::ms_since_start() - loop.first_recorded_ms) / 100;
+  return loop.recording_ms <= limits.recording_time + limits.recording_share * since / 100;
 }
 
 // Has the test found a loop around this one, in its frame or in one that called it? *outermost: the last frame that was looked at.
@@ -205,11 +210,24 @@ bool is_hot(vm::ThreadView& view, const LoopState& loop, bool counted) {
   });
 }
 
+// Has the interpreter taken as long from there as a recording takes? A branch that comes seldom in a short program is not worth a long one.
+static bool is_worth(const LoopState& loop, const SidePoint& side) { return !is_costly(loop) || side.lost_ms >= loop.costliest_ms; }
+
+bool meets_behind(const LoopState& loop, const std::vector<LiveFrame>& frames) {
+  const auto parted = frames.size() < 2 ? loop.parted.end() : loop.parted.find(vm::unit_of(loop.code, frames[0].at));
+  return parted != loop.parted.end() && parted->second >= base::heuristics().max_parted;
+}
+
+void note_parted(LoopState& loop, const std::vector<LiveFrame>& frames) {
+  if (frames.size() >= 2 && is_costly(loop)) loop.parted[vm::unit_of(loop.code, frames[0].at)]++;
+}
+
 bool is_hot(vm::ThreadView& view, const LoopState& loop, const SidePoint& side, bool main_path) {
   int hot = side.by_sizes ? base::heuristics().hot_size_exit : base::heuristics().hot_exit;
   if (base::options().hot > 0) hot = std::min(threshold(loop), hot);
   else if (!side.by_sizes && side.arrivals >= hot && outer_loop_may_come(view, loop)) hot = base::heuristics().hot_exit_inner;
   if (main_path) hot = 1;
+  else if (!is_worth(loop, side)) hot = INT_MAX;
   if (side.waits > 0) return side.arrivals >= hot;  // each arrival then shortens the wait
   return base::decide(base::Decision::kSide, side.arrivals >= hot, [&] {
     PyCodeObject* code = vm::FrameView::code(view.frame);

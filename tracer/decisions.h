@@ -49,6 +49,11 @@ bool is_root_call(const vm::ThreadView& view);
 // outer_loop_first() is still to be asked.
 bool is_hot(vm::ThreadView& view, const LoopState& loop, bool counted);
 
+// Have ways through this call of the loop's frame parted often, each with a long side trace for all that follows? Then the interpreter goes on to the call's end, where
+// they meet. note_parted: one more begins here.
+bool meets_behind(const LoopState& loop, const std::vector<LiveFrame>& frames);
+void note_parted(LoopState& loop, const std::vector<LiveFrame>& frames);
+
 // Is a side trace to be recorded at view.ip? main_path: the loop's way always comes here.
 bool is_hot(vm::ThreadView& view, const LoopState& loop, const SidePoint& side, bool main_path);
 

@@ -161,6 +161,31 @@ V Recorder::take_iterator(PyObject* function, const std::vector<V>& args, std::v
   return iterator;
 }
 
+// What Tensor.__iter__ goes over: the tensor's unbind(). kNoValue: it raises (*error), or is not known.
+V Recorder::rows_of(V tensor, bool* error) {
+  V rows = kNoValue;
+  PyObject* object = concrete(tensor);
+  const bool fine = with_torch([object] { return PyObject_CallMethod(object, "unbind", nullptr); }, {tensor}, "iterating a tensor", &rows, error);
+  return fine && !*error && !done_ ? rows : kNoValue;
+}
+
+// In arguments of enumerate, zip, list and tuple: the rows of plain tensors in their place. False: it has raised, or recording was given up.
+bool Recorder::iterate_tensors(PyTypeObject* type, std::vector<V>* args) {
+  if (type != &PyEnum_Type && type != &PyZip_Type && type != &PyList_Type && type != &PyTuple_Type) return true;
+  static PyObject* const own = Py_XNewRef(parts::qualified("torch", "Tensor.__iter__"));
+  for (V& v : *args) {
+    PyObject* o = concrete(v);
+    if (!is_tensor(o) || own == nullptr || _PyType_Lookup(Py_TYPE(o), interned("__iter__")) != own) continue;
+    const std::vector<int64_t> sizes = aten_ != nullptr && aten_->tensor_id(o) >= 0 ? aten_->meta(aten_->tensor_id(o)).sizes : std::vector<int64_t>{};
+    if (sizes.empty() || sizes[0] > base::heuristics().max_unroll) continue;
+    bool error = false;
+    const V rows = rows_of(v, &error);
+    if (error || done_) return false;
+    if (rows != kNoValue) v = rows;
+  }
+  return true;
+}
+
 // The dict or set whose size the iterator of this remembers: a change of it is an error. Null: none.
 PyObject* Recorder::watched(V container) {
   PyObject* object = concrete(at(container).kind == Value::kView ? at(container).items[0] : container);

@@ -42,20 +42,6 @@ bool takes_turns(vm::ThreadView& view, LoopState& loop, const ir::Trace& ir, con
   return static_cast<int>(turns.seen.size()) < most && turns.changes < base::heuristics().max_changes;
 }
 
-// What stands at the site is not to be assumed any more. True: that is new.
-bool note_changing(Lessons& lessons, const Site& site) {
-  auto* code = reinterpret_cast<PyCodeObject*>(site.a);
-  switch (site.kind) {
-    case Site::kSlot: return lessons.changing_slots.insert({code, site.index}).second;
-    case Site::kDictItem: return lessons.changing_items.insert({site.a, site.b}).second;
-    case Site::kList: return lessons.changing_lists.insert(site.a).second;
-    case Site::kValue: return lessons.changing_values.insert({code, site.index}).second;
-    case Site::kCode: return lessons.changing_codes.insert({code, site.index}).second;
-    case Site::kCoincidence: return lessons.coincidences.insert({code, site.index}).second;
-  }
-  return false;
-}
-
 // Calls visit(site, object) for each object that the trace assumes at a site.
 template <class Visit>
 void for_each_assumed(const LoopTrace& trace, const Visit& visit) {
@@ -141,6 +127,19 @@ int forget_the_dead(LoopState& loop, TraceGroup& group, const std::unordered_set
 }
 
 }  // namespace
+
+bool note_changing(Lessons& lessons, const Site& site) {
+  auto* code = reinterpret_cast<PyCodeObject*>(site.a);
+  switch (site.kind) {
+    case Site::kSlot: return lessons.changing_slots.insert({code, site.index}).second;
+    case Site::kDictItem: return lessons.changing_items.insert({site.a, site.b}).second;
+    case Site::kList: return lessons.changing_lists.insert(site.a).second;
+    case Site::kValue: return lessons.changing_values.insert({code, site.index}).second;
+    case Site::kCode: return lessons.changing_codes.insert({code, site.index}).second;
+    case Site::kCoincidence: return lessons.coincidences.insert({code, site.index}).second;
+  }
+  return false;
+}
 
 void forget_the_dead() {
   const std::unordered_set<PyObject*> dead = dead_objects(owned_by_traces());

@@ -19,6 +19,9 @@ enum class Learned : uint8_t {
   kOver,    // what the trace assumes can never be so again: a type's or a function's version, which only grow
 };
 
+// What stands at the site is not to be assumed any more. True: that is new.
+bool note_changing(Lessons& lessons, const Site& site);
+
 // at_entry: nothing of the trace has run. view.frame is the frame that was returned to.
 Learned learn(vm::ThreadView& view, LoopState& loop, LoopTrace& trace, ir::Ref inst_ref, bool at_entry);
 

@@ -51,6 +51,7 @@ struct LoopState : Arrivals {
   };
   std::map<std::pair<PyCodeObject*, int>, Turns> turns;
   int num_sides = 0;
+  std::map<int, int> parted;             // by a unit of its frame that calls: long side traces that begin inside
   Crowd crowd;
   int turned = 0;                        // times that a root trace gave way to the way that is usual
   int failures = 0;                      // operations that failed in its traces and not in the interpreter
@@ -58,6 +59,7 @@ struct LoopState : Arrivals {
   int overs = 0;                         // traces dropped because what they assumed had ended
   int changes = 0;                       // had changed, side traces too
   int recordings = 0;                    // begun, side traces too
+  double costliest_ms = 0;               // what one of them took at most
   bool before_inner = false;             // it has had a trace that ends before an inner loop
   double first_recorded_ms = 0, recorded_ms = 0, recording_ms = 0;  // when the first one, the last one began; what all have taken, with compilation
   TraceCache::Kept kept;                 // traces on disk that have not been entered yet
@@ -81,6 +83,8 @@ struct LoopState : Arrivals {
   Clock::time_point arrival;             // the last one, where the interpreter went on by itself from there
   bool timing = false;
   double fastest_ms = 0;                 // 0: none measured
+  SidePoint* left_at = nullptr;          // where the interpreter went on, since
+  Clock::time_point left_when;
   TraceGroup* waiting = nullptr;         // the interpreter was left with sizes that a trace of this group is to be made for later
 
   // For the report, where it is wanted: arrivals at the header, iterations that began inside a trace.
@@ -132,6 +136,7 @@ struct LoopState : Arrivals {
     }
     lessons = {};
     turns.clear();
+    parted.clear();
     again = false;
     num_sides = turned = overs = changes = recordings = longest = waits = penalty = lessons_in_row = 0;
     crowd = {};
@@ -141,7 +146,7 @@ struct LoopState : Arrivals {
     others.clear();
     tensors = whole = trains = dominates = false;
     ops = 0;
-    recording_ms = fastest_ms = 0;
+    recording_ms = costliest_ms = fastest_ms = 0;
     before_inner = false;
     trial.reset();
     forget_arrival();
@@ -163,6 +168,7 @@ struct LoopState : Arrivals {
   }
 
   void forget_arrival() {
+    left_at = nullptr;
     timing = false;
     waiting = nullptr;
   }
@@ -171,11 +177,16 @@ struct LoopState : Arrivals {
     waiting = nullptr;
     if (wanted) arrival = Clock::now();
   }
+  void left_at_side(SidePoint& side) {
+    left_at = &side;
+    left_when = Clock::now();
+  }
   void left_with(TraceGroup& group) {
     left_by_interpreter(true);
     waiting = &group;
   }
   void arrived() {
+    if (SidePoint* side = std::exchange(left_at, nullptr)) side->lost_ms += ms_since(left_when);
     if (!std::exchange(timing, false)) return;
     const double ms = ms_since(arrival);
     if (TraceGroup* group = std::exchange(waiting, nullptr)) {

@@ -409,6 +409,7 @@ HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFr
     return HookResult::kContinue;
   }
   if (!within_budget(loop) || !make_room(loop, &side)) return HookResult::kContinue;
+  side.lost_ms = 0;
   return start_recorder(view, loop, root, &side) ? HookResult::kReload : HookResult::kContinue;
 }
 
@@ -602,7 +603,12 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
       if (!std::exchange(side->asked, true)) read_traces(loop, side, root);
       entry = enter(view, loop, root, side, &by_sizes, &failed);
       if (entry == Entry::kLater) loop.left_with(side->group);
-      if (entry == Entry::kNone) consider_side(view, loop, root, *side, main_path);
+      if (entry == Entry::kNone && meets_behind(loop, frames)) {
+        if (start_skip(view, loop, root, nullptr, true, view.tstate->exc_info->exc_value)) skip.frames.resize(1);
+        return HookResult::kReload;
+      }
+      if (entry == Entry::kNone && consider_side(view, loop, root, *side, main_path) == HookResult::kContinue) loop.left_at_side(*side);
+      else if (entry == Entry::kNone) note_parted(loop, frames);
       if (entry == Entry::kNone || entry == Entry::kLater || entry == Entry::kWaits) return HookResult::kReload;
       main_path = false;
     }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runtime/base/switches.h"
+#include "tracer/dead_objects.h"
 #include "tracer/recorder.h"
 
 namespace dynvm::tracer {
@@ -32,6 +33,14 @@ bool Recorder::asks_moving_layout(PyObject* callee, const std::vector<V>& args) 
   return (meta.open & ir::kOpenLayout) != 0 || moved_storages_.count(meta.storage) != 0;
 }
 
+// The view becomes memory of its own.
+void Recorder::move_to_own(ir::TensorMeta* view, const std::pair<PyCodeObject*, int>& place) {
+  const int32_t looked_at = view->storage;
+  view->storage = trace_.num_storages++;
+  moved_storages_[view->storage] = looked_at;
+  for (int32_t storage : {looked_at, view->storage}) moving_storages_[storage].push_back(place);
+}
+
 // An input on memory that another input looks at: where the two have not looked at it in the same way each time, as rows drawn from a table, it is to the trace memory of its own, which nobody
 // may write meanwhile. Gives the index of its meta.
 int32_t Recorder::place_apart(int32_t id, int32_t index) {
@@ -39,10 +48,7 @@ int32_t Recorder::place_apart(int32_t id, int32_t index) {
   const int32_t storage = trace_.metas[index].storage;
   if (!lessons_.inputs_apart || input_storages_.count(storage) == 0 || lessons_.written_views.count(place) != 0 || written_storages_.count(storage) != 0) return index;
   ir::TensorMeta meta = trace_.metas[index];
-  moving_storages_[storage].push_back(place);
-  meta.storage = trace_.num_storages++;
-  moving_storages_[meta.storage].push_back(place);
-  moved_storages_.insert(meta.storage);
+  move_to_own(&meta, place);
   trace_.metas.push_back(std::move(meta));
   return metas_[id] = static_cast<int32_t>(trace_.metas.size()) - 1;
 }
@@ -57,10 +63,7 @@ void Recorder::place_views(ir::AtenCall* call, const std::vector<int32_t>& ids, 
     if (base::left_out(base::Part::kMoving) || lessons_.written_views.count(place) != 0 || written_storages_.count(meta.storage) != 0) {
       meta.open = ir::kOpenLayout;
     } else {
-      moving_storages_[meta.storage].push_back(place);
-      meta.storage = trace_.num_storages++;
-      moving_storages_[meta.storage].push_back(place);
-      moved_storages_.insert(meta.storage);
+      move_to_own(&meta, place);
     }
     trace_.metas.push_back(meta);
     call->results[0] = static_cast<int32_t>(trace_.metas.size()) - 1;
@@ -89,10 +92,15 @@ bool Recorder::moving_view_written(const std::vector<Ref>& written, const std::s
   for (Ref ref : written) {
     const int32_t meta = trace_.insts[ref].meta;
     if (meta >= 0) written_storages_.insert(trace_.metas[meta].storage);
-    const auto moving = meta < 0 ? moving_storages_.end() : moving_storages_.find(trace_.metas[meta].storage);
+    auto moving = meta < 0 ? moving_storages_.end() : moving_storages_.find(trace_.metas[meta].storage);
     if (moving == moving_storages_.end()) continue;
     const size_t known = lessons_.written_views.size();
-    lessons_.written_views.insert(moving->second.begin(), moving->second.end());
+    for (;;) {  // what the memory is a view of is written too
+      lessons_.written_views.insert(moving->second.begin(), moving->second.end());
+      const auto from = moved_storages_.find(moving->first);
+      if (from == moved_storages_.end()) break;
+      moving = moving_storages_.find(from->second);
+    }
     give_up(lessons_.written_views.size() > known ? Abort::k_written_view : Abort::k_unsupported_operation, name);
     return true;
   }
@@ -101,7 +109,7 @@ bool Recorder::moving_view_written(const std::vector<Ref>& written, const std::s
 
 // Are these numbers computed, or views made, in the same way? depth: how far that is followed.
 bool Recorder::made_alike(Ref a, Ref b, int depth) const {
-  if (a == b) return true;
+  if (a == b || same_numbers_.count({a, b}) != 0) return true;
   const ir::Inst *x = &trace_.insts[a], *y = &trace_.insts[b];
   if (depth == 0 || x->op != y->op || x->imm != y->imm || x->count != y->count) return false;
   if (x->op == IrOp::k_result) {
@@ -120,6 +128,19 @@ bool Recorder::made_alike(Ref a, Ref b, int depth) const {
   for (uint32_t k = 0; k < x->count; k++)
     if (!made_alike(trace_.arg(*x, k), trace_.arg(*y, k), depth - 1)) return false;
   return true;
+}
+
+// Are all tensors of this id gone but for what the recorder holds?
+bool Recorder::nobody_has(int32_t id) {
+  std::vector<PyObject*> held;
+  std::set<PyObject*> of_id;
+  for (const Value& value : values_) {
+    if (value.concrete == nullptr) continue;
+    held.push_back(value.concrete);
+    if (is_tensor(value.concrete) && aten_->tensor_id(value.concrete) == id) of_id.insert(value.concrete);
+  }
+  const std::unordered_set<PyObject*> dead = dead_objects({&held, &owned_});
+  return std::all_of(of_id.begin(), of_id.end(), [&](PyObject* each) { return dead.count(each) != 0; });
 }
 
 // A view looks where another one of the trace looks, but only this time: one of them is where a number that changes says.
@@ -147,7 +168,9 @@ bool Recorder::coincides(int32_t id, const ir::AtenCall& call, const std::vector
         }
       }
       if (alike) {
+        if (!numbers.empty() && !is_differentiated(call) && nobody_has(id)) return false;
         for (const auto& [before, now] : numbers) guard(IrOp::k_guard_true, {emit(IrOp::k_eq_int, Type::kBool, {before, now})}, ir::kSameIndex);
+        same_numbers_.insert(numbers.begin(), numbers.end());
         return false;
       }
     }
@@ -155,6 +178,7 @@ bool Recorder::coincides(int32_t id, const ir::AtenCall& call, const std::vector
     if (alias < 0 || other.args[alias].operands.empty()) break;
     at = trace_.arg(made, other.args[alias].operands[0]);  // what it was before it was written, or what it is a view of
   }
+  if (!is_differentiated(call) && nobody_has(id)) return false;  // what the trace does with that look from here on is done with this view
   const ir::TensorMeta& there = trace_.metas[trace_.insts[known].meta];
   return there.storage != meta.storage || there.open != meta.open || (is_index(call) && has_run_time_numbers(call));
 }

@@ -15,7 +15,11 @@ namespace dynvm::tracer {
 // When it ends, with all that was made of a recording: what that has taken counts (within_budget, decisions.h).
 struct Spent {
   explicit Spent(LoopState& recorded) : loop(recorded) {}
-  ~Spent() { loop.recording_ms += base::ms_since_start() - loop.recorded_ms; }
+  ~Spent() {
+    const double ms = base::ms_since_start() - loop.recorded_ms;
+    loop.recording_ms += ms;
+    loop.costliest_ms = std::max(loop.costliest_ms, ms);
+  }
   Spent(const Spent&) = delete;
   Spent& operator=(const Spent&) = delete;
   LoopState& loop;

@@ -227,6 +227,14 @@ bool Recorder::cut_here() {
 
 bool Recorder::known(uint64_t kind, const void* a, uint64_t b) { return !known_.insert({kind, a, b}).second; }
 
+// Is somebody to be told when this object goes, as a WeakValueDictionary that holds it, or a finalizer? A trace that knew it would keep it.
+static bool is_watched(PyObject* o) {
+  if (o == nullptr || PyType_Check(o) || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(o))) return false;
+  for (auto* reference = reinterpret_cast<PyWeakReference*>(*PyObject_GET_WEAKREFS_LISTPTR(o)); reference != nullptr; reference = reference->wr_next)
+    if (reference->wr_callback != nullptr) return true;
+  return false;
+}
+
 bool Recorder::promote(V v, ir::TruthGuard tells) {
   Value& value = at(v);
   switch (value.kind) {
@@ -247,7 +255,7 @@ bool Recorder::promote(V v, ir::TruthGuard tells) {
       return true;
     }
     case Value::kObject: {
-      if (!value.stable || value.concrete == nullptr) return false;
+      if (!value.stable || value.concrete == nullptr || is_watched(value.concrete)) return false;
       Ref ref = value.ref;
       int32_t site = value.site;
       guard(IrOp::k_guard_is, {ref, const_ref(value.concrete)}, site);

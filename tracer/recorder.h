@@ -126,6 +126,8 @@ inline bool is_plain_tuple(PyObject* o) {
 
 // A torch.nn.Module lives longer than an iteration, wherever it is found: in a list, a dict, an iterator.
 bool is_module(PyTypeObject* type);
+// Is it a function that Cython has compiled, as those of numpy.random?
+bool is_cython(PyObject* o);
 // Does a recorded argument hold this number?
 bool holds_number(const ir::AtenArg& arg, PyObject* number);
 // Of an operation that autograd records: the operands that it does so for.
@@ -473,6 +475,8 @@ class Recorder {
   V fold_truth(V v);
   bool decide(vm::ThreadView& view, V v, bool replace, bool* truth, Handler* result);
   bool is_given_away(V iterator);
+  V rows_of(V tensor, bool* error);
+  bool iterate_tensors(PyTypeObject* type, std::vector<V>* args);
   bool iteration_items(V v, std::vector<V>* items);
   bool same_item(V v, PyObject* object);
   V renew(V v, PyObject* object);
@@ -547,6 +551,7 @@ class Recorder {
   bool may_follow(const std::string& name, const std::vector<V>& args);
   bool looks_at_frames(PyObject* callee, const std::vector<V>& args);
   static bool is_pure(const std::string& name);
+  bool is_for_numpy(V v);
   ir::Op residual_op(PyObject* callee, const std::vector<V>& args);
   bool dict_view_items(V v, int which, std::vector<V>* items);
   bool promote_deeply(V v);
@@ -610,6 +615,8 @@ class Recorder {
   int32_t place_apart(int32_t id, int32_t index);
   void place_views(ir::AtenCall* call, const std::vector<int32_t>& ids, const std::vector<ir::Ref>& compact);
   bool moving_view_written(const std::vector<ir::Ref>& written, const std::string& name);
+  void move_to_own(ir::TensorMeta* view, const std::pair<PyCodeObject*, int>& place);
+  bool nobody_has(int32_t id);
   bool coincides(int32_t id, const ir::AtenCall& call, const std::vector<ir::Ref>& operands, const ir::TensorMeta& meta);
   // scalars: arguments that are changing numbers, or lists of some.
   using ScalarArguments = std::vector<std::pair<size_t, std::vector<V>>>;
@@ -675,6 +682,7 @@ class Recorder {
   bool rehearse(Rehearsal& rehearsal, ir::Ref value, bool own), rehearse_call(Rehearsal& rehearsal, ir::Ref call);
   struct BoundNumber { V value; size_t record, arg; };   // a changing number is that argument of that operation
   void note_graph_numbers(const std::vector<bridge::OpRecord>& records, const std::vector<BoundNumber>& bound);
+  bool find_index_numbers(V tensor, V index, const std::vector<bridge::OpRecord>& records, std::vector<BoundNumber>* found);  // subscripts.cpp
   bool bind_graph_numbers(const std::vector<bridge::OpRecord>& records, std::vector<BoundNumber>* bound);
   Handler torch_operator(vm::ThreadView& view, ir::Op op, std::vector<V> args, int64_t imm, int pops, const char* name, bool pushes = true);
 
@@ -765,7 +773,8 @@ class Recorder {
   // Storages that a view with a changing offset looks at, and its own: where those views are made.
   std::map<int32_t, std::vector<std::pair<PyCodeObject*, int>>> moving_storages_;
   std::set<int32_t> written_storages_;
-  std::set<int32_t> moved_storages_;                     // its own
+  std::map<int32_t, int32_t> moved_storages_;            // its own, and what it looks at
+  std::set<std::pair<ir::Ref, ir::Ref>> same_numbers_;   // of views, guarded to be equal
   std::vector<Mortal> mortals_;                          // mortals.cpp
   std::set<PyObject*> made_;                             // objects that calls have made in this iteration: the next one has others
   std::map<ir::Ref, ir::FreedNode> requires_graph_;      // tensor values that autograd tracks, with what is left of their node when it is freed

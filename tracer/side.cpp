@@ -33,7 +33,7 @@ bool can_begin(const std::vector<LiveFrame>& frames) {
   if (frames.empty() || vm::FrameView::generator(frames[0].frame) != nullptr) return false;
   for (size_t i = 1; i < frames.size(); i++) {
     _PyInterpreterFrame* frame = frames[i].frame;
-    if (vm::FrameView::generator(frame) != nullptr || vm::FrameView::has_frame_object(frame)) return false;
+    if (vm::FrameView::generator(frame) != nullptr || !vm::FrameView::give_up_object(frame)) return false;
     switch (frames[i].continuation) {
       case vm::Continuation::kPush:
       case vm::Continuation::kOverride:

@@ -50,6 +50,7 @@ struct SidePoint {
   Crowd crowd;
   bool by_sizes = false;  // traces come here as a tensor has other sizes
   int arrivals = 0;       // that no trace could be entered at
+  double lost_ms = 0;     // time from there to the header, in the interpreter
   bool asked = false;     // the trace cache was
   int waits = 0;
   int overs = 0;          // traces dropped because what they assumed had ended
@@ -63,7 +64,7 @@ std::vector<LiveFrame> live_frames(const vm::ThreadView& view, _PyInterpreterFra
 Place place_of(const std::vector<LiveFrame>& frames);
 
 // Can a trace begin with these frames? They are dropped and pushed again, so nobody may hold them, and their results must go where the
-// recorder knows.
+// recorder knows. Frame objects that were made for somebody who has dropped them, as a warning's place does, go with them.
 bool can_begin(const std::vector<LiveFrame>& frames);
 
 // The inputs, borrowed.

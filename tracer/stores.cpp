@@ -6,6 +6,7 @@
 // is no constant leaves nothing folded behind it, not even where the recorded object was there before.
 #include <algorithm>
 
+#include "tracer/learn.h"
 #include "tracer/recorder.h"
 #include "vm/objects.h"
 
@@ -41,6 +42,9 @@ void Recorder::dict_written(PyObject* dict, PyTypeObject* of) {
   bool fresh = lessons_.changing_dicts.insert(dict).second;
   if (fresh && was_guarded) {
     if (of != nullptr) lessons_.changing_instances[of]++;
+    // The next time it may be another dict, as one that each iteration makes: where this one was taken for the same each time, no dict is.
+    for (const Value& value : values_)
+      if (value.concrete == dict && value.site >= 0) note_changing(lessons_, sites_[static_cast<size_t>(value.site)]);
     doom(Abort::k_dict_changes);
   }
 }

@@ -557,6 +557,8 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
   const bool lifts = std::any_of(records.begin(), records.end(), [](const OpRecord& record) { return record.call.name == "aten::lift_fresh"; });
   const bool decide_sizes = !changing.empty() && std::any_of(records.begin(), records.end(), [&](const OpRecord& record) { return bridge_->sizes_by_numbers(record.call); });
   const std::vector<BoundList> lists = bind_lists(records, inputs);
+  std::vector<BoundNumber> of_index;
+  const bool index_known = subscript_ && !changing.empty() && inputs.size() >= 2 && find_index_numbers(inputs[0], inputs[1], records, &of_index);
   for (V v : changing) {
     if (base::seeded(base::Defect::kFrozenNumber)) break;
     if (std::any_of(lists.begin(), lists.end(), [&](const BoundList& list) { return std::count(list.items.begin(), list.items.end(), v) != 0; })) continue;
@@ -565,20 +567,28 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
     for (V other : numbers)
       if (other != v && PyObject_RichCompareBool(concrete(other), number, Py_EQ) == 1) same_constant = true;
     std::vector<BoundNumber> places, number_tensors;
-    for (size_t r = 0; r < records.size(); r++)
+    if (index_known) std::copy_if(of_index.begin(), of_index.end(), std::back_inserter(places), [v](const BoundNumber& each) { return each.value == v; });
+    const bool indexes = !places.empty();
+    for (size_t r = 0; r < records.size() && !indexes; r++)
       for (size_t a = 0; a < records[r].call.args.size(); a++) {
         in_list = in_list || list_holds(records[r].call.args[a], number);
+        if (index_known && is_index(records[r].call)) continue;
         if (holds_number(records[r].call.args[a], number) && (!subscript_ || (is_index(records[r].call) && a >= 2) || records[r].call.args[a].kind == AtenArg::kNumberTensor)) {
           places.push_back({v, r, a});
           if (records[r].call.args[a].kind == AtenArg::kNumberTensor) number_tensors.push_back({v, r, a});
         }
       }
+    const auto is_slice = [&](const BoundNumber& each) { return records[each.record].call.name == "aten::slice"; };
+    if (indexes && !(lessons_.sizes_by_slices && std::any_of(places.begin(), places.end(), is_slice))) {
+      bound.insert(bound.end(), places.begin(), places.end());
+      continue;
+    }
     BoundNumber* place = nullptr;
     if (!same_constant && !in_list && !decide_sizes && !PyBool_Check(number)) {
       if (number_tensors.size() == 1) place = &number_tensors[0];
       else if (places.size() == 1 && records[places[0].record].call.args[places[0].arg].kind != AtenArg::kInt) place = &places[0];
       else if (places.size() == 1 && takes_any_int(records[places[0].record].call, places[0].arg)) place = &places[0];
-      if (place != nullptr && lessons_.sizes_by_slices && records[place->record].call.name == "aten::slice") place = nullptr;
+      if (place != nullptr && lessons_.sizes_by_slices && is_slice(*place)) place = nullptr;
     }
     if (place != nullptr && lessons_.known_graph_numbers && is_differentiated(records[place->record].call) && !ir::is_index(records[place->record].call)) {
       promote(v);

@@ -132,7 +132,14 @@ _PyInterpreterFrame* FrameView::previous(const _PyInterpreterFrame* frame) { ret
 PyObject* FrameView::generator(_PyInterpreterFrame* frame) {
   return is_inlined_generator(frame) ? reinterpret_cast<PyObject*>(cpython::generator_of(frame)) : nullptr;
 }
-bool FrameView::has_frame_object(const _PyInterpreterFrame* frame) { return frame->frame_obj != nullptr; }
+bool FrameView::give_up_object(_PyInterpreterFrame* frame) {
+  PyFrameObject* object = frame->frame_obj;
+  if (object == nullptr) return true;
+  if (Py_REFCNT(object) > 1 || object->f_trace != nullptr) return false;
+  frame->frame_obj = nullptr;
+  Py_DECREF(object);
+  return true;
+}
 
 // ---- installing
 

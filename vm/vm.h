@@ -100,7 +100,7 @@ struct FrameView {
   static PyObject** stack_base(_PyInterpreterFrame* frame);             // first value stack slot
   static _PyInterpreterFrame* previous(const _PyInterpreterFrame* frame);
   static PyObject* generator(_PyInterpreterFrame* frame);               // borrowed; nullptr when not a generator's
-  static bool has_frame_object(const _PyInterpreterFrame* frame);       // someone may look at it (sys._getframe, ...)
+  static bool give_up_object(_PyInterpreterFrame* frame);               // its frame object (sys._getframe, ...) is gone; false: somebody holds it
 };
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -182,6 +182,26 @@ def main():
 main()
 """
 
+WAYS = BEGINNING + """
+import random
+
+def pick():  # goes another way each time
+    count = 0
+    for _ in range(8):
+        count += 1 if random.random() < 0.5 else 2
+    return count
+
+def main():
+    x = torch.ones(60000)
+    for i in range(250):
+        n = pick()
+        for _ in range(6):
+            x = torch.tanh(x * 0.99 + 0.01 * n)
+
+random.seed(1)
+main()
+"""
+
 UPDATES = """
 import torch
 
@@ -243,6 +263,12 @@ class Report(CompareCase):
         report, _ = self.report_of(STEPS, "--cache=off")
         self.assertGreater(report["tensor_ops_compiled"], 0.8 * report["tensor_ops_total"])
         self.assertLess(max(trace["tensor_ops"] for trace in report["traces"]), 100)
+
+    def test_ways_that_part_inside_of_a_call_meet_behind_it(self):
+        """Where recordings are taken for costly: one trace goes on from the call's end, whichever way was gone inside, in place of one for each way."""
+        meeting, parting = (self.report_of(WAYS, "--cache=off", "--hot=0", f"--heuristics=costly=0,free_costly=1000000,max_parted={most}")[0] for most in (1, 1000000))
+        self.assertGreater(meeting["tensor_ops_compiled"], 0.88 * meeting["tensor_ops_total"])
+        self.assertLess(meeting["side_exits"], 0.75 * parting["side_exits"])
 
     def test_long_loops_over_other_sizes_are_unrolled(self):
         """More rounds than max_unroll are recorded where tensors have ever other sizes, not where a trace of the loop does for all of them."""

@@ -55,7 +55,7 @@ HookResult stress_hot(ThreadView& view, HotCounter& counter) {
 bool rebuild_frame(ThreadView& view) {
   Continuation continuation;
   const Inst* at;
-  if (FrameView::generator(view.frame) != nullptr || FrameView::has_frame_object(view.frame) ||
+  if (FrameView::generator(view.frame) != nullptr || !FrameView::give_up_object(view.frame) ||
       !caller_of(view, view.frame, &continuation, &at)) {
     return false;
   }
