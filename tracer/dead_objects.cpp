@@ -58,4 +58,11 @@ std::unordered_set<PyObject*> dead_objects(const std::vector<const std::vector<P
   return dead;
 }
 
+bool is_watched(PyObject* object) {
+  if (object == nullptr || PyType_Check(object) || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object))) return false;
+  for (auto* reference = reinterpret_cast<PyWeakReference*>(*PyObject_GET_WEAKREFS_LISTPTR(object)); reference != nullptr; reference = reference->wr_next)
+    if (reference->wr_callback != nullptr) return true;
+  return false;
+}
+
 }  // namespace dynvm::tracer

@@ -19,4 +19,7 @@ namespace dynvm::tracer {
 
 std::unordered_set<PyObject*> dead_objects(const std::vector<const std::vector<PyObject*>*>& lists);
 
+// Is somebody to be told when this object goes, as a WeakValueDictionary that holds it, or a finalizer? A trace that knew it would keep it.
+bool is_watched(PyObject* object);
+
 }  // namespace dynvm::tracer

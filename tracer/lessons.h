@@ -31,6 +31,7 @@ struct Lessons {
   std::set<std::pair<PyCodeObject*, int>> changing_slots;   // root slots whose object changes
   std::set<PyObject*> changing_lists;
   std::set<std::pair<PyCodeObject*, int>> changing_values;  // (code, unit): a promotion there failed
+  std::map<std::pair<PyCodeObject*, int>, int> written_dicts;  // (code, unit): dicts that were promoted there, and that the trace was found to write
   std::set<std::pair<PyCodeObject*, int>> changing_codes;   // (code, unit): functions of many codes are called there
   std::set<std::pair<PyCodeObject*, int>> coincidences;     // (code, unit) of a torch call: two tensors that it is given were one object once, by chance
   std::set<std::pair<PyCodeObject*, int>> written_views;    // (code, unit): a view made there, with a changing offset, looks at memory that is written

@@ -148,6 +148,9 @@ bool Recorder::coincides(int32_t id, const ir::AtenCall& call, const std::vector
   const Ref known = tensor_of_id(id);
   // All of what it is a view of: with other numbers it would have other sizes, and leave the trace.
   if (known == kNoRef || std::find(operands.begin(), operands.end(), known) != operands.end()) return false;
+  const ir::TensorMeta& there = trace_.metas[trace_.insts[known].meta];
+  // What the trace does with that look from here on is done with this view, whose meta is that of the other one or was made from it: one of the same memory.
+  const auto takes_over = [&] { return !is_differentiated(call) && moved_storages_.count(there.storage) == 0 && (there.open == 0 || there.storage == meta.storage) && nobody_has(id); };
   for (Ref at = known; trace_.insts[at].op == IrOp::k_result;) {
     const ir::Inst made = trace_.insts[trace_.arg(at, 0)];
     const ir::AtenCall& other = trace_.calls[made.imm];
@@ -168,7 +171,7 @@ bool Recorder::coincides(int32_t id, const ir::AtenCall& call, const std::vector
         }
       }
       if (alike) {
-        if (!numbers.empty() && !is_differentiated(call) && nobody_has(id)) return false;
+        if (!numbers.empty() && takes_over()) return false;
         for (const auto& [before, now] : numbers) guard(IrOp::k_guard_true, {emit(IrOp::k_eq_int, Type::kBool, {before, now})}, ir::kSameIndex);
         same_numbers_.insert(numbers.begin(), numbers.end());
         return false;
@@ -178,8 +181,7 @@ bool Recorder::coincides(int32_t id, const ir::AtenCall& call, const std::vector
     if (alias < 0 || other.args[alias].operands.empty()) break;
     at = trace_.arg(made, other.args[alias].operands[0]);  // what it was before it was written, or what it is a view of
   }
-  if (!is_differentiated(call) && nobody_has(id)) return false;  // what the trace does with that look from here on is done with this view
-  const ir::TensorMeta& there = trace_.metas[trace_.insts[known].meta];
+  if (takes_over()) return false;
   return there.storage != meta.storage || there.open != meta.open || (is_index(call) && has_run_time_numbers(call));
 }
 

@@ -8,6 +8,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/profile.h"
 #include "runtime/exec/execute.h"
+#include "tracer/dead_objects.h"
 #include "tracer/decisions.h"
 #include "tracer/side.h"
 #include "vm/objects.h"
@@ -224,16 +225,7 @@ bool Recorder::cut_here() {
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Guards
-
 bool Recorder::known(uint64_t kind, const void* a, uint64_t b) { return !known_.insert({kind, a, b}).second; }
-
-// Is somebody to be told when this object goes, as a WeakValueDictionary that holds it, or a finalizer? A trace that knew it would keep it.
-static bool is_watched(PyObject* o) {
-  if (o == nullptr || PyType_Check(o) || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(o))) return false;
-  for (auto* reference = reinterpret_cast<PyWeakReference*>(*PyObject_GET_WEAKREFS_LISTPTR(o)); reference != nullptr; reference = reference->wr_next)
-    if (reference->wr_callback != nullptr) return true;
-  return false;
-}
 
 bool Recorder::promote(V v, ir::TruthGuard tells) {
   Value& value = at(v);

@@ -42,9 +42,11 @@ void Recorder::dict_written(PyObject* dict, PyTypeObject* of) {
   bool fresh = lessons_.changing_dicts.insert(dict).second;
   if (fresh && was_guarded) {
     if (of != nullptr) lessons_.changing_instances[of]++;
-    // The next time it may be another dict, as one that each iteration makes: where this one was taken for the same each time, no dict is.
-    for (const Value& value : values_)
-      if (value.concrete == dict && value.site >= 0) note_changing(lessons_, sites_[static_cast<size_t>(value.site)]);
+    // Where a second one is met in the same place, as one that each iteration makes, none is taken for the same each time any more.
+    for (const Value& value : values_) {
+      const Site* site = value.concrete == dict && value.site >= 0 ? &sites_[static_cast<size_t>(value.site)] : nullptr;
+      if (site != nullptr && site->kind == Site::kValue && ++lessons_.written_dicts[{reinterpret_cast<PyCodeObject*>(site->a), site->index}] > 1) note_changing(lessons_, *site);
+    }
     doom(Abort::k_dict_changes);
   }
 }
