@@ -247,7 +247,8 @@ bool Recorder::promote(V v, ir::TruthGuard tells) {
       return true;
     }
     case Value::kObject: {
-      if (!value.stable || value.concrete == nullptr || is_watched(value.concrete)) return false;
+      if (!value.stable || value.concrete == nullptr) return false;
+      if (is_watched(value.concrete) && !is_tensor(value.concrete) && !is_module(Py_TYPE(value.concrete))) return false;  // these are watched by torch itself
       Ref ref = value.ref;
       int32_t site = value.site;
       guard(IrOp::k_guard_is, {ref, const_ref(value.concrete)}, site);
@@ -344,7 +345,6 @@ V Recorder::dict_item(PyObject* dict, PyObject* key) {
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Stack and control
-
 void Recorder::pop(vm::ThreadView& view, int n) {
   shadow_pop(n);
   while (n-- > 0) {
