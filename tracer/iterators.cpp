@@ -176,7 +176,9 @@ bool Recorder::iterate_tensors(PyTypeObject* type, std::vector<V>* args) {
   for (V& v : *args) {
     PyObject* o = concrete(v);
     if (!is_tensor(o) || own == nullptr || _PyType_Lookup(Py_TYPE(o), interned("__iter__")) != own) continue;
-    const std::vector<int64_t> sizes = aten_ != nullptr && aten_->tensor_id(o) >= 0 ? aten_->meta(aten_->tensor_id(o)).sizes : std::vector<int64_t>{};
+    const int32_t id = aten_ != nullptr ? aten_->tensor_id(o) : -1;
+    if (id < 0) continue;
+    const std::vector<int64_t>& sizes = aten_->meta(id).sizes;
     if (sizes.empty() || sizes[0] > base::heuristics().max_unroll) continue;
     bool error = false;
     const V rows = rows_of(v, &error);

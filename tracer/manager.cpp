@@ -604,11 +604,11 @@ HookResult travel(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* ro
       entry = enter(view, loop, root, side, &by_sizes, &failed);
       if (entry == Entry::kLater) loop.left_with(side->group);
       if (entry == Entry::kNone && meets_behind(loop, frames)) {
-        if (start_skip(view, loop, root, nullptr, true, view.tstate->exc_info->exc_value)) skip.frames.resize(1);
-        return HookResult::kReload;
+        if (start_skip(view, loop, root, nullptr, true, view.tstate->exc_info->exc_value)) skip.frames.resize(1);  // until it is in the loop's frame again
+      } else if (entry == Entry::kNone) {
+        if (consider_side(view, loop, root, *side, main_path) == HookResult::kContinue) loop.left_at_side(*side);
+        else note_parted(loop, frames);
       }
-      if (entry == Entry::kNone && consider_side(view, loop, root, *side, main_path) == HookResult::kContinue) loop.left_at_side(*side);
-      else if (entry == Entry::kNone) note_parted(loop, frames);
       if (entry == Entry::kNone || entry == Entry::kLater || entry == Entry::kWaits) return HookResult::kReload;
       main_path = false;
     }

@@ -225,6 +225,7 @@ bool Recorder::cut_here() {
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Guards
+
 bool Recorder::known(uint64_t kind, const void* a, uint64_t b) { return !known_.insert({kind, a, b}).second; }
 
 bool Recorder::promote(V v, ir::TruthGuard tells) {
@@ -257,20 +258,6 @@ bool Recorder::promote(V v, ir::TruthGuard tells) {
     }
     default: return false;
   }
-}
-
-// The object that this instruction meets is likely to be the same each time (until a guard has shown otherwise), so worth promoting.
-void Recorder::likely_same(V v) {
-  if (at(v).kind != Value::kObject || at(v).stable || made_.count(concrete(v)) != 0 || ending_.count(concrete(v)) != 0 || lessons_.changing_values.count({top().code, current_unit_})) return;
-  sites_.push_back({Site::kValue, reinterpret_cast<PyObject*>(top().code), nullptr, current_unit_});
-  became_stable(v, static_cast<int32_t>(sites_.size()) - 1);
-}
-
-// The name of an attribute: wherever it comes from, a place asks for the same one mostly.
-bool Recorder::promote_name(V v) {
-  if (!PyUnicode_CheckExact(concrete(v))) return false;
-  if (PyUnicode_CHECK_INTERNED(concrete(v))) likely_same(v);
-  return promote(v);
 }
 
 bool Recorder::know_type(V v) {
@@ -345,6 +332,7 @@ V Recorder::dict_item(PyObject* dict, PyObject* key) {
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Stack and control
+
 void Recorder::pop(vm::ThreadView& view, int n) {
   shadow_pop(n);
   while (n-- > 0) {

@@ -712,7 +712,7 @@ class Recorder {
   size_t made_bytes_ = 0;                                // of tensors since dead ones were looked for
   std::set<int32_t> input_storages_;                     // of tensors that the trace unboxes
   std::set<V> identified_;                               // loaded objects that are known to be the tensor that they were
-  std::vector<ir::Ref> own_counters_;                               // tensors that look like others, as they were found, by note_counter's numbers
+  std::vector<ir::Ref> own_counters_;                     // tensors that look like others, as they were found, by note_counter's numbers
   std::set<int32_t> replaced_;                           // ids of memory that a leaf has been given by `leaf.data = ...`
   std::unordered_map<int32_t, ir::Ref> tensors_;         // recorder tensor id -> its present value
   std::unordered_map<int32_t, int32_t> metas_;

@@ -175,8 +175,7 @@ void SessionImpl::note_rebuilt(int32_t number, const at::Tensor& value) {
 // others, they go to the memory of these.
 void SessionImpl::share_memory(size_t s) {
   StorageSlot& slot = storages_[s];
-  if (slot.shared || !slot.rebuilt || !slot.has_counter || !move_rebuilt(s, true)) return;
-  slot.shared = true;
+  if (!slot.shared && slot.rebuilt && slot.has_counter) slot.shared = move_rebuilt(s, true);
 }
 
 // to_shared: to that memory; else back to what they were computed into, for an operation of the graph that writes. False: they lie otherwise there.
@@ -312,8 +311,8 @@ void SessionImpl::run_again(int32_t number, const WrapPlan& plan) {
     return;
   }
   for (const TensorPlace& place : call.tensors) {
-    StorageSlot& slot = storages_[static_cast<size_t>(program_.tensors[static_cast<size_t>(place.tensor)].meta.storage)];
-    if (slot.shared && std::count(call.call.mutates.begin(), call.call.mutates.end(), place.argument) != 0) slot.shared = !move_rebuilt(static_cast<size_t>(&slot - storages_.data()), false);
+    const size_t s = static_cast<size_t>(program_.tensors[static_cast<size_t>(place.tensor)].meta.storage);
+    if (storages_[s].shared && std::count(call.call.mutates.begin(), call.call.mutates.end(), place.argument) != 0) storages_[s].shared = !move_rebuilt(s, false);
   }
   std::vector<IValue> stack = copy_arguments(state.arguments);
   // The graph may keep a number's tensor: it needs one of its own, for the next iteration writes into this one.
