@@ -57,6 +57,12 @@ bool is_index(const AtenCall& call) {
   return (call.name == "aten::select" && call.overload == "int") || (call.name == "aten::slice" && call.overload == "Tensor");
 }
 
+bool is_moved(const AtenCall& index) {
+  const auto constant = [&](size_t argument) { return index.args[argument].kind == AtenArg::kNone || (index.args[argument].kind == AtenArg::kInt && index.args[argument].i >= 0); };
+  const bool from_constant = index.name == "aten::slice" && constant(2) && constant(4);
+  return !from_constant || !index.defines_sizes;
+}
+
 Ref Trace::add(Op op, Type type, const std::vector<Ref>& args, int64_t imm, int32_t snapshot) {
   Inst inst;
   inst.op = op;

@@ -161,7 +161,7 @@ struct AtenCall {
   std::vector<int32_t> results;       // metas of the results (index into trace.metas); -1: an undefined tensor
   std::vector<int32_t> result_alias;  // for each result: the argument it aliases by the schema (view or in-place), or -1
   std::vector<int32_t> mutates;       // arguments written in place, by the schema
-  bool defines_sizes = false;         // its data decides sizes of its results (nonzero, an index by a mask); with others than recorded the trace is left
+  bool defines_sizes = false;         // its data decides sizes of its results (nonzero, an index by a mask), or the ends of a slice do, which the run computes; with others than recorded the trace is left
   bool follows = false;               // geometries of results are made of symbols that its operands have, whatever these are: it need not be run to know them
   bool is_random = false;             // draws from the generator: never removed, repeated or reordered with other random ones
   RandomStream stream;                // is_random: what is known of how it draws
@@ -190,6 +190,8 @@ bool may_leave(const Trace& trace, const AtenCall& call);
 
 // A view whose int arguments may change from run to run without changing its shape. Where they do, it is memory of its own to the trace.
 bool is_index(const AtenCall& call);
+// May the place where an index of run-time numbers begins change, in its operand's memory? Not where only the end of a slice does, and its size with that.
+bool is_moved(const AtenCall& index);
 
 // A value within a live graph, the node of which a backward() has freed: a rebuilt graph ends there, in such a node.
 struct FreedNode {

@@ -218,8 +218,11 @@ bool learn_from_sizes(LoopState& loop, TraceGroup& group, LoopTrace& trace, ir::
   }
   if (inst.op != ir::Op::k_aten) return false;
   const ir::AtenCall& call = ir.calls[inst.imm];
-  if (call.name == "aten::slice" && !opens(ir, call) && !loop.lessons.sizes_by_slices)  // a view with run-time ends, of another size
-    return often(0) && (loop.lessons.sizes_by_slices = group.take_sizes_for_numbers());
+  const uint64_t opened = call.results.size() != 1 || call.results[0] < 0 ? 0 : ir.metas[call.results[0]].open & ~ir::kOpenLayout;
+  if (call.name == "aten::slice" && has_run_time_numbers(call) && opened == 0) {  // with another size
+    if (!often(0) || !group.take_sizes_for_numbers()) return false;
+    return loop.lessons.sizes_by_slices = true;
+  }
   if (!may_leave(ir, call)) return false;
   // Open ones are left at sizes of 0 and 1 too, which is as it should be.
   const bool open = std::any_of(ir.calls.begin(), ir.calls.end(), [&](const ir::AtenCall& each) { return opens(ir, each); });

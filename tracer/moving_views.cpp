@@ -1,6 +1,6 @@
 // Views whose place a changing number says (`x[i]`, `x[i:i + n]`). To the trace such a view is memory of its own, moved to where it looks when it runs, so
 // that kernels read it with constant strides; nobody may write what it looks at meanwhile. Where somebody does, the loop is recorded again with
-// that view as an open one of its base's memory (Lessons::written_views). Inputs that share memory, but not in the same way each time, are memory of their own in the same manner. See recorder.h.
+// that view as an open one of its base's memory (Lessons::written_views). A slice of which only the end changes, and its size with it, does not move. Inputs that share memory, but not in the same way each time, are memory of their own in the same manner. See recorder.h.
 #include <algorithm>
 #include <string>
 
@@ -55,7 +55,7 @@ int32_t Recorder::place_apart(int32_t id, int32_t index) {
 
 // Gives the results of a view call, with numbers of the trace or not, their memory. ids: the recorder's, of the results.
 void Recorder::place_views(ir::AtenCall* call, const std::vector<int32_t>& ids, const std::vector<Ref>& compact) {
-  if (is_index(*call) && has_run_time_numbers(*call)) {
+  if (is_index(*call) && has_run_time_numbers(*call) && ir::is_moved(*call)) {
     // A view whose offset is known only when it runs: to the trace it is memory of its own, which nobody may write meanwhile, or, where somebody does,
     // an open view of that memory.
     const std::pair<PyCodeObject*, int> place{top().code, current_unit_};

@@ -156,13 +156,18 @@ void GenericTrace::Opening::mark() {
   find_dependences();
 }
 
+// Is it a view of run-time numbers that is not memory of its own to the trace, as somebody writes it?
+static bool moves_in_place(const ir::Trace& trace, const ir::AtenCall& index) {
+  return has_run_time_numbers(index) && index.results[0] >= 0 && (trace.metas[static_cast<size_t>(index.results[0])].open & ir::kOpenLayout) != 0;
+}
+
 std::vector<CallFacts> GenericTrace::Opening::call_facts() const {
   std::vector<CallFacts> facts(old_.calls.size());
   for (size_t k = 0; k < generic_.calls_.size(); k++) {
     const size_t call = static_cast<size_t>(old_.insts[generic_.calls_[k]].imm);
     const std::vector<Fit>& fits = generic_.fits_[k];
     facts[call] = {generic_.recording_.sizes.after_effect[call], std::any_of(fits.begin(), fits.end(), [&](const Fit& fit) { return depends(fit.value) == kBySteps; }),
-                   ir::is_index(old_.calls[call]) && (ir::has_run_time_numbers(old_.calls[call]) || !fits.empty())};
+                   ir::is_index(old_.calls[call]) && (!fits.empty() || moves_in_place(old_, old_.calls[call]))};
   }
   return facts;
 }
@@ -205,8 +210,6 @@ std::string GenericTrace::Opening::allowed(size_t number) const {
   if ((guarded || may_leave(trace_, call)) && generic_.recording_.sizes.after_effect[static_cast<size_t>(inst.imm)]) return call.name + ": it may be left behind an effect";
   if (!opens(trace_, call)) return "";
   const int32_t first = inst.count > 0 ? old_.insts[old_.arg(inst, 0)].meta : -1;
-  if (has_run_time_numbers(call) && ir::is_index(call) && (opened(call.results[0]) != 0 || opened(first) != 0))
-    return call.name + ": a view that moves, of a tensor of open sizes";
   if (!call.mutates.empty())
     for (size_t i = 0; i < call.results.size(); i++)
       if (call.results[i] >= 0 && call.result_alias[i] < 0 && trace_.metas[call.results[i]].open != 0) return call.name + ": it writes, and makes a tensor of open sizes";

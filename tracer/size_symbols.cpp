@@ -75,7 +75,8 @@ class Giver {
     if (!unknown && joined(inst, &call, of_operands)) return;
     Settled settled;
     const bool in_place = !call.mutates.empty() && std::all_of(call.result_alias.begin(), call.result_alias.end(), [](int32_t alias) { return alias >= 0; });
-    call.follows = !unknown && ir::sizes_follow(trace_, inst) && results(call, of_operands, false, &settled);
+    const bool moves = ir::is_index(call) && ir::has_run_time_numbers(call);  // it is run to know where it looks
+    call.follows = !unknown && !moves && ir::sizes_follow(trace_, inst) && results(call, of_operands, false, &settled);
     if (!call.follows) {
       settled.clear();
       if (in_place ? !results(call, of_operands, false, &settled) : facts.after_effect || !results(call, of_operands, true, &settled)) return;

@@ -21,7 +21,7 @@ namespace dynvm::tracer {
 struct CallFacts {
   bool after_effect = false;  // no exit may be at it
   bool by_steps = false;      // a remainder or quotient of open sizes is among its arguments
-  bool moves = false;         // numbers other than sizes decide where its result looks
+  bool moves = false;         // its result looks where only running it tells, in memory that it shares
 };
 
 // trace: as recorded, but its metas have the sizes of the first walk, with what is open marked; other: those of the second. Metas that become symbolic are rewritten.

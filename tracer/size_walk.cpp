@@ -39,6 +39,8 @@ void set_number(AtenArg* arg, size_t i, const Number& value) {
   else arg->i = value.bits;
 }
 
+size_t indexed_dim(const ir::AtenCall& index, size_t rank) { return static_cast<size_t>(index.args[1].i < 0 ? index.args[1].i + static_cast<int64_t>(rank) : index.args[1].i); }
+
 bool varies(const std::vector<int64_t>& seen) {
   return std::any_of(seen.begin(), seen.end(), [&](int64_t size) { return size != seen.back(); });
 }
@@ -90,6 +92,26 @@ std::string GenericTrace::Walk::step(Ref ref) {
   return "";
 }
 
+// Where an index whose numbers a run tells looks, of a tensor of this geometry. given: what it gives, where it is an operation that defines a size. *view: what was recorded.
+static std::string place_index(const ir::AtenCall& call, const TensorMeta& of, const TensorMeta* given, TensorMeta* view) {
+  const size_t dim = indexed_dim(call, of.sizes.size());
+  TensorMeta geometry = of;
+  if (call.name == "aten::select") {
+    geometry.sizes.erase(geometry.sizes.begin() + static_cast<ptrdiff_t>(dim));
+    geometry.strides.erase(geometry.strides.begin() + static_cast<ptrdiff_t>(dim));
+  } else {
+    const AtenArg &start = call.args[2], &step = call.args[4];
+    if (step.kind != AtenArg::kInt) return call.name + ": its step changes";
+    geometry.sizes[dim] = (given != nullptr ? *given : *view).sizes[dim];
+    geometry.strides[dim] *= step.i;
+    if (!is_moved(call) && start.kind == AtenArg::kInt) geometry.offset += std::min(start.i, of.sizes[dim]) * of.strides[dim];
+  }
+  view->sizes = std::move(geometry.sizes);
+  view->strides = std::move(geometry.strides);
+  if (!is_moved(call)) view->offset = geometry.offset;
+  return "";
+}
+
 std::string GenericTrace::Walk::run(size_t number, ir::AtenCall call) {
   const Ref ref = generic_.calls_[number];
   const ir::Inst& inst = trace_.insts[ref];
@@ -112,9 +134,13 @@ std::string GenericTrace::Walk::run(size_t number, ir::AtenCall call) {
   for (size_t a = 0; a < now.args.size(); a++)
     for (size_t i = 0; i < numbers_of(now.args[a]); i++) same = same && number_of(now.args[a], i) == number_of(recorded.args[a], i);
   const std::vector<int32_t>& results = generic_.results_[number];
-  if (!same && has_run_time_numbers(now) && ir::is_index(now)) return now.name + ": a view that moves, of a tensor of another size";
   std::vector<TensorMeta> made, before;
-  if (now.defines_sizes) {
+  if (ir::is_index(now) && has_run_time_numbers(now) && inst.count > 0 && results.size() == 1) {
+    const auto given = defined.find(number);
+    if (std::string why = place_index(now, metas[trace_.insts[trace_.arg(inst, 0)].meta], given != defined.end() ? &given->second[0] : nullptr, &made.emplace_back(trace_.metas[recorded.results[0]])); !why.empty()) return why;
+    same = false;
+    if (results[0] >= 0) shapes_->input(results[0], made[0]);
+  } else if (now.defines_sizes) {
     same = false;
     const auto given = defined.find(number);
     for (size_t i = 0; i < results.size(); i++) {

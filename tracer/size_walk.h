@@ -21,6 +21,8 @@ size_t numbers_of(const ir::AtenArg& arg);
 bool is_float_number(const ir::AtenArg& arg);
 ir::Number number_of(const ir::AtenArg& arg, size_t i);
 void set_number(ir::AtenArg* arg, size_t i, const ir::Number& value);
+// The dimension of an operand of this rank that it works on.
+size_t indexed_dim(const ir::AtenCall& index, size_t rank);
 // Were these sizes of a dimension, or numbers, not all the same?
 bool varies(const std::vector<int64_t>& seen);
 bool same_geometry(const ir::TensorMeta& a, const ir::TensorMeta& b);

@@ -480,6 +480,7 @@ void GenericTrace::note_defined(const std::vector<SizeSample>& samples) {
       for (const SizeSample& sample : samples) geometries.push_back(sample.calls[k].results[i]);
       geometries.push_back(trace.metas[call.results[i]]);
       for (size_t d = 0; d < geometries.back().sizes.size(); d++) {
+        if (ir::is_index(call) && d != indexed_dim(call, geometries.back().sizes.size())) continue;  // it has its operand's
         std::vector<int64_t> seen;
         for (const TensorMeta& geometry : geometries) seen.push_back(geometry.sizes[d]);
         if (varies(seen)) defined_.push_back({k, i, d, std::move(seen)});
@@ -514,6 +515,7 @@ std::string GenericTrace::defined_for(const Classes& now, OtherSizes* others, Wa
     else if (others != nullptr) size = other_size(each.seen, others);
   }
   for (const Defined& each : defined_) {
+    if (ir::is_index(trace.calls[trace.insts[calls_[each.call]].imm])) continue;  // it has its operand's
     TensorMeta& meta = walk->defined[each.call][each.result];
     const auto& geometries = defined_geometries_.at({each.call, each.result});
     if (!strides_for(geometries, meta.sizes, &meta.strides)) return "an operation's strides change in a way that is not known";

@@ -16,7 +16,7 @@
 // differed between the recordings, and whatever differs between the walks is computed when the trace runs, by kernels where it is made of symbols
 // (size_symbols.h), else by the library's operations. Sizes that were always equal must be so then.
 //
-// Sizes that an operation defines (nonzero, an index by a mask) differ from run to run, so nothing is compiled for them: where they differed between
+// Sizes that an operation defines (nonzero, an index by a mask, a slice whose ends are numbers of the run) differ from run to run, so nothing is compiled for them: where they differed between
 // the recordings they are open in each trace. Those that were always equal to an input's size, or the same each time, are not: with others the trace is left.
 //
 // Inputs: recordings, the geometry of the tensor that an entry guard refused. Outputs: recordings with constant sizes.

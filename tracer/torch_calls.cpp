@@ -397,6 +397,21 @@ HookResult Recorder::torch_operator(vm::ThreadView& view, IrOp op, std::vector<V
   return next(view);
 }
 
+// Do the operations of a call write memory that it has not made itself?
+static bool writes_given(const std::vector<OpRecord>& records) {
+  std::set<int32_t> own;
+  for (const OpRecord& record : records) {
+    const auto is_own = [&](int32_t argument) {
+      const std::vector<int32_t>& operands = record.call.args[static_cast<size_t>(argument)].operands;
+      return std::all_of(operands.begin(), operands.end(), [&](int32_t operand) { return operand >= 0 && own.count(record.tensors[static_cast<size_t>(operand)]) != 0; });
+    };
+    if (!std::all_of(record.call.mutates.begin(), record.call.mutates.end(), is_own)) return true;
+    for (size_t i = 0; i < record.call.results.size(); i++)
+      if (record.call.results[i] >= 0 && (record.call.result_alias[i] < 0 || is_own(record.call.result_alias[i]))) own.insert(record.call.results[i]);
+  }
+  return false;
+}
+
 // Runs fn with the recorder on. Afterwards executed_ says whether it ran; raw_result_ owns its result.
 bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vector<V>& inputs, const char* what, V* out, bool* error, PyObject* callee, Asked* asked) {
   executed_ = false;
@@ -502,9 +517,7 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   if (why.empty() && !backward) why = read_unseen(records, tensors, result, what);
   if (!why.empty()) {
     // Not to be repeated as operations: the call itself is, unless it writes memory that the trace has a picture of.
-    bool writes = backward;
-    for (OpRecord& record : records) writes = writes || !record.call.mutates.empty();
-    if (writes) {
+    if (backward || writes_given(records)) {
       give_up(Abort::k_unsupported_operation, std::string(what) + ": " + why);
       return false;
     }
@@ -578,8 +591,7 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
           if (records[r].call.args[a].kind == AtenArg::kNumberTensor) number_tensors.push_back({v, r, a});
         }
       }
-    const auto is_slice = [&](const BoundNumber& each) { return records[each.record].call.name == "aten::slice"; };
-    if (indexes && !(lessons_.sizes_by_slices && std::any_of(places.begin(), places.end(), is_slice))) {
+    if (indexes) {
       bound.insert(bound.end(), places.begin(), places.end());
       continue;
     }
@@ -588,7 +600,6 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
       if (number_tensors.size() == 1) place = &number_tensors[0];
       else if (places.size() == 1 && records[places[0].record].call.args[places[0].arg].kind != AtenArg::kInt) place = &places[0];
       else if (places.size() == 1 && takes_any_int(records[places[0].record].call, places[0].arg)) place = &places[0];
-      if (place != nullptr && lessons_.sizes_by_slices && is_slice(*place)) place = nullptr;
     }
     if (place != nullptr && lessons_.known_graph_numbers && is_differentiated(records[place->record].call) && !ir::is_index(records[place->record].call)) {
       promote(v);
@@ -614,6 +625,7 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
       if (number.record == r) scalars.push_back({number.arg, {number.value}});
     for (const BoundList& list : lists)
       if (list.record == r) scalars.push_back({list.arg, list.items});
+    record.call.defines_sizes |= lessons_.sizes_by_slices && record.call.name == "aten::slice" && !scalars.empty();
     if (!convert_record(record, scalars, backward)) return false;
   }
   return true;

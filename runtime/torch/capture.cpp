@@ -336,9 +336,9 @@ bridge::CallFacts ProgramImpl::facts(int32_t number) {
   for (const c10::IValue& constant : plan.constants)  // a tensor that Python's values became lies in the CPU's memory
     if (constant.isTensor() && constant.toTensor().defined() && !constant.toTensor().unsafeGetTensorImpl()->is_wrapped_number()) facts.capturable = false;
   // A view that moves looks at memory that is there already, unless an earlier call has yet to bring it.
-  if (plan.how == CallHow::kMovedView && !plan.tensors.empty()) {
+  if (plan.how == CallHow::kMovedView && !plan.tensors.empty() && plan.results[0] >= 0) {
     const Kind kind = storages[static_cast<size_t>(tensors[static_cast<size_t>(plan.tensors[0].tensor)].meta.storage)].spec.kind;
-    facts.passive = kind != Kind::kResult && kind != Kind::kLent;
+    facts.passive = kind != Kind::kResult && kind != Kind::kLent && tensors[static_cast<size_t>(plan.results[0])].meta.open == 0;
   }
   return facts;
 }

@@ -289,6 +289,18 @@ void ProgramImpl::plan_tensors(const bridge::ProgramSpec& spec) {
   }
 }
 
+// A view of run-time numbers: memory of its own, which moves, or a place in its operand's.
+void ProgramImpl::plan_view(CallPlan* plan) const {
+  if (plan->results.size() != 1) fail("view of several results with run-time scalars: " + full_name(plan->call));
+  if (plan->results[0] < 0) return;
+  const auto storage_of = [this](int32_t tensor) { return tensors.at(static_cast<size_t>(tensor)).meta.storage; };
+  const int32_t storage = storage_of(plan->results[0]);
+  const bool in_place = std::any_of(plan->tensors.begin(), plan->tensors.end(), [&](const TensorPlace& place) { return storage_of(place.tensor) == storage; });
+  if (in_place) plan->how = CallHow::kOpen;
+  else if (storages.at(static_cast<size_t>(storage)).spec.kind != bridge::StorageSpec::kResult)
+    fail("a view that a number of the run moves, of memory that does not move with it: " + full_name(plan->call));
+}
+
 void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
   const auto handle = find_operator(spec.call);
   if (!handle) fail("unknown operator " + full_name(spec.call));
@@ -325,7 +337,9 @@ void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
   // A result that only the recorded call had still decides how the call is run: the unused one gets scratch memory.
   plan.how = classify(plan.call, facts, on_cpu, &plan.out, &plan.direct);
   plan.leaves = plan.call.defines_sizes || (open && plan.call.mutates.empty() && (checked || only_aliases(plan.call)));
-  if (open && plan.call.mutates.empty()) {  // what is written in place keeps its geometry
+  if (plan.how == CallHow::kMovedView) {
+    plan_view(&plan);
+  } else if (open && plan.call.mutates.empty()) {  // what is written in place keeps its geometry
     plan.how = CallHow::kOpen;
   } else if (plan.call.defines_sizes) {
     plan.how = CallHow::kFunctional;  // what comes may have other sizes than the planned memory
@@ -334,12 +348,6 @@ void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
   }
   plan.packs_weight = on_cpu && !base::left_out(base::Part::kPacked) && !base::left_out(base::SwitchKind::kOp, plan.call.name) && may_pack_weight(plan.call) && plan.results.size() == 1 && plan.results[0] >= 0 && plan.tensors.size() >= 2 && plan.tensors[1].argument == 1;
   plan.small = on_cpu && small && !plan.direct.product;
-  if (plan.how == CallHow::kMovedView) {
-    if (plan.results.size() != 1) fail("view of several results with run-time scalars: " + full_name(spec.call));
-    const int32_t view = plan.results[0];
-    if (view >= 0 && storages.at(static_cast<size_t>(tensors.at(static_cast<size_t>(view)).meta.storage)).spec.kind != bridge::StorageSpec::kResult)
-      fail("a view that a number of the run moves, of memory that does not move with it: " + full_name(spec.call));
-  }
 
   if (plan.how == CallHow::kDirect) convert_numbers(plan);
   if (plan.how == CallHow::kDirect || plan.how == CallHow::kOut) {

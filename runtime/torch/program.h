@@ -26,7 +26,7 @@ class SessionImpl;
 
 enum class CallHow : uint8_t {
   kNothing,    // a view of constant geometry, or a number read by read_scalar
-  kMovedView,  // a view whose offset depends on run-time scalars
+  kMovedView,  // a view whose offset depends on run-time scalars, as memory of its own
   kDirect,     // a function of direct.def
   kInPlace,    // the recorded operator, boxed, which writes its arguments
   kOut,        // its out overload, boxed
@@ -143,6 +143,7 @@ class ProgramImpl final : public bridge::Program {
   void plan_storages(const bridge::ProgramSpec& spec);
   void plan_tensors(const bridge::ProgramSpec& spec);
   void plan_call(const bridge::CallSpec& spec);
+  void plan_view(CallPlan* plan) const;
   void convert_numbers(CallPlan& plan);
   void plan_wrap(const bridge::WrapSpec& spec);
   std::shared_ptr<const RepeatedCalls> plan_repeated(const bridge::WrapSpec& spec) const;

@@ -259,8 +259,7 @@ static const char* const kOtherStrides = "other strides";
 static const char* const kOtherSharing = "inputs that shared memory no longer do in the same way";
 static const char* const kNowShared = "inputs that did not share memory now do";
 
-// defined: nothing else decides the open sizes, so those that torch treats in a way of their own are refused.
-static bool sizes_fit(const ir::TensorMeta& meta, c10::IntArrayRef sizes, bool defined) {
+bool sizes_fit(const ir::TensorMeta& meta, c10::IntArrayRef sizes, bool defined) {
   if (meta.open == 0) return sizes == meta.sizes;
   if (sizes.size() != meta.sizes.size()) return false;
   for (size_t d = 0; d < sizes.size(); ++d)
@@ -523,12 +522,16 @@ int SessionImpl::run_boxed(const CallPlan& plan, CallState& state) {
   });
 }
 
+static bool looks_as_planned(const ir::TensorMeta& meta, const at::Tensor& view) {
+  return view.sizes() == meta.sizes && view.strides() == meta.strides && view.storage_offset() == meta.offset;
+}
+
 // What a call has given. False: it is not as planned.
 bool SessionImpl::take_result(int32_t number, const at::Tensor& result, const CallPlan& plan, bool view) {
   const TensorPlan& tensor = program_.tensors[static_cast<size_t>(number)];
   if (tensor.meta.symbolic) return adopt_symbolic(number, result, plan, view);
   if (tensor.meta.open != 0 || tensor.own_size) return adopt_open(number, result, plan, view);
-  return view || adopt(number, result, plan);
+  return view ? plan.scalars.empty() || looks_as_planned(tensor.meta, result) : adopt(number, result, plan);
 }
 
 // False: it has other sizes than recorded.
@@ -587,28 +590,6 @@ bool SessionImpl::adopt_open(int32_t number, const at::Tensor& result, const Cal
 int64_t SessionImpl::tensor_size(int32_t number, int32_t dim) const {
   const at::Tensor& tensor = shadows_[static_cast<size_t>(number)];
   return dim < 0 ? tensor.numel() : tensor.size(dim);
-}
-
-// False: the view has another geometry than recorded, so the trace must be left.
-bool SessionImpl::move_view(const CallPlan& plan, CallState& state) {
-  torch::jit::Stack stack = state.arguments;
-  plan.op.callBoxed(&stack);
-  if (plan.results[0] < 0) return true;  // nobody looks at it, or asks where it looks
-  const at::Tensor& view = stack.at(0).toTensor();
-  const TensorPlan& tensor = program_.tensors[static_cast<size_t>(plan.results[0])];
-  const size_t s = static_cast<size_t>(tensor.meta.storage);
-  if (view.sizes() != tensor.meta.sizes || view.strides() != tensor.meta.strides || view.scalar_type() != tensor.type) return false;
-  // The view's own storage is the viewed memory, moved so that the recorded offset is where the view begins: whatever reads the view, or a
-  // view of it, keeps its constant offsets.
-  const int64_t shift = (view.storage_offset() - tensor.meta.offset) * ir::dtype_size(tensor.meta.dtype);
-  for (size_t base = 0; base < storages_.size(); ++base) {
-    if (storages_[base].shadow.get() != view.storage().unsafeGetStorageImpl()) continue;
-    use(s);
-    storages_[s].real = storages_[base].real;
-    storages_[s].shift = storages_[base].shift + shift;
-    point(s, static_cast<char*>(storage_data_[base]) + shift);
-  }
-  return true;
 }
 
 int SessionImpl::scalar_of(int32_t number, const void* element, int64_t* value) const {

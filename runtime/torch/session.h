@@ -55,6 +55,9 @@ struct CallState {
   std::optional<GeneratorPlace> drawn;  // the same, where kernels stood for it
 };
 
+// Are these the sizes of the meta's, where they are not open? defined: nothing else decides the open ones, so those that torch treats in a way of their own are refused.
+bool sizes_fit(const ir::TensorMeta& meta, c10::IntArrayRef sizes, bool defined);
+
 class CapturesImpl;
 
 class SessionImpl {

@@ -1,4 +1,4 @@
-// A session's symbols: what tensors say of them, what is laid out anew when they change. See session.h.
+// A session's symbols: what tensors say of them, what is laid out anew when they change; and views that numbers of the run move. See session.h.
 // Tests: tests/traces/cases/sizes_*.py.
 #include <c10/util/SmallVector.h>
 
@@ -105,6 +105,39 @@ bool SessionImpl::adopt_symbolic(int32_t number, const at::Tensor& result, const
   storages_[s].shift = (result.storage_offset() - offset) * ir::dtype_size(tensor.meta.dtype);
   storages_[s].shadow->set_nbytes(storage.nbytes() - static_cast<size_t>(storages_[s].shift));
   point(s, static_cast<char*>(const_cast<void*>(storage.data())) + storages_[s].shift);
+  return true;
+}
+
+// False: the view has another geometry than recorded, so the trace must be left.
+bool SessionImpl::move_view(const CallPlan& plan, CallState& state) {
+  torch::jit::Stack stack = state.arguments;
+  plan.op.callBoxed(&stack);
+  if (plan.results[0] < 0) return true;  // nobody looks at it, or asks where it looks
+  const at::Tensor& view = stack.at(0).toTensor();
+  const TensorPlan& tensor = program_.tensors[static_cast<size_t>(plan.results[0])];
+  const size_t s = static_cast<size_t>(tensor.meta.storage);
+  if (view.scalar_type() != tensor.type) return false;
+  int64_t offset = tensor.meta.offset;
+  if (tensor.meta.symbolic) {
+    if (!learn_symbols(tensor, view.sizes()) || !lies_as_planned(tensor, view.strides())) return false;
+    offset = tensor.offset(symbols_.data());
+  } else if (tensor.meta.open != 0) {
+    if (!sizes_fit(tensor.meta, view.sizes(), plan.call.defines_sizes)) return false;
+    shadows_[static_cast<size_t>(plan.results[0])].unsafeGetTensorImpl()->set_sizes_and_strides(view.sizes(), view.strides(), offset);
+  } else if (view.sizes() != tensor.meta.sizes || view.strides() != tensor.meta.strides) {
+    return false;
+  }
+  // The view's own storage is the viewed memory, moved so that the recorded offset is where the view begins: whatever reads the view, or a
+  // view of it, keeps its constant offsets.
+  const int64_t shift = (view.storage_offset() - offset) * ir::dtype_size(tensor.meta.dtype);
+  for (size_t base = 0; base < storages_.size(); ++base) {
+    if (storages_[base].shadow.get() != view.storage().unsafeGetStorageImpl()) continue;
+    use(s);
+    storages_[s].real = storages_[base].real;
+    storages_[s].shift = storages_[base].shift + shift;
+    point(s, static_cast<char*>(storage_data_[base]) + shift);
+    if (tensor.meta.open != 0) storages_[s].shadow->set_nbytes(storages_[base].shadow->nbytes());
+  }
   return true;
 }
 
