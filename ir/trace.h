@@ -188,7 +188,7 @@ bool opens(const Trace& trace, const AtenCall& call);
 // Is the trace left at the call where its results have other sizes than it was recorded with?
 bool may_leave(const Trace& trace, const AtenCall& call);
 
-// A view whose int arguments may change from run to run without changing its shape. Where they do, it is memory of its own to the trace.
+// A view by ints of one dimension, which may change from run to run. Where they do, it is memory of its own to the trace, or a place in its operand's (is_moved).
 bool is_index(const AtenCall& call);
 // May the place where an index of run-time numbers begins change, in its operand's memory? Not where only the end of a slice does, and its size with that.
 bool is_moved(const AtenCall& index);
@@ -204,7 +204,7 @@ struct FreedNode {
 struct GraphNode {
   int32_t number = 0;                 // wraps that name the same one share it
   std::vector<Ref> outputs;           // tensor values that it takes gradients of; only those with a name are handed out
-  std::vector<std::string> names;     // of each, the name of the autograd node that eager would have, "" where only other nodes read it
+  std::vector<std::string> names;     // of each, the name of the autograd node that eager would have, "" where the script never sees it
   std::vector<Ref> inputs;            // tensor values that it gives gradients of: the trace's inputs, and outputs of nodes before it
   std::vector<uint64_t> reached_by;   // of each input: the outputs (a bit each) that are computed from it
   std::vector<Ref> saved;             // what its backward reads beside the gradients

@@ -74,6 +74,7 @@ class Parts {
       for (Ref call : calls) owners_[call] |= owner;
       owner <<= 1;
     }
+    join_writes();
     for (const auto& [call, owners] : owners_) {
       if (!fits(call)) return trace_.calls[trace_.insts[call].imm].name + " in it";
       const auto found = std::find_if(parts_.begin(), parts_.end(), [owners = owners](const Part& part) { return part.owners == owners; });
@@ -93,6 +94,42 @@ class Parts {
   uint64_t owner_of(Ref tensor) const { return owner_of_.at(tensor); }
 
  private:
+  // The call of a part that has made the memory of this value; kNoRef: none has.
+  Ref maker_of_memory(Ref value) const {
+    while (value != kNoRef && trace_.insts[value].op == IrOp::k_result) {
+      const Ref made = trace_.arg(value, 0);
+      if (owners_.count(made) == 0) break;
+      const ir::AtenCall& how = trace_.calls[trace_.insts[made].imm];
+      const int32_t of = how.result_alias[static_cast<size_t>(trace_.insts[value].imm)];
+      if (of < 0) return made;
+      const std::vector<int32_t>& from = how.args[static_cast<size_t>(of)].operands;
+      value = from.empty() || from[0] < 0 ? kNoRef : trace_.arg(made, static_cast<uint32_t>(from[0]));
+    }
+    return kNoRef;
+  }
+
+  void belong(Ref call, uint64_t owners) {
+    uint64_t& own = owners_.at(call);
+    if ((owners & ~own) == 0) return;
+    own |= owners;
+    for (uint32_t k = 0; k < trace_.insts[call].count; ++k) {
+      const Ref operand = trace_.arg(call, k);
+      if (trace_.insts[operand].op == IrOp::k_result && owners_.count(trace_.arg(operand, 0)) != 0) belong(trace_.arg(operand, 0), owners);
+    }
+  }
+
+  // What writes memory belongs where that was made: an LSTM's cell computes all gates at once, and writes the one that only its output needs in place.
+  void join_writes() {
+    for (const auto& [call, owners] : owners_) {
+      const ir::AtenCall& how = trace_.calls[trace_.insts[call].imm];
+      for (const int32_t argument : how.mutates) {
+        if (keeps_statistics(how, argument)) continue;
+        for (const int32_t operand : how.args[static_cast<size_t>(argument)].operands)
+          if (const Ref maker = operand < 0 ? kNoRef : maker_of_memory(trace_.arg(call, static_cast<uint32_t>(operand))); maker != kNoRef) belong(call, owners_.at(maker));
+      }
+    }
+  }
+
   bool fits(Ref call) {
     const ir::Inst& inst = trace_.insts[call];
     const ir::AtenCall& how = trace_.calls[inst.imm];
@@ -108,16 +145,8 @@ class Parts {
     if (keeps_statistics(trace_.calls[trace_.insts[call].imm], number)) return true;
     const ir::AtenArg& argument = trace_.calls[trace_.insts[call].imm].args[static_cast<size_t>(number)];
     return std::all_of(argument.operands.begin(), argument.operands.end(), [&](int32_t operand) {
-      for (Ref value = operand < 0 ? kNoRef : trace_.arg(call, static_cast<uint32_t>(operand)); value != kNoRef;) {
-        const auto made = trace_.insts[value].op == IrOp::k_result ? owners_.find(trace_.arg(value, 0)) : owners_.end();
-        if (made == owners_.end() || made->second != owners_.at(call)) return false;
-        const ir::AtenCall& how = trace_.calls[trace_.insts[made->first].imm];
-        const int32_t of = how.result_alias[static_cast<size_t>(trace_.insts[value].imm)];
-        if (of < 0) break;
-        const std::vector<int32_t>& from = how.args[static_cast<size_t>(of)].operands;
-        value = from.empty() || from[0] < 0 ? kNoRef : trace_.arg(made->first, static_cast<uint32_t>(from[0]));
-      }
-      return true;
+      const Ref maker = operand < 0 ? kNoRef : maker_of_memory(trace_.arg(call, static_cast<uint32_t>(operand)));
+      return maker != kNoRef && owners_.at(maker) == owners_.at(call);
     });
   }
   bool plain(int32_t meta) const { return meta >= 0 && trace_.metas[meta].open == 0 && !trace_.metas[meta].symbolic; }
@@ -476,11 +505,14 @@ std::string Recorder::make_graph_nodes() {
   const std::set<Ref> last = wraps_shown(trace_, trace_.snapshots[static_cast<size_t>(trace_.insts.back().snapshot)]);
   std::vector<Ref> wraps;
   std::map<Ref, std::vector<Ref>> tensors;
+  std::map<Ref, std::string> names;  // of what the script may see, of exits too
   for (Ref r = 0; r < trace_.insts.size(); ++r) {
     const ir::Inst& inst = trace_.insts[r];
-    if (inst.op != IrOp::k_wrap || (inst.sunk && last.count(r) == 0)) continue;
+    if (inst.op != IrOp::k_wrap) continue;
     const ir::Wrap& wrap = trace_.wraps[inst.imm];
     if (!wrap.requires_grad || wrap.is_leaf || wrap.freed || wrap.forward.empty()) continue;
+    names.emplace(trace_.arg(inst, 0), wrap.grad_fn);
+    if (inst.sunk && last.count(r) == 0) continue;
     if (!wrap.freed_behind.empty()) return "a part of it has been freed";
     wraps.push_back(r);
     tensors[trace_.arg(inst, 0)] = wrap.forward;
@@ -525,10 +557,7 @@ std::string Recorder::make_graph_nodes() {
   for (Part& part : parts.all()) {
     for (Ref call : part.node.calls)
       if (!rehearse_call(rehearsal, call)) return trace_.calls[trace_.insts[call].imm].name + " cannot be run once more";
-    for (Ref output : part.node.outputs) {
-      const auto wrap = std::find_if(wraps.begin(), wraps.end(), [&](Ref each) { return trace_.arg(each, 0) == output; });
-      part.node.names.push_back(wrap == wraps.end() ? "" : trace_.wraps[trace_.insts[*wrap].imm].grad_fn);
-    }
+    for (Ref output : part.node.outputs) part.node.names.push_back(names[output]);
     if (const std::string why = record_backward(rehearsal, &part.node); !why.empty()) return why;
     for (Ref output : part.node.outputs) {
       rehearsal.torch->cut(static_cast<int32_t>(output));

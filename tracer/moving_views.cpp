@@ -143,6 +143,34 @@ bool Recorder::nobody_has(int32_t id) {
   return std::all_of(of_id.begin(), of_id.end(), [&](PyObject* each) { return dead.count(each) != 0; });
 }
 
+// Does this view call look where `other`, one of the same name, does, if these pairs of numbers are the same?
+bool Recorder::look_alike(const ir::Inst& other, const ir::AtenCall& call, const std::vector<Ref>& operands, std::vector<std::pair<Ref, Ref>>* numbers) {
+  const ir::AtenCall made = trace_.calls[other.imm];
+  const auto number = [&](const AtenArg& arg, const Ref* refs) { return arg.kind == AtenArg::kScalar ? refs[arg.operands[0]] : trace_.add(IrOp::k_const_int, Type::kInt, {}, arg.i); };
+  bool alike = true;
+  for (size_t i = 0; alike && i < call.args.size(); i++) {
+    const AtenArg &before = made.args[i], &now = call.args[i];
+    if (now.kind == AtenArg::kTensor && before.kind == AtenArg::kTensor) {
+      const Ref was = trace_.arg(other, static_cast<uint32_t>(before.operands[0])), is = operands[static_cast<size_t>(now.operands[0])];
+      if (made_alike(was, is, 8)) continue;
+      // Views of views: the numbers of these too.
+      const auto maker = [this](Ref view) -> const ir::Inst* { return trace_.insts[view].op == IrOp::k_result ? &trace_.insts[trace_.arg(view, 0)] : nullptr; };
+      const ir::Inst *first = maker(was), *second = maker(is);
+      alike = first != nullptr && second != nullptr && trace_.calls[first->imm].name == trace_.calls[second->imm].name && is_index(trace_.calls[first->imm]);
+      if (!alike) break;
+      const ir::AtenCall base = trace_.calls[second->imm];
+      const std::vector<Ref> of(trace_.operands.begin() + second->first, trace_.operands.begin() + second->first + second->count);
+      alike = look_alike(ir::Inst(*first), base, of, numbers);
+    } else if (now.kind == AtenArg::kScalar || before.kind == AtenArg::kScalar) {
+      const Ref was = number(before, trace_.operands.data() + other.first), is = number(now, operands.data());
+      if (!made_alike(was, is, 8)) numbers->emplace_back(was, is);
+    } else {
+      alike = before.kind == now.kind && before.i == now.i;
+    }
+  }
+  return alike;
+}
+
 // A view looks where another one of the trace looks, but only this time: one of them is where a number that changes says.
 bool Recorder::coincides(int32_t id, const ir::AtenCall& call, const std::vector<Ref>& operands, const ir::TensorMeta& meta) {
   const Ref known = tensor_of_id(id);
@@ -156,21 +184,8 @@ bool Recorder::coincides(int32_t id, const ir::AtenCall& call, const std::vector
     const ir::AtenCall& other = trace_.calls[made.imm];
     if (other.name == call.name && other.args.size() == call.args.size()) {
       // Numbers that only are the same now, as one that was read again behind a call: the guard tells of them (ops.def, guard_true).
-      bool alike = true;
       std::vector<std::pair<Ref, Ref>> numbers;
-      for (size_t i = 0; alike && i < call.args.size(); i++) {
-        const AtenArg &before = other.args[i], &now = call.args[i];
-        const auto number = [&](const AtenArg& arg, const Ref* refs) { return arg.kind == AtenArg::kScalar ? refs[arg.operands[0]] : trace_.add(IrOp::k_const_int, Type::kInt, {}, arg.i); };
-        if (now.kind == AtenArg::kTensor && before.kind == AtenArg::kTensor) {
-          alike = made_alike(trace_.arg(made, static_cast<uint32_t>(before.operands[0])), operands[static_cast<size_t>(now.operands[0])], 8);
-        } else if (now.kind == AtenArg::kScalar || before.kind == AtenArg::kScalar) {
-          const Ref was = number(before, trace_.operands.data() + made.first), is = number(now, operands.data());
-          if (!made_alike(was, is, 8)) numbers.emplace_back(was, is);
-        } else {
-          alike = before.kind == now.kind && before.i == now.i;
-        }
-      }
-      if (alike) {
+      if (look_alike(made, call, operands, &numbers)) {
         if (!numbers.empty() && takes_over()) return false;
         for (const auto& [before, now] : numbers) guard(IrOp::k_guard_true, {emit(IrOp::k_eq_int, Type::kBool, {before, now})}, ir::kSameIndex);
         same_numbers_.insert(numbers.begin(), numbers.end());

@@ -41,12 +41,14 @@ void Materialiser::find_wraps(Ref ref) {
   if (ref >= trace_.trace_.insts.size() || !trace_.trace_.insts[ref].sunk || !seen_.insert(ref).second) return;
   const Inst& inst = trace_.trace_.insts[ref];
   for (uint32_t k = 0; k < inst.count; ++k) find_wraps(trace_.trace_.arg(inst, k));
-  if (inst.op == Op::k_wrap && !trace_.trace_.wraps[inst.imm].forward.empty() && trace_.trace_.wraps[inst.imm].nodes.empty()) wraps_.push_back(ref);
+  if (inst.op != Op::k_wrap || trace_.trace_.wraps[inst.imm].forward.empty()) return;
+  wraps_.push_back(ref);
+  rebuilds_ |= trace_.trace_.wraps[inst.imm].nodes.empty();
 }
 
 bool Materialiser::rebuild(const std::vector<Ref>& refs) {
   for (Ref ref : refs) find_wraps(ref);
-  if (wraps_.size() < 2) return true;
+  if (wraps_.size() < 2 || !rebuilds_) return true;  // where one graph is rebuilt all are: what has a node may be a part of it
   for (Ref wrap : wraps_)
     if (!set_recipes(wrap)) return false;
   return CompiledTrace::rebuild(activation_, wraps_);

@@ -12,6 +12,7 @@
 // What is made is kept for the iteration, so that several wraps share bases, version counters and one graph.
 // Tests: tests/torch.
 #include <algorithm>
+#include <cstring>
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
@@ -178,6 +179,12 @@ void SessionImpl::share_memory(size_t s) {
   if (!slot.shared && slot.rebuilt && slot.has_counter) slot.shared = move_rebuilt(s, true);
 }
 
+// Do they have one version counter? torch compares none: it is one pointer.
+static bool count_together(const at::Tensor& a, const at::Tensor& b) {
+  static_assert(sizeof(c10::VariableVersion) == sizeof(void*));
+  return std::memcmp(&a.unsafeGetTensorImpl()->version_counter(), &b.unsafeGetTensorImpl()->version_counter(), sizeof(void*)) == 0;
+}
+
 // to_shared: to that memory; else back to what they were computed into, for an operation of the graph that writes. False: they lie otherwise there.
 bool SessionImpl::move_rebuilt(size_t s, bool to_shared) {
   StorageSlot& slot = storages_[s];
@@ -197,6 +204,8 @@ bool SessionImpl::move_rebuilt(size_t s, bool to_shared) {
   if (moving.empty()) return false;
   for (const at::Tensor& tensor : moving) tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(to);
   if (!to_shared) return true;
+  // What an operation gave as tensors that count versions each for itself (unsafe_chunk) keeps doing so.
+  if (std::any_of(moving.begin(), moving.end(), [&](const at::Tensor& each) { return !count_together(each, moving.front()); })) return true;
   // What the graph saves of a tensor knows the counter that the tensor had.
   const c10::VariableVersion& counter = moving.front().unsafeGetTensorImpl()->version_counter();
   while (counter.current_version() < slot.counter.current_version()) moving.front().unsafeGetTensorImpl()->bump_version();
@@ -235,6 +244,11 @@ const at::Tensor& SessionImpl::graph_value(int32_t number) const {
   const at::Tensor& value = graph_[static_cast<size_t>(number)];
   const int32_t from = program_.tensors[static_cast<size_t>(number)].copy_of;
   return value.defined() || from < 0 ? value : graph_value(from);
+}
+
+bool SessionImpl::looks_at_input(int32_t number) const {
+  while (!inputs_[static_cast<size_t>(number)].defined() && program_.tensors[static_cast<size_t>(number)].view_call >= 0) number = program_.tensors[static_cast<size_t>(number)].view_base;
+  return inputs_[static_cast<size_t>(number)].defined();
 }
 
 at::Tensor SessionImpl::graph_operand(int32_t number, bool required_grad, const WrapPlan& plan) {
@@ -276,6 +290,8 @@ at::Tensor SessionImpl::graph_operand(int32_t number, bool required_grad, const 
   }
   // A tensor that Python has made of memory of the trace's.
   if (const at::Tensor& bound = inputs_[static_cast<size_t>(number)]; bound.defined()) return value = bound;
+  // What looks at a bound tensor, where a number of the run says, is that view of it.
+  if (!required_grad && looks_at_input(number)) return value = real_tensor(number, false);
   // Computed by a call that is not run again: a constant of the graph. It is copied, as the trace may write its memory later.
   value = as_shown(number);
   if (required_grad && value.is_floating_point()) value.set_requires_grad(true);  // a leaf that only the graph knows
@@ -310,6 +326,9 @@ void SessionImpl::run_again(int32_t number, const WrapPlan& plan) {
     graph_[static_cast<size_t>(call.results.at(0))] = value;
     return;
   }
+  // What nodes stand for is there; and what writes it would write the script's tensor, which is the same one before and after that.
+  const auto stands = [this](int32_t result) { return result < 0 || leads_to_node(result); };
+  if (std::any_of(call.results.begin(), call.results.end(), [](int32_t result) { return result >= 0; }) && std::all_of(call.results.begin(), call.results.end(), stands)) return;
   for (const TensorPlace& place : call.tensors) {
     const size_t s = static_cast<size_t>(program_.tensors[static_cast<size_t>(place.tensor)].meta.storage);
     if (storages_[s].shared && std::count(call.call.mutates.begin(), call.call.mutates.end(), place.argument) != 0) storages_[s].shared = !move_rebuilt(s, false);

@@ -266,7 +266,7 @@ class RecorderImpl final : public bridge::Recorder {
     if (const char* reason = refuse_tensor(tensor)) return reason;
     const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
     if (storages_.count(storage) == 0) storage_number(tensor.storage());
-    return overlapping_.count(storage) != 0 ? "memory that another tensor's storage lies on too" : nullptr;
+    return written_over_.count(storage) != 0 ? kWrittenOver : nullptr;
   }
 
   void look_for_overlaps(const c10::Storage& storage) {
@@ -279,7 +279,18 @@ class RecorderImpl final : public bridge::Recorder {
       if (!other || other.get() == &added || !other->device().is_cpu() || !overlap(added, *other)) continue;
       overlapping_.insert(&added);
       overlapping_.insert(other.get());
+      if (written_storages_.count(&added) == 0 && written_storages_.count(other.get()) == 0) continue;
+      written_over_.insert(&added);
+      written_over_.insert(other.get());
     }
+  }
+
+  // Storages of which several lie on one memory, as views of a NumPy array do, are known apart as long as nobody writes any of them.
+  void note_written(const at::Tensor& tensor, bridge::OpRecord& record) {
+    if (!tensor.defined() || refuse_tensor(tensor)) return;
+    const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
+    written_storages_.insert(storage);
+    if (overlapping_.count(storage) != 0) refuse(record, kWrittenOver);
   }
 
   // Which version counters an operation advances is not in its schema: autograd's kernels do it, some operations have none (the fused optimizers), and an
@@ -470,7 +481,10 @@ class RecorderImpl final : public bridge::Recorder {
       const ir::AtenArg& arg = call.args[static_cast<size_t>(argument)];
       if (arg.kind == ir::AtenArg::kTensor) {
         written.emplace_back(value.toTensor().unsafeGetTensorImpl(), record.tensors[static_cast<size_t>(arg.operands[0])]);
+        note_written(value.toTensor(), record);
         if (is_data(value.toTensor())) record.unversioned.push_back(argument);
+      } else if (value.isTensorList()) {
+        for (const IValue& item : value.toListRef()) note_written(item.toTensor(), record);
       }
     }
     if (!unwritten_.empty()) look_for_unwritten(facts, stack, base, record);
@@ -677,7 +691,8 @@ class RecorderImpl final : public bridge::Recorder {
   std::unordered_map<int32_t, c10::weak_intrusive_ptr<c10::TensorImpl>> firsts_;  // the first tensor of each of these
   std::unordered_map<const c10::StorageImpl*, int32_t> storages_;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_refs_;
-  std::unordered_set<const c10::StorageImpl*> overlapping_;
+  static constexpr const char* kWrittenOver = "memory that another tensor's storage lies on too, one of which is written";
+  std::unordered_set<const c10::StorageImpl*> overlapping_, written_storages_, written_over_;
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> data_tensors_, own_counters_;
   std::unordered_set<int32_t> unwritten_;                // storages that hold nothing, or what no operation has put there
   std::unordered_set<const bridge::OpRecord*> made_unwritten_;  // of records_: what made them

@@ -138,6 +138,7 @@ class SessionImpl {
   const at::Tensor& graph_value(int32_t tensor) const;    // undefined where the rebuilt graph has none
   at::Tensor real_tensor(int32_t tensor, bool detach_base);
   void snapshot(size_t storage);                          // keeps a copy of a bound input's storage, once an iteration
+  bool looks_at_input(int32_t number) const;
   at::Tensor graph_operand(int32_t tensor, bool required_grad, const WrapPlan& plan);
   void run_once(int32_t call, const WrapPlan& plan);
   void run_again(int32_t call, const WrapPlan& plan);
