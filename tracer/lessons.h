@@ -31,6 +31,7 @@ struct Lessons {
   std::set<std::pair<PyCodeObject*, int>> changing_slots;   // root slots whose object changes
   std::set<PyObject*> changing_lists;
   std::set<std::pair<PyCodeObject*, int>> changing_values;  // (code, unit): a promotion there failed
+  std::map<std::pair<PyCodeObject*, int>, PyObject*> written_in;  // (code, unit) of a store to a dict that is an item of another: that one's address
   std::map<std::pair<PyCodeObject*, int>, int> written_dicts;  // (code, unit): dicts that were promoted there, and that the trace was found to write
   std::set<std::pair<PyCodeObject*, int>> changing_codes;   // (code, unit): functions of many codes are called there
   std::set<std::pair<PyCodeObject*, int>> coincidences;     // (code, unit) of a torch call: two tensors that it is given were one object once, by chance

@@ -524,6 +524,7 @@ class Recorder {
   bool is_own(V v);
   bool may_be_one(V a, V b);
   void dict_written(PyObject* dict, PyTypeObject* of = nullptr);  // of: an instance of that type's
+  void note_holder(PyObject* dict);
   static bool holds(PyObject* dict, PyObject* key, PyObject* value);
   void item_stored(PyObject* dict, PyObject* key, V value);
   void other_container_written(V container, PyObject* key);
@@ -600,8 +601,7 @@ class Recorder {
   struct Mortal { PyObject* object; Py_ssize_t held; };  // by Values
   Mortal* find_mortal(PyObject* object);
   void note_mortal(PyObject* object);
-  bool one_has_died() const;
-  bool one_dies_with_frame() const;
+  bool one_has_died() const, one_dies_with_frame() const;
   std::vector<V> live_graphs();
   void before_write(const std::vector<ir::Ref>& written);
   bool from_outside(const std::set<ir::Ref>& graph);

@@ -47,7 +47,25 @@ void Recorder::dict_written(PyObject* dict, PyTypeObject* of) {
       const Site* site = value.concrete == dict && value.site >= 0 ? &sites_[static_cast<size_t>(value.site)] : nullptr;
       if (site != nullptr && site->kind == Site::kValue && ++lessons_.written_dicts[{reinterpret_cast<PyCodeObject*>(site->a), site->index}] > 1) note_changing(lessons_, *site);
     }
+    note_holder(dict);
     doom(Abort::k_dict_changes);
+  }
+}
+
+// A dict is written that was known as an item of another one. Where that is another object than when the same was found before, as one that each iteration makes, it is not taken for the same
+// each time any more.
+void Recorder::note_holder(PyObject* dict) {
+  for (PyObject* holder : guarded_dicts_) {
+    Py_ssize_t position = 0;
+    PyObject *key, *item;
+    bool holds = false;
+    while (!holds && PyDict_Next(holder, &position, &key, &item)) holds = item == dict;
+    if (!holds) continue;
+    PyObject*& known = lessons_.written_in[{top().code, current_unit_}];
+    const bool is_another = known != nullptr && known != holder;
+    known = holder;
+    for (const Value& value : values_)
+      if (is_another && value.concrete == holder && value.site >= 0) note_changing(lessons_, sites_[static_cast<size_t>(value.site)]);
   }
 }
 

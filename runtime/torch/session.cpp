@@ -303,7 +303,11 @@ const char* SessionImpl::refusal_of_input(int32_t number, PyObject* object) {
     if (slot.real.unsafeGetStorageImpl() != real || slot.shift != shift) return kOtherSharing;
   } else {
     const bool open = plan.meta.open != 0;  // nothing is known of what else looks at it than that torch has made it so
-    if (!open && (storage_plan.first_byte + shift < 0 || storage_plan.last_byte + shift > static_cast<int64_t>(real->nbytes()))) return "a smaller storage";
+    const auto holds = [&](int64_t first, int64_t last) { return first + shift >= 0 && last + shift <= static_cast<int64_t>(real->nbytes()); };
+    if (!open && !holds(storage_plan.first_byte, storage_plan.last_byte)) {  // is there room for this tensor, and not for those that it has been recorded with?
+      const ByteExtent own = byte_extent(plan.meta);
+      return holds(own.first, own.last) ? kOtherSharing : "a smaller storage";
+    }
     if (c10::impl::cow::is_cow_data_ptr(real->data_ptr())) return "copy-on-write storage";
     char* data = static_cast<char*>(const_cast<void*>(real->data())) + shift;
     // Vector loads on the GPU rely on the recorded alignment.
