@@ -375,6 +375,8 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
     if (entered_error_) return HookResult::kError;
     if (done_) return HookResult::kContinue;
   }
+  if (kwnames == nullptr && args.size() == 1 && peek(1) == args[0] && (type == &PySet_Type || type == &PyFrozenSet_Type || type == &PyDict_Type))
+    if (std::optional<HookResult> entered = consume_operand(view, args[0], 1)) return *entered;
   if (kwnames == nullptr && (!read_numbers(o, &args) || !iterate_tensors(type, &args))) return HookResult::kContinue;
   if (fold_builtin(o, args, kwnames, &result)) return finish_call(view, result, pops);
   if (done_) return HookResult::kContinue;
@@ -443,6 +445,12 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
   return residual_call(view, residual_op(o, args), callee, args, kwnames, pops);
 }
 
+// Builtins that ask their last argument for all of its items, and run no code of the script's in between but comparisons.
+static bool takes_all_items(const std::string& name, size_t count) {
+  if (name == "str.join") return count == 2 || count == 1;
+  return count == 1 && (name == "builtins.max" || name == "builtins.min" || name == "builtins.sorted" || name == "math.fsum" || name == "math.prod");
+}
+
 HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops) {
   PyObject* o = concrete(callee);
   if (!promote(callee)) {
@@ -471,6 +479,8 @@ HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args,
       if (done_) return HookResult::kContinue;
     }
   }
+  if (kwnames == nullptr && !args.empty() && peek(1) == args.back() && takes_all_items(callable_name(o), args.size()))
+    if (std::optional<HookResult> entered = consume_operand(view, args.back(), 1)) return *entered;
   if (call_followed(view, o, args, kwnames, pops)) return HookResult::kReload;
   if (entered_error_) return HookResult::kError;
   if (done_) return HookResult::kContinue;

@@ -16,6 +16,12 @@ using IrOp = ir::Op;
 
 bool same_geometry(const TensorMeta& a, const TensorMeta& b) { return a.sizes == b.sizes && a.strides == b.strides; }
 
+bool same_places(const TensorMeta& a, const TensorMeta& b) {
+  bool same = a.sizes == b.sizes;
+  for (size_t d = 0; same && d < a.sizes.size(); d++) same = a.sizes[d] == 1 || a.strides[d] == b.strides[d];
+  return same;
+}
+
 size_t numbers_of(const AtenArg& arg) {
   switch (arg.kind) {
     case AtenArg::kInt:

@@ -26,6 +26,8 @@ size_t indexed_dim(const ir::AtenCall& index, size_t rank);
 // Were these sizes of a dimension, or numbers, not all the same?
 bool varies(const std::vector<int64_t>& seen);
 bool same_geometry(const ir::TensorMeta& a, const ir::TensorMeta& b);
+// The same but for strides of sizes of 1, which lead nowhere: torch's meta functions say others than its kernels.
+bool same_places(const ir::TensorMeta& a, const ir::TensorMeta& b);
 
 class GenericTrace::Walk {
  public:

@@ -357,7 +357,7 @@ std::string GenericTrace::learn(const std::vector<SizeSample>& samples, size_t* 
       why = walks[w]->run(number, std::move(call));
       if (!why.empty()) *other = w;  // as with sizes of 0 and 1, which broadcast otherwise
       for (size_t i = 0; i < there.results.size() && why.empty(); i++)
-        if (recorded.results[i] >= 0 && used_[recorded.results[i]] && !same_geometry(walks[w]->metas[recorded.results[i]], there.results[i])) why = recorded.name + ": torch's meta function says otherwise";
+        if (recorded.results[i] >= 0 && used_[recorded.results[i]] && !same_places(walks[w]->metas[recorded.results[i]], there.results[i])) why = recorded.name + ": torch's meta function says otherwise";
     }
     if (!why.empty()) return why;
     number++;
