@@ -606,7 +606,7 @@ class Recorder {
   void before_write(const std::vector<ir::Ref>& written);
   bool from_outside(const std::set<ir::Ref>& graph);
   bool graph_of_outsider(const ir::AtenCall& call, const std::vector<ir::Ref>& operands) const;
-  static size_t numbers_read_first(const std::vector<bridge::OpRecord>& records);
+  static size_t numbers_read_first(const std::vector<bridge::OpRecord>& records), first_write_to_given(const std::vector<bridge::OpRecord>& records);
   std::string not_repeatable(const std::vector<bridge::OpRecord>& records, PyObject* result, const std::vector<V>& inputs, std::string_view name);
   std::string read_unseen(const std::vector<bridge::OpRecord>& records, const std::vector<V>& tensors, PyObject* result, std::string_view name);
   bool convert_records(std::vector<bridge::OpRecord>& records, const std::vector<V>& inputs, bool backward);

@@ -397,21 +397,6 @@ HookResult Recorder::torch_operator(vm::ThreadView& view, IrOp op, std::vector<V
   return next(view);
 }
 
-// Do the operations of a call write memory that it has not made itself?
-static bool writes_given(const std::vector<OpRecord>& records) {
-  std::set<int32_t> own;
-  for (const OpRecord& record : records) {
-    const auto is_own = [&](int32_t argument) {
-      const std::vector<int32_t>& operands = record.call.args[static_cast<size_t>(argument)].operands;
-      return std::all_of(operands.begin(), operands.end(), [&](int32_t operand) { return operand >= 0 && own.count(record.tensors[static_cast<size_t>(operand)]) != 0; });
-    };
-    if (!std::all_of(record.call.mutates.begin(), record.call.mutates.end(), is_own)) return true;
-    for (size_t i = 0; i < record.call.results.size(); i++)
-      if (record.call.results[i] >= 0 && (record.call.result_alias[i] < 0 || is_own(record.call.result_alias[i]))) own.insert(record.call.results[i]);
-  }
-  return false;
-}
-
 // Runs fn with the recorder on. Afterwards executed_ says whether it ran; raw_result_ owns its result.
 bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vector<V>& inputs, const char* what, V* out, bool* error, PyObject* callee, Asked* asked) {
   executed_ = false;
@@ -517,7 +502,7 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   if (why.empty() && !backward) why = read_unseen(records, tensors, result, what);
   if (!why.empty()) {
     // Not to be repeated as operations: the call itself is, unless it writes memory that the trace has a picture of.
-    if (backward || writes_given(records)) {
+    if (backward || first_write_to_given(records) < records.size()) {
       give_up(Abort::k_unsupported_operation, std::string(what) + ": " + why);
       return false;
     }

@@ -21,18 +21,34 @@ size_t Recorder::numbers_read_first(const std::vector<OpRecord>& records) {
   return count < records.size() ? count : 0;
 }
 
+// The first operation of a call that writes memory which the call has not made itself; where none does, how many there are.
+size_t Recorder::first_write_to_given(const std::vector<OpRecord>& records) {
+  std::set<int32_t> own;
+  for (size_t r = 0; r < records.size(); r++) {
+    const OpRecord& record = records[r];
+    const auto is_own = [&](int32_t argument) {
+      const std::vector<int32_t>& operands = record.call.args[static_cast<size_t>(argument)].operands;
+      return std::all_of(operands.begin(), operands.end(), [&](int32_t operand) { return operand >= 0 && own.count(record.tensors[static_cast<size_t>(operand)]) != 0; });
+    };
+    if (!std::all_of(record.call.mutates.begin(), record.call.mutates.end(), is_own)) return r;
+    for (size_t i = 0; i < record.call.results.size(); i++)
+      if (record.call.results[i] >= 0 && (record.call.result_alias[i] < 0 || is_own(record.call.result_alias[i]))) own.insert(record.call.results[i]);
+  }
+  return records.size();
+}
+
 // Why the recorded operations do not say all that the call did; empty when they do.
 std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObject* result, const std::vector<V>& inputs, std::string_view name) {
   const bool gives_unwritten = name.substr(name.rfind('.') + 1).find("empty") != std::string_view::npos;
   std::set<int32_t> made, unwritten;
-  const size_t first = numbers_read_first(records);
+  const size_t first = numbers_read_first(records), first_write = first_write_to_given(records);
   bool effect = effect_done_;
   for (size_t r = 0; r < records.size(); r++) {
     const OpRecord& record = records[r];
     if (!record.unsupported.empty()) return record.call.name + ": " + record.unsupported;
     if (lessons_.failing.count(record.call.name) != 0) return record.call.name + ": it has failed in a trace, and not in the interpreter";
     if (record.call.defines_sizes && (effect || lessons_.residual_sizes)) return record.call.name + ": data-dependent shape";
-    effect = effect || record.call.is_random || !record.call.mutates.empty();
+    effect = effect || record.call.is_random || r >= first_write;
     // It may decide what comes next, or be an argument of it.
     if (record.number != OpRecord::kNoNumber && r >= first && r + 1 < records.size()) return "a number read in the middle of a call";
     for (int32_t id : record.tensors) {
