@@ -3,7 +3,7 @@
 import torch
 
 SPECIAL = [torch.complex64, torch.complex128]
-KINDS = [torch.float32, torch.float64, torch.int64] * 12
+KINDS = [torch.float32, torch.float64, torch.int64] * 20
 WAYS = {
     "empty": lambda like: torch.empty((2, 3, 5)),
     "empty_like": torch.empty_like,
