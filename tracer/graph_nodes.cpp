@@ -108,26 +108,30 @@ class Parts {
     return kNoRef;
   }
 
-  void belong(Ref call, uint64_t owners) {
+  // True: it did not.
+  bool belong(Ref call, uint64_t owners) {
     uint64_t& own = owners_.at(call);
-    if ((owners & ~own) == 0) return;
+    if ((owners & ~own) == 0) return false;
     own |= owners;
     for (uint32_t k = 0; k < trace_.insts[call].count; ++k) {
       const Ref operand = trace_.arg(call, k);
       if (trace_.insts[operand].op == IrOp::k_result && owners_.count(trace_.arg(operand, 0)) != 0) belong(trace_.arg(operand, 0), owners);
     }
+    return true;
   }
 
   // What writes memory belongs where that was made: an LSTM's cell computes all gates at once, and writes the one that only its output needs in place.
   void join_writes() {
+    bool joined = false;
     for (const auto& [call, owners] : owners_) {
       const ir::AtenCall& how = trace_.calls[trace_.insts[call].imm];
       for (const int32_t argument : how.mutates) {
         if (keeps_statistics(how, argument)) continue;
         for (const int32_t operand : how.args[static_cast<size_t>(argument)].operands)
-          if (const Ref maker = operand < 0 ? kNoRef : maker_of_memory(trace_.arg(call, static_cast<uint32_t>(operand))); maker != kNoRef) belong(call, owners_.at(maker));
+          if (const Ref maker = operand < 0 ? kNoRef : maker_of_memory(trace_.arg(call, static_cast<uint32_t>(operand))); maker != kNoRef) joined |= belong(call, owners_.at(maker));
       }
     }
+    if (joined) join_writes();  // of makers that more tensors have been computed by since
   }
 
   bool fits(Ref call) {

@@ -141,7 +141,7 @@ std::string GenericTrace::Walk::run(size_t number, ir::AtenCall call) {
     for (size_t i = 0; i < numbers_of(now.args[a]); i++) same = same && number_of(now.args[a], i) == number_of(recorded.args[a], i);
   const std::vector<int32_t>& results = generic_.results_[number];
   std::vector<TensorMeta> made, before;
-  if (ir::is_index(now) && has_run_time_numbers(now) && inst.count > 0 && results.size() == 1) {
+  if (ir::is_index(now) && has_run_time_numbers(now) && results.size() == 1 && recorded.results[0] >= 0) {
     const auto given = defined.find(number);
     if (std::string why = place_index(now, metas[trace_.insts[trace_.arg(inst, 0)].meta], given != defined.end() ? &given->second[0] : nullptr, &made.emplace_back(trace_.metas[recorded.results[0]])); !why.empty()) return why;
     same = false;
