@@ -447,7 +447,7 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
 
 // Builtins that ask their last argument for all of its items, and run no code of the script's in between but comparisons.
 static bool takes_all_items(const std::string& name, size_t count) {
-  if (name == "str.join") return count == 2 || count == 1;
+  if (name == "str.join") return count <= 2;  // with the separator, or bound to it
   return count == 1 && (name == "builtins.max" || name == "builtins.min" || name == "builtins.sorted" || name == "math.fsum" || name == "math.prod");
 }
 
@@ -470,17 +470,17 @@ HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args,
   }
   if (!may_follow(callable_name(o), args)) return HookResult::kContinue;
   V result = kNoValue;
-  if (kwnames == nullptr && args.size() == 1 && at(args[0]).kind == Value::kGenerator) {
-    std::string name = callable_name(o);
-    if (name == "builtins.all" || name == "builtins.any" || name == "builtins.sum") {
+  if (kwnames == nullptr && !args.empty() && at(args.back()).kind == Value::kGenerator) {
+    const std::string name = callable_name(o);
+    if (args.size() == 1 && (name == "builtins.all" || name == "builtins.any" || name == "builtins.sum")) {
       Consumer::Kind kind = name == "builtins.all" ? Consumer::kAll : name == "builtins.any" ? Consumer::kAny : Consumer::kSum;
       if (consume(view, kind, args[0], pops)) return HookResult::kReload;
       if (entered_error_) return HookResult::kError;
       if (done_) return HookResult::kContinue;
     }
+    if (peek(1) == args.back() && takes_all_items(name, args.size()))
+      if (std::optional<HookResult> entered = consume_operand(view, args.back(), 1)) return *entered;
   }
-  if (kwnames == nullptr && !args.empty() && peek(1) == args.back() && takes_all_items(callable_name(o), args.size()))
-    if (std::optional<HookResult> entered = consume_operand(view, args.back(), 1)) return *entered;
   if (call_followed(view, o, args, kwnames, pops)) return HookResult::kReload;
   if (entered_error_) return HookResult::kError;
   if (done_) return HookResult::kContinue;

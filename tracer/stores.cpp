@@ -64,8 +64,9 @@ void Recorder::note_holder(PyObject* dict) {
     PyObject*& known = lessons_.written_in[{top().code, current_unit_}];
     const bool is_another = known != nullptr && known != holder;
     known = holder;
+    if (!is_another) continue;
     for (const Value& value : values_)
-      if (is_another && value.concrete == holder && value.site >= 0) note_changing(lessons_, sites_[static_cast<size_t>(value.site)]);
+      if (value.concrete == holder && value.site >= 0) note_changing(lessons_, sites_[static_cast<size_t>(value.site)]);
   }
 }
 

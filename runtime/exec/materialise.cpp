@@ -1,6 +1,8 @@
 // Making objects at exits (materialise.h).
 #include "runtime/exec/materialise.h"
 
+#include <algorithm>
+
 #include "runtime/exec/execute.h"
 #include "runtime/exec/helpers.h"
 
@@ -41,14 +43,14 @@ void Materialiser::find_wraps(Ref ref) {
   if (ref >= trace_.trace_.insts.size() || !trace_.trace_.insts[ref].sunk || !seen_.insert(ref).second) return;
   const Inst& inst = trace_.trace_.insts[ref];
   for (uint32_t k = 0; k < inst.count; ++k) find_wraps(trace_.trace_.arg(inst, k));
-  if (inst.op != Op::k_wrap || trace_.trace_.wraps[inst.imm].forward.empty()) return;
-  wraps_.push_back(ref);
-  rebuilds_ |= trace_.trace_.wraps[inst.imm].nodes.empty();
+  if (inst.op == Op::k_wrap && !trace_.trace_.wraps[inst.imm].forward.empty()) wraps_.push_back(ref);
 }
 
 bool Materialiser::rebuild(const std::vector<Ref>& refs) {
   for (Ref ref : refs) find_wraps(ref);
-  if (wraps_.size() < 2 || !rebuilds_) return true;  // where one graph is rebuilt all are: what has a node may be a part of it
+  // Where one graph is rebuilt all are: what has a node may be a part of it.
+  const auto has_node = [this](Ref wrap) { return !trace_.trace_.wraps[trace_.trace_.insts[wrap].imm].nodes.empty(); };
+  if (wraps_.size() < 2 || std::all_of(wraps_.begin(), wraps_.end(), has_node)) return true;
   for (Ref wrap : wraps_)
     if (!set_recipes(wrap)) return false;
   return CompiledTrace::rebuild(activation_, wraps_);

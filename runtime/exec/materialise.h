@@ -35,7 +35,6 @@ class Materialiser {
   std::vector<std::pair<ir::Ref, PyObject*>> made_;  // few: searched linearly
   std::unordered_set<ir::Ref> seen_;
   std::vector<ir::Ref> wraps_;                       // sunk ones with graphs
-  bool rebuilds_ = false;                            // one of them has no node
 };
 
 }  // namespace dynvm::runtime
