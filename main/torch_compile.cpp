@@ -1,4 +1,4 @@
-// Replaces torch.compile once torch is there (torch_compile.py, which is a part of this library).
+// Replaces torch.compile once torch is there, and puts off what torch imports for its own compiler (torch_compile.py and lazy_dynamo.py, which are parts of this library).
 #include "main/torch_compile.h"
 
 #include <Python.h>
@@ -27,8 +27,9 @@ bool is_complete(PyObject* module) {
   return complete && PyObject_HasAttrString(module, "compile") == 1;
 }
 
-bool replace(PyObject* torch) {
-  PyObject* code = Py_CompileString(kTorchCompile, "<dynvm: torch.compile>", Py_file_input);
+// Calls install(torch) of this source.
+bool install(const char* source, const char* name, PyObject* torch) {
+  PyObject* code = Py_CompileString(source, name, Py_file_input);
   PyObject* space = PyDict_New();
   bool fine = code != nullptr && space != nullptr && PyDict_SetItemString(space, "__builtins__", PyEval_GetBuiltins()) == 0;
   PyObject* done = fine ? PyEval_EvalCode(code, space, space) : nullptr;
@@ -49,8 +50,12 @@ void imported(PyObject* name) {
   if (torch == nullptr || !is_complete(torch)) return;
   vm::set_import_hook(nullptr);
   Py_INCREF(torch);
-  if (!replace(torch)) {
+  if (!install(kTorchCompile, "<dynvm: torch.compile>", torch)) {
     base::report().notes["torch.compile"] = "it could not be replaced, and runs torch's own compiler";
+    PyErr_Clear();
+  }
+  if (!install(kLazyDynamo, "<dynvm: torch._dynamo>", torch)) {
+    base::report().notes["torch._dynamo"] = "it could not be put off, and is imported at once";
     PyErr_Clear();
   }
   Py_DECREF(torch);

@@ -604,10 +604,10 @@ V Recorder::known_attribute(V dict, PyObject* name) {
   return null_;
 }
 
-// The items of an OrderedDict, of a subclass maybe, that this trace has made and nobody else has; null: they are not known.
+// The items of a kind of dict that this trace has made and that nobody else has, or can have changed yet; null: they are not known.
 const Recorder::Contents* Recorder::known_contents(V v) {
   const auto found = contents_.find(v);
-  return found != contents_.end() && !at(v).escaped ? &found->second : nullptr;
+  return found != contents_.end() && (!at(v).escaped || at(v).escaped_at == barriers_) ? &found->second : nullptr;
 }
 
 HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {

@@ -78,55 +78,6 @@ constexpr const char* kModuleGetattr = "python:torch.nn.modules.module.Module.__
 
 }  // namespace
 
-// "module.function" or "Type.method", as in known_calls.def and torch_folds.def; "python:module.qualname" for functions in Python.
-std::string Recorder::callable_name(PyObject* o) {
-  auto text = [](PyObject* s) -> std::string {
-    const char* t = s && PyUnicode_Check(s) ? PyUnicode_AsUTF8(s) : nullptr;
-    PyErr_Clear();
-    return t ? t : "?";
-  };
-  if (PyCFunction_Check(o)) {
-    auto* f = reinterpret_cast<PyCFunctionObject*>(o);
-    std::string name = f->m_ml->ml_name;
-    if (f->m_module != nullptr && PyUnicode_Check(f->m_module)) return text(f->m_module) + "." + name;
-    if (f->m_self != nullptr && PyModule_Check(f->m_self)) {
-      const char* module = PyModule_GetName(f->m_self);
-      PyErr_Clear();
-      return std::string(module ? module : "?") + "." + name;
-    }
-    if (f->m_self != nullptr && PyType_Check(f->m_self)) {
-      std::string type = reinterpret_cast<PyTypeObject*>(f->m_self)->tp_name;
-      if (type.find("_VariableFunctions") != std::string::npos) return "torch." + name;
-      return type + "." + name;
-    }
-    if (f->m_self != nullptr) return std::string(Py_TYPE(f->m_self)->tp_name) + "." + name;
-    return name;
-  }
-  if (Py_TYPE(o) == &PyMethodDescr_Type || Py_TYPE(o) == &PyWrapperDescr_Type || Py_TYPE(o) == &PyClassMethodDescr_Type || Py_TYPE(o) == &PyGetSetDescr_Type) {
-    auto* d = reinterpret_cast<PyDescrObject*>(o);
-    std::string type = d->d_type->tp_name;
-    if (type == "torch._C.TensorBase" || type == "torch._C._TensorBase") type = "Tensor";
-    return type + "." + text(d->d_name);
-  }
-  if (PyFunction_Check(o)) {
-    auto* f = reinterpret_cast<PyFunctionObject*>(o);
-    return "python:" + text(f->func_module) + "." + text(f->func_qualname);
-  }
-  if (PyType_Check(o) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(o), Py_TPFLAGS_HEAPTYPE)) {
-    PyObject* module = vm::own_attribute(reinterpret_cast<PyTypeObject*>(o), "__module__");
-    if (module != nullptr) return "python:" + text(module) + "." + text(reinterpret_cast<PyHeapTypeObject*>(o)->ht_qualname);
-  }
-  if (PyType_Check(o)) return reinterpret_cast<PyTypeObject*>(o)->tp_name;
-  if (is_cython(o)) {
-    PyObject *module = PyObject_GetAttrString(o, "__module__"), *name = PyObject_GetAttrString(o, "__qualname__");
-    const std::string full = text(module) + "." + text(name);
-    Py_XDECREF(module);
-    Py_XDECREF(name);
-    return full;
-  }
-  return Py_TYPE(o)->tp_name;
-}
-
 // Is it a Python function that is not followed?
 bool Recorder::is_opaque(PyObject* callee) {
   std::string name = callable_name(callee);
@@ -155,9 +106,11 @@ bool Recorder::is_pure(const std::string& name) {
 
 // Is it a method of a builtin container that is changed in place?
 bool Recorder::is_of_container(const std::string& name) {
-  static constexpr const char* kTypes[] = {"list.", "dict.", "set.", "collections.OrderedDict."};
+  static constexpr const char* kTypes[] = {"list.", "dict.", "set.", "collections.OrderedDict.", "collections.deque."};
   return std::any_of(std::begin(kTypes), std::end(kTypes), [&](const char* type) { return name.starts_with(type); });
 }
+
+static bool is_deque(PyObject* o) { return strcmp(Py_TYPE(o)->tp_name, "collections.deque") == 0; }
 
 // Is it what functools.lru_cache makes of a function?
 bool Recorder::is_caching(PyObject* o) { return strcmp(Py_TYPE(o)->tp_name, "functools._lru_cache_wrapper") == 0; }
@@ -229,9 +182,11 @@ IrOp Recorder::residual_op(PyObject* callee, const std::vector<V>& args) {
       continue;
     }
     if (ordered && (i != 1 || PyUnicode_CheckExact(o))) continue;
+    if (i == 0 && name.ends_with(".__iter__")) continue;
+    if (name == "collections.deque" && (PyList_CheckExact(o) || PyTuple_CheckExact(o))) continue;
     const bool inherits = i == 0 && name == "dict.get" && PyDict_Check(o);  // it is dict's own nevertheless
-    if (container && (i > 0 || PyList_CheckExact(o) || PyDict_CheckExact(o) || PySet_CheckExact(o) || inherits)) {
-      if (name == "list.append" || i == 0 || (name.starts_with("set.") ? PyUnicode_CheckExact(o) : is_builtin_value(o))) continue;
+    if (container && (i > 0 || PyList_CheckExact(o) || PyDict_CheckExact(o) || PySet_CheckExact(o) || inherits || is_deque(o))) {
+      if (name == "list.append" || name.starts_with("collections.deque.append") || i == 0 || (name.starts_with("set.") ? PyUnicode_CheckExact(o) : is_builtin_value(o))) continue;
       return IrOp::k_call;
     }
     static constexpr const char* kAnything[] = {"object.", "BaseException.", "builtins.id", "builtins.callable", "_contextvars.", "torch", "python:transformers.", "python:torch.fx.", "python:torch.distributions."};  // whatever they are given
@@ -497,8 +452,12 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       return true;
     }
     case Builtin::kInt: {
-      if (n != 1 || is_const(args[0])) return false;
+      if (n != 1) return false;
       PyObject* o = concrete(args[0]);
+      if (is_const(args[0])) {
+        *result = PyLong_CheckExact(o) || PyBool_Check(o) || PyFloat_CheckExact(o) ? taken(PyNumber_Long(o)) : kNoValue;
+        return *result != kNoValue;
+      }
       if (PyLong_CheckExact(o) && as_int(args[0]) != kNoRef) {
         *result = args[0];
         return true;
@@ -506,9 +465,13 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
       return false;
     }
     case Builtin::kFloat: {
-      if (n != 1 || is_const(args[0])) return false;
+      if (n != 1) return false;
       PyObject* o = concrete(args[0]);
       if (!PyFloat_CheckExact(o) && !PyLong_CheckExact(o)) return false;
+      if (is_const(args[0])) {
+        *result = taken(PyNumber_Float(o));
+        return *result != kNoValue;
+      }
       Ref ref = as_float(args[0]);
       if (ref == kNoRef) return false;
       if (PyFloat_CheckExact(o)) {

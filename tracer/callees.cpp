@@ -1,4 +1,4 @@
-// Python functions that a trace enters: what it has to know of one, and its frame. See recorder.h.
+// What callables are called in tables and messages; of Python functions that a trace enters, what it has to know, and the frame. See recorder.h.
 #include <cstddef>
 #include <utility>
 
@@ -117,6 +117,63 @@ void Recorder::guard_frames() {
       }
     }
   }
+}
+
+// The class that a bound method in C is from: the type of its object, or one that this inherits from.
+static PyTypeObject* class_of_method(PyCFunctionObject* method) {
+  PyTypeObject* const type = Py_TYPE(method->m_self);
+  PyObject* const found = _PyType_Lookup(type, interned(method->m_ml->ml_name));
+  const bool is_it = found != nullptr && Py_TYPE(found) == &PyMethodDescr_Type && reinterpret_cast<PyMethodDescrObject*>(found)->d_method == method->m_ml;
+  return is_it ? reinterpret_cast<PyDescrObject*>(found)->d_type : type;
+}
+
+// "module.function" or "Type.method", as in known_calls.def and torch_folds.def; "python:module.qualname" for functions in Python.
+std::string Recorder::callable_name(PyObject* o) {
+  auto text = [](PyObject* s) -> std::string {
+    const char* t = s && PyUnicode_Check(s) ? PyUnicode_AsUTF8(s) : nullptr;
+    PyErr_Clear();
+    return t ? t : "?";
+  };
+  if (PyCFunction_Check(o)) {
+    auto* f = reinterpret_cast<PyCFunctionObject*>(o);
+    std::string name = f->m_ml->ml_name;
+    if (f->m_module != nullptr && PyUnicode_Check(f->m_module)) return text(f->m_module) + "." + name;
+    if (f->m_self != nullptr && PyModule_Check(f->m_self)) {
+      const char* module = PyModule_GetName(f->m_self);
+      PyErr_Clear();
+      return std::string(module ? module : "?") + "." + name;
+    }
+    if (f->m_self != nullptr && PyType_Check(f->m_self)) {
+      std::string type = reinterpret_cast<PyTypeObject*>(f->m_self)->tp_name;
+      if (type.find("_VariableFunctions") != std::string::npos) return "torch." + name;
+      return type + "." + name;
+    }
+    if (f->m_self != nullptr) return std::string(class_of_method(f)->tp_name) + "." + name;
+    return name;
+  }
+  if (Py_TYPE(o) == &PyMethodDescr_Type || Py_TYPE(o) == &PyWrapperDescr_Type || Py_TYPE(o) == &PyClassMethodDescr_Type || Py_TYPE(o) == &PyGetSetDescr_Type) {
+    auto* d = reinterpret_cast<PyDescrObject*>(o);
+    std::string type = d->d_type->tp_name;
+    if (type == "torch._C.TensorBase" || type == "torch._C._TensorBase") type = "Tensor";
+    return type + "." + text(d->d_name);
+  }
+  if (PyFunction_Check(o)) {
+    auto* f = reinterpret_cast<PyFunctionObject*>(o);
+    return "python:" + text(f->func_module) + "." + text(f->func_qualname);
+  }
+  if (PyType_Check(o) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(o), Py_TPFLAGS_HEAPTYPE)) {
+    PyObject* module = vm::own_attribute(reinterpret_cast<PyTypeObject*>(o), "__module__");
+    if (module != nullptr) return "python:" + text(module) + "." + text(reinterpret_cast<PyHeapTypeObject*>(o)->ht_qualname);
+  }
+  if (PyType_Check(o)) return reinterpret_cast<PyTypeObject*>(o)->tp_name;
+  if (is_cython(o)) {
+    PyObject *module = PyObject_GetAttrString(o, "__module__"), *name = PyObject_GetAttrString(o, "__qualname__");
+    const std::string full = text(module) + "." + text(name);
+    Py_XDECREF(module);
+    Py_XDECREF(name);
+    return full;
+  }
+  return Py_TYPE(o)->tp_name;
 }
 
 }  // namespace dynvm::tracer

@@ -325,6 +325,18 @@ HookResult Recorder::residual_call(vm::ThreadView& view, IrOp op, V callee, cons
   return finish_call(view, result, pops);
 }
 
+// Does a call of this class, a kind of dict, make an empty one, by C code alone?
+static bool makes_empty_dict(PyTypeObject* type, size_t arguments) {
+  static PyObject* const defaults = parts::qualified("collections", "defaultdict");
+  static PyObject* const make = vm::own_attribute(&PyDict_Type, "__new__");
+  static PyObject* const call = vm::own_attribute(&PyType_Type, "__call__");
+  PyObject* const init = _PyType_Lookup(type, interned("__init__"));
+  const auto is_of = [&](PyTypeObject* base) { return PyType_IsSubtype(type, base) && init == vm::own_attribute(base, "__init__"); };
+  if (!PyType_IsSubtype(type, &PyDict_Type) || _PyType_Lookup(Py_TYPE(type), interned("__call__")) != call) return false;
+  const bool with_factory = is_of(reinterpret_cast<PyTypeObject*>(defaults));
+  return _PyType_Lookup(type, interned("__new__")) == make && (with_factory || is_of(&PyODict_Type) || is_of(&PyDict_Type)) && arguments <= (with_factory ? 1 : 0);
+}
+
 HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops) {
   PyObject* o = concrete(callee);
   auto* type = reinterpret_cast<PyTypeObject*>(o);
@@ -377,6 +389,15 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
   }
   if (kwnames == nullptr && args.size() == 1 && peek(1) == args[0] && (type == &PySet_Type || type == &PyFrozenSet_Type || type == &PyDict_Type))
     if (std::optional<HookResult> entered = consume_operand(view, args[0], 1)) return *entered;
+  // An argument whose __iter__ is in Python, as that of torch.nn.ModuleList: what it gives takes its place.
+  if (kwnames == nullptr && args.size() == 1 && peek(1) == args[0] && (type == &PyEnum_Type || type == &PyList_Type || type == &PyTuple_Type))
+    if (PyObject* const method = python_iter(Py_TYPE(concrete(args[0]))); method != nullptr && !is_tensor(concrete(args[0]))) {
+      know_type(args[0]);
+      guard_type_unchanged(Py_TYPE(concrete(args[0])));
+      if (!done_ && enter_function(view, constant(method), {args[0]}, nullptr, 0, vm::Continuation::kOperand)) return HookResult::kReload;
+      if (entered_error_) return HookResult::kError;
+      if (done_) return HookResult::kContinue;
+    }
   if (kwnames == nullptr && (!read_numbers(o, &args) || !iterate_tensors(type, &args))) return HookResult::kContinue;
   if (fold_builtin(o, args, kwnames, &result)) return finish_call(view, result, pops);
   if (done_) return HookResult::kContinue;
@@ -442,13 +463,19 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
       return HookResult::kError;
     }
   }
+  if (kwnames == nullptr && makes_empty_dict(type, args.size())) {
+    if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) guard_type_unchanged(type);
+    std::vector<V> making{callee};
+    making.insert(making.end(), args.begin(), args.end());
+    bool ok = true;
+    const V made = run_residual(IrOp::k_call_pure, making, -1, &ok);
+    if (!ok) return raised(view);
+    at(made).type_known = at(made).fresh = true;
+    at(made).escaped = false;
+    contents_[made] = {};
+    return finish_call(view, made, pops);
+  }
   return residual_call(view, residual_op(o, args), callee, args, kwnames, pops);
-}
-
-// Builtins that ask their last argument for all of its items, and run no code of the script's in between but comparisons.
-static bool takes_all_items(const std::string& name, size_t count) {
-  if (name == "str.join") return count <= 2;  // with the separator, or bound to it
-  return count == 1 && (name == "builtins.max" || name == "builtins.min" || name == "builtins.sorted" || name == "math.fsum" || name == "math.prod");
 }
 
 HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops) {
@@ -682,6 +709,7 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
         case vm::Continuation::kAttribute:
         case vm::Continuation::kReplace:
         case vm::Continuation::kIter:
+        case vm::Continuation::kOperand:
           shadow_pop(1);
           shadow_push(result);
           break;

@@ -82,10 +82,24 @@ bool begins_anew(vm::ThreadView& view, LoopState& loop) {
   _PyInterpreterFrame* outermost = nullptr;
   return !loop.function && any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) {
     const auto outer = all_loops().find({code, header});
-    if (outer == all_loops().end() || outer->second->frame != frame || outer->second->arrived_at <= loop.arrived_at || has_failed(*outer->second)) return false;
+    if (outer == all_loops().end() || outer->second->frame != frame || outer->second->arrived_at <= loop.arrived_at) return false;
+    loop.run = 0;
+    if (has_failed(*outer->second)) return false;
     loop.dominates = frame == view.frame && loop.rounds > 0 && took_most(loop, *outer->second);
     return true;
   });
+}
+
+bool waits_for_next_round(vm::ThreadView& view, LoopState& loop) {
+  if (loop.function || loop.roots.empty() || loop.lessons_in_row > 0 || loop.longest < threshold(loop) || base::policy() != nullptr) return false;
+  _PyInterpreterFrame* outermost = nullptr;
+  const bool first = any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) {
+    const auto outer = all_loops().find({code, header});
+    return outer != all_loops().end() && outer->second->frame == frame && outer->second->arrived_at > loop.before;
+  });
+  if (first && loop.first_rounds < threshold(loop)) return ++loop.first_rounds, true;
+  loop.first_rounds = 0;
+  return false;
 }
 
 // Is an iteration of it a unit of work that leaves no graph behind, so that it gains nothing in a trace of the loop around it? It trains, or is most of what that loop does in the same frame.
@@ -141,7 +155,13 @@ const LoopState* loop_around(vm::ThreadView& view, const LoopState& loop, int ro
   return found;
 }
 
-bool runs_long(const LoopState& loop, bool in_caller, int arrivals) {
+// Is it too early to record so many instructions for a loop? One that goes on for as long again shall not have lost by it.
+static bool too_early(uint64_t insts, const GoneRound& outer) {
+  if (base::options().hot > 0 || base::policy() != nullptr) return false;
+  return 1e-3 * static_cast<double>(insts) * base::heuristics().inst_price * base::heuristics().unroll_pays > outer.ms;
+}
+
+bool runs_long(const LoopState& loop, bool in_caller, const GoneRound& outer) {
   const base::Heuristics& limits = base::heuristics();
   return std::any_of(loop.roots.traces().begin(), loop.roots.traces().end(), [&](const auto& root) {
     if (root->compiled->runs() == 0) return false;
@@ -152,16 +172,17 @@ bool runs_long(const LoopState& loop, bool in_caller, int arrivals) {
     // Left now and then it is long all the same. Unrolling a step costs much and saves little: a shorter one, or one that is always left, is unrolled by a loop that goes round often.
     if (steps && loop.longest >= limits.hot_step && rounds >= static_cast<uint64_t>(limits.hot_loop)) return true;
     const bool whole = !light && (root->trains || (!in_caller && root->whole));
-    if (whole && loop.longest >= threshold(loop) && arrivals < std::min(limits.hot_step, 4 * threshold(loop))) return true;
-    return rounds > 1 && rounds / of_pass * root->compiled->ir().insts.size() > static_cast<uint64_t>(limits.max_insts) / kUnrolledPart;
+    if (whole && loop.longest >= threshold(loop) && outer.arrivals < std::min(limits.hot_step, 4 * threshold(loop))) return true;
+    const uint64_t insts = root->compiled->ir().insts.size(), longest = static_cast<uint64_t>(std::min(loop.longest, limits.long_inner));  // also of traces that are left soon
+    return (rounds > 1 && rounds / of_pass * insts > static_cast<uint64_t>(limits.max_insts) / kUnrolledPart) || (longest > 1 && too_early(longest / of_pass * insts, outer));
   });
 }
 
-std::set<int> long_loops(PyCodeObject* code, bool in_caller, int arrivals) {
+std::set<int> long_loops(PyCodeObject* code, bool in_caller, const GoneRound& outer) {
   std::set<int> headers;
   const auto& loops = all_loops();
   for (auto loop = loops.lower_bound({code, INT_MIN}); loop != loops.end() && loop->first.first == code; ++loop)
-    if (!loop->second->function && runs_long(*loop->second, in_caller, arrivals)) headers.insert(loop->second->unit);
+    if (!loop->second->function && runs_long(*loop->second, in_caller, outer)) headers.insert(loop->second->unit);
   return headers;
 }
 
@@ -173,12 +194,12 @@ static uint64_t runs_of(const LoopState& loop) {
 
 void gave_way_to(Around& place, const LoopState& outer, const LoopState& inner) { place = {inner.code, inner.unit, runs_of(inner), outer.code != inner.code}; }
 
-bool would_give_way(Around& place, int arrivals) {
+bool would_give_way(Around& place, const GoneRound& outer) {
   if (place.code == nullptr) return false;
   const auto inner = all_loops().find({place.code, place.unit});
   const uint64_t runs = inner != all_loops().end() ? runs_of(*inner->second) : 0;
   const bool ran = runs > std::exchange(place.runs, runs);
-  if (!ran || !runs_long(*inner->second, place.in_caller, arrivals)) place = {};
+  if (!ran || !runs_long(*inner->second, place.in_caller, outer)) place = {};
   return place.code != nullptr && base::policy() == nullptr;
 }
 

@@ -27,17 +27,21 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop);
 // This is another run of the loop then; sets loop.dominates by the last one.
 bool begins_anew(vm::ThreadView& view, LoopState& loop);
 
+// The first round of a run may do other things than those that follow, as what is filled or made in it is there from then on. A loop with traces none of which fits here is recorded
+// in a later round, until first rounds have come here often.
+bool waits_for_next_round(vm::ThreadView& view, LoopState& loop);
+
 // Does it run long in a trace of its own, or would it take a large part of what a recording may have, so that an outer trace should not unroll it?
 // A step that trains gains nothing in there, so fewer iterations count as long; so does one without a graph that is most of what the outer loop does, where both are one frame's (not in_caller).
-// arrivals: of the outer loop.
-bool runs_long(const LoopState& loop, bool in_caller, int arrivals);
+// Nor should one of which the recording would take longer than the outer loop has gained by then. outer: of that loop.
+bool runs_long(const LoopState& loop, bool in_caller, const GoneRound& outer);
 // Headers of the code's loops that do.
-std::set<int> long_loops(PyCodeObject* code, bool in_caller, int arrivals);
+std::set<int> long_loops(PyCodeObject* code, bool in_caller, const GoneRound& outer);
 
 // A recording from this place comes to an inner loop with a trace that runs long, and is given up.
 void gave_way_to(Around& place, const LoopState& outer, const LoopState& inner);
 // At each arrival there: has each since run that trace? Another recording would end there too, and take an iteration, unless a policy unrolls the inner loop.
-bool would_give_way(Around& place, int arrivals);
+bool would_give_way(Around& place, const GoneRound& outer);
 
 // The innermost loop around this one, in its own frame or a calling one, that has gone round so often there; null: there is none.
 const LoopState* loop_around(vm::ThreadView& view, const LoopState& loop, int rounds);

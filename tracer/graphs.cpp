@@ -208,6 +208,7 @@ bool Recorder::only_keeps(IrOp op, PyObject* callee) {
     case IrOp::k_list_set:
     case IrOp::k_list_extend_list:
     case IrOp::k_set_attr_known: return true;
+    case IrOp::k_call_pure: return callee == reinterpret_cast<PyObject*>(&PySuper_Type);
     case IrOp::k_call_known: {
       const std::string name = callable_name(callee);
       return is_of_container(name) || name == "object.__setattr__";

@@ -1,5 +1,6 @@
 // Iterators of builtin containers whose items a trace knows. See recorder.h.
 #include <algorithm>
+#include <cstring>
 
 #include "runtime/base/heuristics.h"
 #include "runtime/exec/helpers.h"
@@ -23,12 +24,32 @@ PyObject* iterators_below(PyObject* it, Py_ssize_t* count) {
 
 }  // namespace
 
-// A builtin iterator that runs no Python code, all the way down.
+bool iterates_natively(PyTypeObject* type) {
+  static const getiterfunc deque = [] {
+    PyObject* const found = parts::qualified("collections", "deque");
+    return found != nullptr && PyType_Check(found) ? reinterpret_cast<PyTypeObject*>(found)->tp_iter : nullptr;
+  }();
+  for (PyTypeObject* container : {&PyList_Type, &PyTuple_Type, &PyDict_Type, &PyRange_Type, &PyUnicode_Type, &PyBytes_Type, &PySet_Type, &PyFrozenSet_Type, &PyODict_Type, &PyDictKeys_Type, &PyDictValues_Type, &PyDictItems_Type, &PyODictKeys_Type, &PyODictValues_Type, &PyODictItems_Type})
+    if (type->tp_iter == container->tp_iter) return true;
+  return type->tp_iter != nullptr && type->tp_iter == deque;
+}
+
+PyObject* python_iter(PyTypeObject* type) {
+  PyObject* const method = _PyType_Lookup(type, interned("__iter__"));
+  return method != nullptr && PyFunction_Check(method) ? method : nullptr;
+}
+
+bool takes_all_items(const std::string& name, size_t arguments) {
+  if (name == "str.join") return arguments <= 2;  // with the separator, or bound to it
+  return arguments == 1 && (name == "builtins.max" || name == "builtins.min" || name == "builtins.sorted" || name == "math.fsum" || name == "math.prod");
+}
+
 bool plain_iterator(PyObject* it) {
   PyTypeObject* type = Py_TYPE(it);
   if (type == &PyListIter_Type || type == &PyTupleIter_Type || type == &PyRangeIter_Type || type == &PyDictIterKey_Type ||
       type == &PyDictIterValue_Type || type == &PyDictIterItem_Type || type == &PyListRevIter_Type || type == &PyUnicodeIter_Type ||
-      type == &PyLongRangeIter_Type || type == &PyDictRevIterKey_Type || type == &PyDictRevIterItem_Type || type == &PyDictRevIterValue_Type)
+      type == &PyLongRangeIter_Type || type == &PyDictRevIterKey_Type || type == &PyDictRevIterItem_Type || type == &PyDictRevIterValue_Type ||
+      type == &PySetIter_Type || type == &PyBytesIter_Type || strcmp(type->tp_name, "_collections._deque_iterator") == 0)
     return true;
   Py_ssize_t count = 0;
   PyObject* parts = iterators_below(it, &count);
@@ -53,10 +74,10 @@ static int64_t items_left(PyObject* it) {
   return left;
 }
 
-// A virtual iterator that nobody but the call under way can go on with, over what cannot change meanwhile: another iterator may be made of it.
+// A virtual iterator that nobody but the call under way can go on with, over what cannot change meanwhile, or would tell of it: another iterator may be made of it.
 bool Recorder::is_given_away(V iterator) {
   const Value& value = at(iterator);
-  if (value.source != kNoValue && std::any_of(at(value.source).items.begin(), at(value.source).items.end(), [this](V v) { return watched(v) != nullptr || at(v).kind == Value::kList; })) return false;
+  if (value.source != kNoValue && std::any_of(at(value.source).items.begin(), at(value.source).items.end(), [this](V v) { return at(v).kind == Value::kList; })) return false;
   ptrdiff_t held = 0;
   for (const ShadowFrame& frame : frames_) held += std::count(frame.slots.begin(), frame.slots.end(), iterator);
   return held <= 1 && std::none_of(values_.begin(), values_.end(), [iterator](const Value& each) { return std::count(each.items.begin(), each.items.end(), iterator) != 0; });
@@ -82,8 +103,9 @@ bool Recorder::iteration_items(V v, std::vector<V>* items) {
     Py_XDECREF(iterator);
     return true;
   }
-  if (at(v).kind == Value::kDict) {
-    for (PyObject* key : at(v).keys) items->push_back(constant(key));
+  const Contents* const contents = iterates_natively(Py_TYPE(o)) ? known_contents(v) : nullptr;
+  if (at(v).kind == Value::kDict || contents != nullptr) {
+    for (PyObject* key : std::vector<PyObject*>(contents != nullptr ? contents->keys : at(v).keys)) items->push_back(constant(key));
     return true;
   }
   if (iterates_as_dict(o)) {
@@ -155,7 +177,7 @@ V Recorder::take_iterator(PyObject* function, const std::vector<V>& args, std::v
     source.insert(source.end(), args.begin(), args.end());
     const V tuple = virtual_tuple(std::move(source));
     at(iterator).source = tuple;
-    if (std::any_of(args.begin(), args.end(), [this](V v) { return watched(v) != nullptr; })) open_iterators_.push_back(iterator);
+    if (std::any_of(args.begin(), args.end(), [this](V v) { return watches(v, nullptr); })) open_iterators_.push_back(iterator);
   }
   Py_DECREF(made);
   return iterator;
@@ -188,17 +210,20 @@ bool Recorder::iterate_tensors(PyTypeObject* type, std::vector<V>* args) {
   return true;
 }
 
-// The dict or set whose size the iterator of this remembers: a change of it is an error. Null: none.
-PyObject* Recorder::watched(V container) {
+// Does the iterator of this, or this iterator, remember the size of that dict or set, or of any (null)? A change of it is an error.
+bool Recorder::watches(V container, PyObject* watched) {
+  if (at(container).kind == Value::kIterator && at(container).source != kNoValue) {
+    const std::vector<V>& parts = at(at(container).source).items;
+    return std::any_of(parts.begin(), parts.end(), [&](V part) { return watches(part, watched); });
+  }
   PyObject* object = concrete(at(container).kind == Value::kView ? at(container).items[0] : container);
-  return PyDict_Check(object) || PyAnySet_Check(object) ? object : nullptr;
+  return (PyDict_Check(object) || PyAnySet_Check(object)) && (watched == nullptr || watched == object);
 }
 
 // In front of a change of a dict's or set's size, or where others may change it: its iterators become objects, which see it.
 void Recorder::settle_iterators(PyObject* container) {
   for (V iterator : std::vector<V>(open_iterators_)) {
-    const std::vector<V>& source = at(at(iterator).source).items;
-    if (std::any_of(source.begin(), source.end(), [&](V v) { return watched(v) == container; })) as_object(iterator);
+    if (watches(iterator, container)) as_object(iterator);
   }
 }
 

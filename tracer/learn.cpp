@@ -206,13 +206,19 @@ void learn_from_slots(vm::ThreadView& view, LoopState& loop, const LoopTrace& tr
   });
 }
 
+static bool left_often(LoopTrace& trace, uint64_t allowed) { return ++trace.size_exits >= static_cast<uint64_t>(base::heuristics().hot_size_exit) + allowed; }
+
+bool learn_from_input(TraceGroup& group, LoopTrace& trace, ir::Ref inst, bridge::Bridge* bridge) {
+  const std::optional<RefusedInput> refused = trace.generic != nullptr ? refused_for_sizes(trace, inst, bridge) : std::nullopt;
+  return refused && trace.generic->is_new(*refused) && left_often(trace, 0) && group.take_sizes_for_numbers();
+}
+
 bool learn_from_sizes(LoopState& loop, TraceGroup& group, LoopTrace& trace, ir::Ref inst_ref) {
   const ir::Trace& ir = trace.compiled->ir();
   if (inst_ref >= ir.insts.size()) return false;
   const ir::Inst& inst = ir.insts[inst_ref];
-  const auto often = [&](uint64_t allowed) { return ++trace.size_exits >= static_cast<uint64_t>(base::heuristics().hot_size_exit) + allowed; };
   if (inst.op == ir::Op::k_guard_true && inst.imm != ir::kTruth) {
-    if (!often(0)) return false;
+    if (!left_often(trace, 0)) return false;
     trace.size_exits = 0;
     return inst.imm == ir::kSameIndex || group.take_sizes_for_numbers();
   }
@@ -220,13 +226,13 @@ bool learn_from_sizes(LoopState& loop, TraceGroup& group, LoopTrace& trace, ir::
   const ir::AtenCall& call = ir.calls[inst.imm];
   const uint64_t opened = call.results.size() != 1 || call.results[0] < 0 ? 0 : ir.metas[call.results[0]].open & ~ir::kOpenLayout;
   if (call.name == "aten::slice" && has_run_time_numbers(call) && opened == 0) {  // with another size
-    if (!often(0) || !group.take_sizes_for_numbers()) return false;
+    if (!left_often(trace, 0) || !group.take_sizes_for_numbers()) return false;
     return loop.lessons.sizes_by_slices = true;
   }
   if (!may_leave(ir, call)) return false;
   // Open ones are left at sizes of 0 and 1 too, which is as it should be.
   const bool open = std::any_of(ir.calls.begin(), ir.calls.end(), [&](const ir::AtenCall& each) { return opens(ir, each); });
-  if (!often(open ? trace.compiled->iterations() / 8 : 0)) return false;
+  if (!left_often(trace, open ? trace.compiled->iterations() / 8 : 0)) return false;
   if (!group.take_sizes_for_numbers()) loop.lessons.residual_sizes = true;
   return true;
 }

@@ -38,6 +38,8 @@ void forget_the_dead();
 // The trace was left where an operation's data, or a number of Python's, decides sizes: is it to be recorded again, with those as numbers or, where that led nowhere, with the
 // operation as a call?
 bool learn_from_sizes(LoopState& loop, TraceGroup& group, LoopTrace& trace, ir::Ref inst_ref);
+// The same of a trace with sizes as numbers, left at a tensor that it comes to in its middle, for a size that has not changed before.
+bool learn_from_input(TraceGroup& group, LoopTrace& trace, ir::Ref inst, bridge::Bridge* bridge);
 
 // The trace was left because an input shares memory with another one, or does not. Asked right after the trace. True: it is to be recorded again, with these apart.
 bool learn_from_sharing(LoopState& loop, LoopTrace& trace, ir::Ref inst_ref, bridge::Bridge* bridge);

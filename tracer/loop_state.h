@@ -29,6 +29,7 @@ struct Arrivals {
   _PyInterpreterFrame* frame = nullptr;  // of the last one, to count iterations of one run of the loop
   int consecutive = 0;
   int rounds = 0;                        // those of them that no arrival of a loop around this one has come before: of one run of the loop
+  int run = 0;                           // the same, where a loop around this one that gets no trace counts too
   bool probing = false;                  // the operations of the iteration that has begun with the last one are being counted
   uint64_t probe_start = 0, probe_start_in_traces = 0, probe_start_in_backward = 0, probe_start_differentiated = 0;
 };
@@ -75,8 +76,10 @@ struct LoopState : Arrivals {
   bool whole = false;                    // no graph is left behind: the autograd engine ran some of them, or none was differentiated
   bool trains = false;                   // the engine did
   int longest = 0;                       // the most rounds that a run of it has been seen to go
-  uint64_t arrived_at = 0;               // the number of the last arrival among those of all loops
+  uint64_t arrived_at = 0, before = 0;   // the number of the last arrival among those of all loops, and of the one before
+  int first_rounds = 0;                  // of runs, in a row, that were not recorded for a later one
   Clock::time_point arrived_when, arrived_before, run_began;  // when that was, the one before, and the first one of this run
+  double round_ms = 0;                   // what all its rounds have taken, of a function the time since its first call
   bool dominates = false;                // its last run took most of an iteration of the loop around it, which is in the same frame
   Trial trial;
   // How long the interpreter takes for an iteration: where the report wants it, and where sizes wait for a trace.
@@ -105,8 +108,8 @@ struct LoopState : Arrivals {
     if (entry != nullptr) note_time();
   }
   void goes_on(uint64_t times) {
-    rounds = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(rounds) + times, kManyRounds));
-    longest = std::max(longest, rounds);
+    for (int* count : {&rounds, &run}) *count = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(*count) + times, kManyRounds));
+    longest = std::max(longest, run);
   }
   // It has a trace more.
   void settled() {
@@ -125,6 +128,7 @@ struct LoopState : Arrivals {
     if (base::report_wanted()) entry->last_ms = base::ms_since_start();
   }
 
+  GoneRound gone_round(bool inside = false) const { return {consecutive, function ? base::ms_since_start() - began_ms : round_ms, inside}; }
   bool has_tried() const { return recordings > 0 || !roots.empty(); }  // there is something to forget
 
   // All but what it is; its traces go to *dropped.
@@ -138,7 +142,7 @@ struct LoopState : Arrivals {
     turns.clear();
     parted.clear();
     again = false;
-    num_sides = turned = overs = changes = recordings = longest = waits = penalty = lessons_in_row = 0;
+    num_sides = turned = overs = changes = recordings = longest = first_rounds = waits = penalty = lessons_in_row = 0;
     crowd = {};
     kept = {};
     kept.asked = true;  // they are not to come back from the disk

@@ -271,7 +271,7 @@ bool Recorder::goes_round_again() {
   if (side_ || function_ || handling_.open || lessons_.one_round || branches_ || base::left_out(base::Part::kUnroll)) return false;
   if (rounds_ >= limits.unroll_rounds || tensor_ops_ == 0 || tensor_ops_ / rounds_ * (rounds_ + 1) > limits.unroll_ops) return false;
   const int64_t left = frames_[0].slots.empty() ? -1 : left_of(frames_[0].slots.back());
-  return (left < 0 || rounds_ < left / 4) && rounds_ < (arrivals_ + std::max<int64_t>(left, 0)) / 32 && !graph_alive() && !writes_look_alikes(trace_);
+  return (left < 0 || rounds_ < left / 4) && rounds_ < (gone_round_.arrivals + std::max<int64_t>(left, 0)) / 32 && !graph_alive() && !writes_look_alikes(trace_);
 }
 
 HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
@@ -331,9 +331,8 @@ HookResult Recorder::record_loops(vm::ThreadView& view, Op op, int arg) {
         know_type(v);
         return next(view);
       }
-      bool container = PyList_CheckExact(o) || is_plain_tuple(o) || PyDict_CheckExact(o) || PyRange_Check(o) || PyUnicode_CheckExact(o) ||
-                       PyDictKeys_Check(o) || PyDictValues_Check(o) || PyDictItems_Check(o) || PySet_CheckExact(o);
-      if (container && type->tp_iter != nullptr && (at(v).kind != Value::kObject || know_type(v))) {
+      if (iterates_natively(type) && (at(v).kind != Value::kObject || know_type(v))) {
+        if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) guard_type_unchanged(type);
         std::vector<V> items;
         bool items_known = iteration_items(v, &items);
         if (done_) return HookResult::kContinue;

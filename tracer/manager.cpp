@@ -367,7 +367,7 @@ bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* 
   if (loop.recordings++ == 0) loop.first_recorded_ms = loop.recorded_ms;
   recording_side = side;
   recording_root = root;
-  recorder = new Recorder(frames, loop.unit, bridge_now(), loop.lessons, loop.function ? std::unordered_set<PyObject*>{} : ending_with_call(view, root), next_trace_id++, group_of(loop, side).sizes_are_numbers(), loop.function, loop.consecutive);
+  recorder = new Recorder(frames, loop.unit, bridge_now(), loop.lessons, loop.function ? std::unordered_set<PyObject*>{} : ending_with_call(view, root), next_trace_id++, group_of(loop, side).sizes_are_numbers(), loop.function, loop.gone_round(loop_around(view, loop, 1) != nullptr));
   if (side == nullptr) loop.again = false;
   PyCodeObject* code = vm::FrameView::code(view.frame);
   profiles::recording_begins(code, vm::lasti_of(code, view.ip), side != nullptr);
@@ -383,13 +383,13 @@ bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* 
 HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
   for (const auto& trace : loop.roots.traces())
     if (trace->awaited) return HookResult::kContinue;  // the one whose kernels are being compiled may be what is wanted
-  const bool futile = would_give_way(loop.around, loop.consecutive);
+  const bool futile = would_give_way(loop.around, loop.gone_round());
   if (loop.waits > 0) {
     loop.waits--;
     return HookResult::kContinue;
   }
   if (futile || !is_hot(view, loop, true)) return HookResult::kContinue;
-  if (!within_budget(loop) || !make_room(loop, nullptr)) return HookResult::kContinue;
+  if (!within_budget(loop) || waits_for_next_round(view, loop) || !make_room(loop, nullptr)) return HookResult::kContinue;
   if (base::policy() == nullptr && outer_loop_first(view, loop)) return HookResult::kContinue;  // else it is among the policy's facts
   if (vm::FrameView::generator(view.frame) != nullptr) {
     penalise(loop, nullptr, Abort::k_generator_frame, "");
@@ -402,7 +402,7 @@ HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
 HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint& side, bool main_path) {
   side.arrivals++;
   if (base::left_out(base::Part::kSides)) return HookResult::kContinue;
-  const bool futile = would_give_way(side.around, loop.consecutive);
+  const bool futile = would_give_way(side.around, loop.gone_round());
   if (futile || side.failures == INT_MAX || !is_hot(view, loop, side, main_path)) return HookResult::kContinue;
   if (side.waits > 0) {
     side.waits--;
@@ -486,7 +486,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
     const LeaveResult left = check::on() ? check::run(view, loop, root, *trace, torch_bridge) : run_and_leave(view, root, *trace);
     if (left.kind == LeaveResult::kInterpreted) return Entry::kReturns;
     TraceCache::keep_findings(*trace, torch_bridge);
-    if (!loop.function && !runs_long(loop, true, loop.consecutive)) ops_in_traces += report().tensor_ops_compiled - compiled_before;
+    if (!loop.function && !runs_long(loop, true, loop.gone_round())) ops_in_traces += report().tensor_ops_compiled - compiled_before;
     if (side == nullptr && !loop.function) loop.begun_inside(left.iterations, left.kind == LeaveResult::kLeft);
     if (left.kind != LeaveResult::kNotEntered) {
       group.used(trace);
@@ -541,7 +541,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
         if (learn(view, loop, *trace, left.inst, false) == Learned::kLesson) {
           wait_after(loop.changes, base::heuristics().max_lessons, side != nullptr ? side->waits : loop.waits);
           replace(trace, true);
-        } else if (learn_from_sizes(loop, group, *trace, left.inst) || learn_from_sharing(loop, *trace, left.inst, torch_bridge)) {
+        } else if (learn_from_sizes(loop, group, *trace, left.inst) || learn_from_sharing(loop, *trace, left.inst, torch_bridge) || (side == nullptr && learn_from_input(group, *trace, left.inst, torch_bridge))) {
           replace(trace, true);
         } else if (side == nullptr && !*by_sizes && !trace->gives_way && went_wrong_way(loop, *trace->compiled, left.inst)) {
           DYNVM_EVENT(kTrace, about(loop, trace->id, "dropped"), "trace {} gives way: it is the rare one", trace->id);
@@ -696,15 +696,16 @@ HookResult at_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
   loop.of_thread(view.tstate);
   if (loop.frame != view.frame) {
     loop.frame = view.frame;
-    loop.consecutive = loop.rounds = 0;
+    loop.consecutive = loop.rounds = loop.run = 0;
     loop.forget_arrival();
   } else if ((loop.roots.empty() || loop.longest < base::heuristics().hot_step) && begins_anew(view, loop)) {  // a call's frame may lie where the last one's lay
     loop.rounds = 0;
     loop.probing = false;
   }
-  loop.arrived_at = ++arrivals;
+  loop.before = std::exchange(loop.arrived_at, ++arrivals);
   loop.arrived_before = std::exchange(loop.arrived_when, Clock::now());
   if (loop.rounds == 0) loop.run_began = loop.arrived_when;
+  else loop.round_ms += std::chrono::duration<double, std::milli>(loop.arrived_when - loop.arrived_before).count();
   loop.arrived();
   if (trials::is_interpreted(view, loop)) {
     loop.forget_arrival();

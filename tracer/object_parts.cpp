@@ -158,7 +158,8 @@ static std::string folder_of(const char* module, const char* end) {
 
 bool is_installed(PyCodeObject* code) {
   static const std::string folder = folder_of("torch", "/torch/__init__.py");
-  return utf8(code->co_filename).starts_with(folder);
+  const std::string file = utf8(code->co_filename);
+  return file.starts_with(folder) || file.find("/site-packages/") != std::string::npos || file.find("/dist-packages/") != std::string::npos;
 }
 
 bool is_standard(PyCodeObject* code) {

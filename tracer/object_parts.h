@@ -47,7 +47,7 @@ bool cannot_change(PyObject* o);         // its parts are as constant as itself
 
 PyObject* module_of(const std::string& name);
 PyObject* qualified(const std::string& module, const std::string& name);  // module.a.b.c, through the dicts of modules and classes alone
-bool is_installed(PyCodeObject* code);   // its file is in the folder that torch is installed in
+bool is_installed(PyCodeObject* code);   // its file is where packages are installed, torch or another
 bool is_standard(PyCodeObject* code);    // it is of Python's own library
 const std::map<std::string, PyTypeObject*>& static_types();  // classes of C by name; null where several have it
 PyObject* member(PyObject* o, const std::string& name);      // what a member of C or a slot holds

@@ -20,8 +20,8 @@ using ir::TensorMeta;
 using ir::Type;
 using IrOp = ir::Op;
 
-GenericTrace::Opening::Opening(const GenericTrace& generic, const Walk& a, const Walk& b, Recording* made)
-    : generic_(generic), old_(generic.recording_.trace), a_(a), b_(b), made_(*made), trace_(made->trace), renamed_(old_.insts.size(), kNoRef) {
+GenericTrace::Opening::Opening(const GenericTrace& generic, const Walk& a, const Walk& b, bool related, Recording* made)
+    : generic_(generic), old_(generic.recording_.trace), a_(a), b_(b), related_(related), made_(*made), trace_(made->trace), renamed_(old_.insts.size(), kNoRef) {
   trace_.origins = old_.origins;
   // By instruction: is it a number of Python's that may decide sizes, or computed from such ones?
   std::vector<bool> from_free(old_.insts.size(), false);
@@ -280,8 +280,14 @@ void GenericTrace::Opening::same_class(Ref old, size_t dim, const std::vector<in
 }
 
 void GenericTrace::Opening::same_size(Ref size, const std::vector<int64_t>& seen) {
-  const auto [first, added] = class_sizes_.emplace(seen, size);
-  if (!added) guard(trace_.add(IrOp::k_eq_int, Type::kBool, {size, first->second}));
+  if (const auto first = class_sizes_.find(seen); first != class_sizes_.end()) return guard(trace_.add(IrOp::k_eq_int, Type::kBool, {size, first->second}));
+  for (auto other = class_sizes_.begin(); related_ && other != class_sizes_.end(); ++other) {
+    const std::optional<int64_t> more = steady_difference(seen, other->first);
+    if (!more) continue;
+    guard(trace_.add(IrOp::k_eq_int, Type::kBool, {size, trace_.add(IrOp::k_add_int, Type::kInt, {other->second, constant(*more)}, 0, snapshot_)}));
+    break;
+  }
+  class_sizes_.emplace(seen, size);
 }
 
 void GenericTrace::Opening::guard(Ref truth) { trace_.add(IrOp::k_guard_true, Type::kVoid, {truth}, 0, snapshot_); }

@@ -14,8 +14,8 @@ namespace dynvm::tracer {
 // From two walks that differ in the open sizes alone.
 class GenericTrace::Opening {
  public:
-  // made: has everything but the trace. a: the walk whose sizes stand in the trace as examples.
-  Opening(const GenericTrace& generic, const Walk& a, const Walk& b, Recording* made);
+  // made: has everything but the trace. a: the walk whose sizes stand in the trace as examples. related: sizes that always differed by the same have to.
+  Opening(const GenericTrace& generic, const Walk& a, const Walk& b, bool related, Recording* made);
   // Empty, or why the trace cannot be made.
   std::string run();
 
@@ -52,6 +52,7 @@ class GenericTrace::Opening {
   const GenericTrace& generic_;
   const ir::Trace& old_;
   const Walk &a_, &b_;
+  const bool related_;
   Recording& made_;
   ir::Trace& trace_;
   std::vector<Dependence> numbers_;                   // by instruction of the recording

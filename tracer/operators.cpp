@@ -586,6 +586,10 @@ V Recorder::item_of(V container, V key) {
     const size_t i = find_key(at(container).keys, k);
     return i < at(container).keys.size() ? at(container).items[i] : kNoValue;
   }
+  if (known_contents(container) != nullptr && PyUnicode_CheckExact(k) && _PyType_Lookup(Py_TYPE(c), interned("__getitem__")) == vm::own_attribute(&PyDict_Type, "__getitem__") && promote(key)) {
+    const Contents& contents = *known_contents(container);
+    if (const size_t i = find_key(contents.keys, k); i < contents.keys.size()) return contents.items[i];
+  }
   const bool alias = makes_aliases(c);
   bool annotation = alias || (PyType_CheckExact(c) ? !(reinterpret_cast<PyTypeObject*>(c)->tp_flags & Py_TPFLAGS_HEAPTYPE) : typing_form(c) && !PyType_Check(c) && c != Py_None);
   if (annotation && promote(container) && (typing_form(k) || PyTuple_CheckExact(k) || PyUnicode_CheckExact(k)) && promote_deeply(key)) {
@@ -710,6 +714,15 @@ bool Recorder::put_item(V container, V key, V value) {
 HookResult Recorder::store_item(vm::ThreadView& view, V container, V key, V value) {
   PyObject *c = concrete(container), *k = concrete(key);
   if (put_item(container, key, value)) {
+    pop(view, 3);
+    return next(view);
+  }
+  PyObject* const method = _PyType_Lookup(Py_TYPE(c), interned("__setitem__"));
+  if (known_contents(container) != nullptr && PyUnicode_CheckExact(k) && method != nullptr && keeps_instance(method) && promote(key)) {
+    bool ok = true;
+    run_residual(IrOp::k_call_known, {constant(method), container, key, value}, -1, &ok);
+    if (!ok) return raised(view);
+    after_known_call(method, {container, key, value});
     pop(view, 3);
     return next(view);
   }

@@ -21,8 +21,8 @@ using ir::Type;
 using vm::HookResult;
 using IrOp = ir::Op;
 
-Recorder::Recorder(const std::vector<LiveFrame>& live, int header_unit, bridge::Bridge* bridge, Lessons& lessons, std::unordered_set<PyObject*> ending, int trace_id, bool sizes_are_numbers, bool function, int arrivals)
-    : bridge_(bridge), lessons_(lessons), ending_(std::move(ending)), sizes_are_numbers_(sizes_are_numbers), function_(function), arrivals_(arrivals), start_(Clock::now()) {
+Recorder::Recorder(const std::vector<LiveFrame>& live, int header_unit, bridge::Bridge* bridge, Lessons& lessons, std::unordered_set<PyObject*> ending, int trace_id, bool sizes_are_numbers, bool function, GoneRound gone_round)
+    : bridge_(bridge), lessons_(lessons), ending_(std::move(ending)), sizes_are_numbers_(sizes_are_numbers), function_(function), gone_round_(gone_round), start_(Clock::now()) {
   if (bridge_ != nullptr) aten_ = bridge_->recorder();
   trace_.id = trace_id;
   root_code_ = vm::FrameView::code(live[0].frame);
@@ -118,7 +118,7 @@ void Recorder::follow(ShadowFrame frame) {
     }
     base::dump(base::DumpStage::kBytecode, PyUnicode_AsUTF8(frame.code->co_qualname), text);
   }
-  frame.long_loops = long_loops(frame.code, !frames_.empty() || function_, arrivals_);
+  frame.long_loops = long_loops(frame.code, !frames_.empty() || function_, gone_round_);
   frames_.push_back(std::move(frame));
 }
 
@@ -415,10 +415,19 @@ static bool asks_for_export(_PyInterpreterFrame* frame) {
 void Recorder::on_event(vm::ThreadView&, const vm::EventInfo& info) {
   switch (info.event) {
     case vm::Event::kNestedEntry:
+      // Garbage is collected whenever memory is asked for, within a torch call too: what its finalizers do is no part of that call.
+      if (in_torch_ && (finalizers_ != 0 || vm::is_collecting())) {
+        if (finalizers_++ == 0) aten_->pause();
+        break;
+      }
       if (in_torch_ && !asks_for_export(info.frame) && !follow_callback(info.frame)) python_in_torch_ = true;
       break;
     case vm::Event::kNestedExit:
-      if (in_callback(info.frame)) leave_callback(info.value);
+      if (finalizers_ != 0) {
+        if (--finalizers_ == 0) aten_->resume();
+      } else if (in_callback(info.frame)) {
+        leave_callback(info.value);
+      }
       break;
     case vm::Event::kFrameUnwound:
       if (!consumers_.empty() && consumers_.back().frame == info.frame) drop_consumer();
@@ -453,7 +462,7 @@ void Recorder::finish() {
   if (!fill_wraps()) give_up(Abort::k_graph_escaped, "a parameter that it was made of has been written");
   // Without nodes of its own, or a backward(), the trace would only make the interpreter run its operations again, for their graph.
   const bool needed = !done_ && freed_.empty() && graph_alive();
-  const bool waits = needed && lessons_.graphs_escaped++ < base::heuristics().node_patience;
+  const bool waits = needed && gone_round_.inside && lessons_.graphs_escaped++ < base::heuristics().node_patience;
   const std::string why = done_ ? "" : waits ? "a loop around it is waited for" : add_graph_nodes();
   if (needed && !why.empty()) give_up(Abort::k_graph_escaped, "the graph is needed behind the trace's end, " + why);
   if (tensor_ops_ < base::heuristics().min_tensor_ops) give_up(Abort::k_no_tensor_work);
@@ -575,7 +584,7 @@ V Recorder::run_residual(IrOp op, const std::vector<V>& args, int64_t imm, bool*
     const bool of_instance = op == IrOp::k_call_known && args.size() > 1 && v == args[1] && at(v).fresh && keeps_instance(concrete(args[0]));
     if (!own_attribute && !initialised && !of_super && !of_instance) {
       escape(v);
-      at(v).escaped_at = -1;
+      if (v == args[op == IrOp::k_call_known ? std::min<size_t>(1, args.size() - 1) : 0] || !only_keeps(op, concrete(args[0]))) at(v).escaped_at = -1;
     }
     if (op != IrOp::k_iter_next_known) iterators_.erase(v);
     concretes.push_back(at(v).concrete);

@@ -39,6 +39,7 @@
 #include "ir/trace.h"
 #include "runtime/bridge/bridge.h"
 #include "tracer/clock.h"
+#include "tracer/iterators.h"
 #include "tracer/lessons.h"
 #include "tracer/object_names.h"
 #include "tracer/value.h"
@@ -140,14 +141,13 @@ inline constexpr int kGeneratorFlags = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GE
 
 // generators.cpp: does the script's own code run when this is dropped?
 bool would_run_handlers(PyObject* object);
-bool plain_iterator(PyObject* it);
 
 class Recorder {
  public:
   // `frames`: from the loop's frame to the one to begin in. header_unit: of the loop. function: that is the beginning of a function, which is
   // recorded to its return.
   Recorder(const std::vector<LiveFrame>& frames, int header_unit, bridge::Bridge* bridge, Lessons& lessons, std::unordered_set<PyObject*> ending, int trace_id,
-           bool sizes_are_numbers, bool function, int arrivals);
+           bool sizes_are_numbers, bool function, GoneRound gone_round);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -559,7 +559,7 @@ class Recorder {
   V take_iterator(PyObject* function, const std::vector<V>& args, std::vector<V> items);
   V empty_like(V container);
   void end_iterator(V iterator);
-  PyObject* watched(V container);
+  bool watches(V container, PyObject* watched);
   void settle_iterators(PyObject* container);
   void use_up(V iterator, std::vector<V>* items);
   static std::string callable_name(PyObject* callee);
@@ -660,6 +660,7 @@ class Recorder {
     std::vector<V> items;
   };
   const Contents* known_contents(V v);
+  void other_contents_written(V container);
   V known_attribute(V dict, PyObject* name);
   bool extend_virtual(V list, V source);
   V own_dict(V v, PyObject* name, PyObject* d);
@@ -721,7 +722,7 @@ class Recorder {
   std::unordered_map<int64_t, ir::Ref> int_refs_, float_refs_;
   std::vector<V> live_graph_;                            // tensor values with a live autograd graph
   std::map<V, ir::Ref> twins_;                           // of those that are Python objects: what an exit makes to give them their graph (hand_out_graph)
-  std::map<V, Contents> contents_;                       // of OrderedDicts that the trace has made
+  std::map<V, Contents> contents_;                       // of kinds of dict that the trace has made
   std::set<V> signatures_;                               // constants: inspect.signature's results, and their parameters
   std::vector<MadeObject> made_objects_;                 // what they were made from
   std::map<V, V> dict_of_;                               // a __dict__ of an instance that the trace has made: which
@@ -752,7 +753,7 @@ class Recorder {
   std::vector<V> root_initial_;
   bool side_ = false;
   const bool sizes_are_numbers_, function_;
-  const int arrivals_;     // at the header, when the recording began
+  const GoneRound gone_round_;  // when the recording began
   SizeFacts sizes_;
   std::map<std::pair<ir::Ref, int64_t>, V> size_numbers_;
   size_t step_begin_ = 0, step_depth_ = 0, step_slots_ = 0;  // of the current instruction: trace length, frames, slots of the innermost
@@ -783,10 +784,9 @@ class Recorder {
   std::map<V, GraphNumber> graph_numbers_;               // changing numbers that a backward() may use
   ir::Ref last_number_ = ir::kNoRef;
   PyObject* raw_result_ = nullptr;
-  bool executed_ = false;
-  bool entered_error_ = false;
-  bool in_torch_ = false;
-  bool python_in_torch_ = false;
+  bool executed_ = false, entered_error_ = false;
+  bool in_torch_ = false, python_in_torch_ = false;
+  int finalizers_ = 0;                                   // activations that garbage collection has entered in a torch call
   bool started_ = false;
   int tensor_ops_ = 0;
   Abort abort_ = Abort::kNone, doomed_ = Abort::kNone;

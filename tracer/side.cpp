@@ -44,6 +44,7 @@ bool can_begin(const std::vector<LiveFrame>& frames) {
       case vm::Continuation::kAttribute:
       case vm::Continuation::kReplace:
       case vm::Continuation::kIter:
+      case vm::Continuation::kOperand:
       case vm::Continuation::kMethodAttribute:
       case vm::Continuation::kReplaceMethod:
       case vm::Continuation::kBinary:

@@ -51,6 +51,13 @@ bool varies(const std::vector<int64_t>& seen) {
   return std::any_of(seen.begin(), seen.end(), [&](int64_t size) { return size != seen.back(); });
 }
 
+std::optional<int64_t> steady_difference(const std::vector<int64_t>& seen, const std::vector<int64_t>& other) {
+  const int64_t more = seen.front() - other.front();
+  bool steady = other.size() == seen.size();
+  for (size_t i = 0; steady && i < seen.size(); i++) steady = seen[i] - other[i] == more;
+  return steady ? std::optional(more) : std::nullopt;
+}
+
 GenericTrace::Walk::Walk(const GenericTrace& generic, std::unique_ptr<bridge::Shapes> shapes)
     : metas(generic.recording_.trace.metas), numbers(generic.recording_.trace.insts.size()), free(generic.free_), generic_(generic),
       trace_(generic.recording_.trace), shapes_(std::move(shapes)), settled_(metas.size(), false) {}

@@ -25,6 +25,8 @@ void set_number(ir::AtenArg* arg, size_t i, const ir::Number& value);
 size_t indexed_dim(const ir::AtenCall& index, size_t rank);
 // Were these sizes of a dimension, or numbers, not all the same?
 bool varies(const std::vector<int64_t>& seen);
+// What a size was more than another one in all recordings, as the length of a cache and that of what it was filled from; nothing: not always the same.
+std::optional<int64_t> steady_difference(const std::vector<int64_t>& seen, const std::vector<int64_t>& other);
 bool same_geometry(const ir::TensorMeta& a, const ir::TensorMeta& b);
 // The same but for strides of sizes of 1, which lead nowhere: torch's meta functions say others than its kernels.
 bool same_places(const ir::TensorMeta& a, const ir::TensorMeta& b);

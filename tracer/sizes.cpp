@@ -379,24 +379,30 @@ std::string GenericTrace::learn(const std::vector<SizeSample>& samples, size_t* 
 
 namespace {
 
-// What a size is now that was seen in other sizes together with these. Sizes that always differed by the same, as the length of a cache and that
-// of what it was filled from, still do; nothing: it does not change, or two of them say different things.
+// What a size is now that was seen in other sizes together with these. Sizes that always differed by the same still do; nothing: it does not change, or two of them
+// say different things.
 std::optional<int64_t> size_now(const std::map<std::vector<int64_t>, int64_t>& now, const std::vector<int64_t>& seen) {
   if (auto equal = now.find(seen); equal != now.end()) return equal->second;
   if (!varies(seen)) return std::nullopt;
   std::optional<int64_t> found;
   for (const auto& [other, size] : now) {
-    const int64_t more = seen.front() - other.front();
-    bool steady = other.size() == seen.size();
-    for (size_t i = 0; steady && i < seen.size(); i++) steady = seen[i] - other[i] == more;
-    if (!steady) continue;
-    if (found && *found != size + more) return std::nullopt;
-    found = size + more;
+    const std::optional<int64_t> more = steady_difference(seen, other);
+    if (!more) continue;
+    if (found && *found != size + *more) return std::nullopt;
+    found = size + *more;
   }
   return found;
 }
 
 }  // namespace
+
+bool GenericTrace::is_new(const RefusedInput& refused) const {
+  if (!learned_ || refused.input >= inputs_.size()) return false;
+  const std::vector<std::vector<int64_t>>& seen = seen_[refused.input];
+  for (size_t d = 0; d < seen.size() && refused.sizes.size() == seen.size(); d++)
+    if (!varies(seen[d]) && refused.sizes[d] != seen[d].back()) return true;
+  return false;
+}
 
 std::string GenericTrace::specialise(const RefusedInput& refused, Recording* out) {
   const ir::Trace& trace = recording_.trace;
@@ -496,6 +502,8 @@ static constexpr int64_t kOddPrimes[] = {3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37
 
 // In the place of a size, for the whole class.
 int64_t GenericTrace::other_size(const std::vector<int64_t>& seen, OtherSizes* others) {
+  for (const auto& [other, size] : others->related ? Classes(others->sizes) : Classes{})
+    if (const auto more = steady_difference(seen, other)) return others->sizes.emplace(seen, size + *more).first->second;
   const size_t number = others->sizes.size(), primes = std::size(kOddPrimes);
   const int64_t times = kOddPrimes[number % primes] + 72 * static_cast<int64_t>(number / primes);
   return others->sizes.emplace(seen, seen.back() + others->step * times).first->second;
@@ -540,10 +548,9 @@ std::string GenericTrace::inputs_for(OtherSizes* others, Walk* walk) const {
 }
 
 // As `walk`, with other sizes where they are open.
-std::string GenericTrace::walk_other(const Walk& walk, const Classes& now, bool open_inputs, int64_t step, Walk* other) const {
+std::string GenericTrace::walk_other(const Walk& walk, const Classes& now, bool open_inputs, OtherSizes others, Walk* other) const {
   other->any_way = true;
   for (Ref input : inputs_) other->metas[recording_.trace.insts[input].meta] = walk.metas[recording_.trace.insts[input].meta];
-  OtherSizes others{step, {}};
   if (open_inputs)
     if (std::string why = inputs_for(&others, other); !why.empty()) return why;
   if (std::string why = defined_for(now, &others, other); !why.empty()) return why;
@@ -583,15 +590,17 @@ std::string GenericTrace::instance(Walk& walk, const Classes& now, bool open_inp
   if (!free_.empty() || open_inputs || std::any_of(defined_.begin(), defined_.end(), is_open)) {
     std::string why;
     if (learned_) {
-      for (int64_t step : kOtherSteps) {
-        Walk other(*this, bridge_->shapes());
-        std::string refused = walk_other(walk, now, open_inputs, step, &other);
-        if (refused.empty()) refused = Opening(*this, walk, other, &made).run();
-        if (refused.empty() || why.empty()) why = refused;
-        if (refused.empty()) break;
-      }
+      bool made_it = false;
+      for (const bool related : {false, true})
+        for (size_t k = 0; k < std::size(kOtherSteps) && !made_it; k++) {
+          Walk other(*this, bridge_->shapes());
+          std::string refused = walk_other(walk, now, open_inputs, {kOtherSteps[k], related, {}}, &other);
+          if (refused.empty()) refused = Opening(*this, walk, other, related, &made).run();
+          made_it = refused.empty();
+          if (made_it || why.empty()) why = refused;
+        }
     } else {
-      why = Opening(*this, walk, walk, &made).run();  // numbers of Python's are what they were
+      why = Opening(*this, walk, walk, false, &made).run();  // numbers of Python's are what they were
     }
     if (why.empty()) return why;
     for (PyObject* object : made.owned) Py_DECREF(object);

@@ -77,6 +77,8 @@ class GenericTrace {
   std::string open(Recording* out);
   // After learn: for the sizes of this input, and those that change with it. Empty, or why not.
   std::string specialise(const RefusedInput& refused, Recording* out);
+  // Does it refuse the input for a size that was the same in all recordings?
+  bool is_new(const RefusedInput& refused) const;
   SizeSample sample() const { return sample_of(recording_); }
 
   bool opened = false;                                 // a trace for all sizes has been made, or could not be
@@ -125,6 +127,7 @@ class GenericTrace {
   using Classes = std::map<std::vector<int64_t>, int64_t>;
   struct OtherSizes {
     int64_t step;
+    bool related;  // those that always differed by the same still do
     Classes sizes;
   };
   static int64_t other_size(const std::vector<int64_t>& seen, OtherSizes* others);
@@ -132,7 +135,7 @@ class GenericTrace {
   std::string defined_for(const Classes& now, OtherSizes* others, Walk* walk) const;
   std::string inputs_for(OtherSizes* others, Walk* walk) const;
   std::string walk_own(Walk* walk) const;
-  std::string walk_other(const Walk& walk, const Classes& now, bool open_inputs, int64_t step, Walk* other) const;
+  std::string walk_other(const Walk& walk, const Classes& now, bool open_inputs, OtherSizes others, Walk* other) const;
   std::string rewalk(Walk* walk) const;
   static PyObject* size_type();
   static PyObject* shape_object(const std::vector<int64_t>& sizes);  // a new torch.Size

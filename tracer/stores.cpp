@@ -21,7 +21,11 @@ static PyObject* ordered_set_item() {
   static PyObject* const method = vm::own_attribute(&PyODict_Type, "__setitem__");
   return method;
 }
-bool Recorder::keeps_instance(PyObject* callee) { return callee == object_setattr() || callee == ordered_set_item(); }
+static PyObject* dict_set_item() {
+  static PyObject* const method = vm::own_attribute(&PyDict_Type, "__setitem__");
+  return method;
+}
+bool Recorder::keeps_instance(PyObject* callee) { return callee == object_setattr() || callee == ordered_set_item() || callee == dict_set_item(); }
 
 // Made by this trace and in nobody else's hands: it is none of the objects that come from elsewhere.
 bool Recorder::is_own(V v) { return at(v).fresh && !at(v).escaped; }
@@ -138,14 +142,21 @@ void Recorder::after_store(V object, PyObject* name, V value) {
   if (dict != nullptr) item_stored(dict, name, value);
 }
 
+// Objects with known contents that others hold may be this container under another name, which is written.
+void Recorder::other_contents_written(V container) {
+  for (const auto& [v, contents] : contents_)
+    if (v != container && at(v).escaped && may_be_one(v, container)) at(v).escaped_at = -1;
+}
+
 // What methods of containers write is not as it was read before.
 void Recorder::before_known_call(PyObject* callee, const std::vector<V>& args) {
   if (callee == object_setattr()) return before_store(args[0], concrete(args[1]), args[2]);
   PyObject* o = concrete(args[0]);
   const std::string name = callable_name(callee);
-  static constexpr const char* kReading[] = {".get", ".keys", ".values", ".items", ".copy", ".__contains__", ".__getitem__", ".__len__", ".index", ".count"};
+  static constexpr const char* kReading[] = {".get", ".keys", ".values", ".items", ".copy", ".__contains__", ".__getitem__", ".__len__", ".__iter__", ".index", ".count"};
   if (!is_of_container(name) || std::any_of(std::begin(kReading), std::end(kReading), [&](const char* method) { return name.ends_with(method); })) return;
   devirtualise(args[0]);
+  other_contents_written(args[0]);
   other_container_written(args[0], nullptr);
   if (PyList_Check(o) && is_const(args[0])) lessons_.changing_lists.insert(o);
   if (!PyDict_Check(o)) return;
@@ -158,11 +169,11 @@ void Recorder::after_known_call(PyObject* callee, const std::vector<V>& args) {
   if (!keeps_instance(callee)) return;
   const V self = args[0];
   PyObject* name = args.size() == 3 && is_const(args[1]) && PyUnicode_CheckExact(concrete(args[1])) ? concrete(args[1]) : nullptr;
-  if (!is_own(self)) {
+  if (!is_own(self) && (callee == object_setattr() || known_contents(self) == nullptr)) {
     if (callee == object_setattr()) after_store(self, name, args[2]);
     return;
   }
-  if (name == nullptr) {
+  if (name == nullptr || (callee == dict_set_item() && PyODict_Check(concrete(self)))) {
     escape(self);
     at(self).escaped_at = -1;
     return;

@@ -74,6 +74,7 @@ class TraceGroup {
   size_t place_of(const Trace& trace) const;
   std::vector<Trace>::const_iterator oldest() const;
   bool pays(const RefusedInput& input);
+  double saved_ms() const;
   Trace open(bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, double interpreted_ms);
   // From the generic trace's recording; null where it cannot be, which is logged.
   Trace finish(std::shared_ptr<GenericTrace> generic, Recording recording, std::string why, bridge::Bridge* bridge, PyCodeObject* code, int unit, const char* kind, double interpreted_ms);

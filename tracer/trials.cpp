@@ -72,9 +72,9 @@ double median(std::vector<double> values) {
 void Trial::reset() {
   all.forget(this);
   interpreted_ = measuring_ = false;
-  made_ = active_ = 0;
+  made_ = active_ = disturbed_ = 0;
   outer_ = nullptr;
-  next_ = outer_iterations_ = asked_ = quiet_since_ = recorded_ = entered_ = begun_ = since_iterations_ = 0;
+  next_ = outer_iterations_ = asked_ = quiet_since_ = recorded_ = entered_ = begun_ = since_iterations_ = since_recorded_ = 0;
   frame_ = nullptr;
   blocks_.clear();
 }
@@ -130,10 +130,16 @@ void Trials::advance(const vm::ThreadView& view, LoopState& loop) {
     trial.measuring_ = same;
     trial.since_ = Clock::now();
     trial.since_iterations_ = loop.iterations;
+    trial.since_recorded_ = recorded;
     return;
   }
   const uint64_t rounds = loop.iterations - trial.since_iterations_;
   if (rounds < static_cast<uint64_t>(base::heuristics().trial_block)) return;
+  // What recordings cost has a budget of its own.
+  if (trial.since_recorded_ != recorded && ++trial.disturbed_ * base::heuristics().trial_block <= base::heuristics().trial_patience) {
+    trial.measuring_ = false;
+    return;
+  }
   trial.blocks_.push_back(ms_since(trial.since_) / static_cast<double>(rounds));
   trial.measuring_ = false;
   if (trial.blocks_.size() % 2 == 0) decide(loop);
@@ -192,6 +198,7 @@ bool Trials::is_interpreted(vm::ThreadView& view, LoopState& loop, bool comes_ag
     on_trial_ = &trial;
     refused_ = 0;
     trial.begun_ = loop.iterations;
+    trial.disturbed_ = 0;
     trial.frame_ = nullptr;
     trial.measuring_ = false;
   }

@@ -50,7 +50,8 @@ class Trial {
   bool measuring_ = false;                // the block's first iteration, which the turn may have disturbed, is over
   _PyInterpreterFrame* frame_ = nullptr;  // that the block is measured in
   Clock::time_point since_;
-  uint64_t since_iterations_ = 0;
+  uint64_t since_iterations_ = 0, since_recorded_ = 0;
+  int disturbed_ = 0;                     // blocks in which something was recorded, and that were measured again
   std::vector<double> blocks_;            // milliseconds of an iteration
 };
 

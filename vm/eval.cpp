@@ -547,6 +547,7 @@ deliver:
       DROP(right);
       NEXT();
     }
+    case Continuation::kOperand:
     case Continuation::kIter: {
       if (unlikely(!PyIter_Check(result))) {
         PyErr_Format(PyExc_TypeError, "iter() returned non-iterator of type '%.100s'", Py_TYPE(result)->tp_name);
@@ -556,6 +557,7 @@ deliver:
       PyObject* iterable = TOP;
       TOP = result;
       DROP(iterable);
+      if (continuation == Continuation::kOperand) DISPATCH();
       NEXT();
     }
     case Continuation::kNext:

@@ -59,6 +59,8 @@ const volatile int* eval_breaker(PyThreadState* tstate);
 // Looks after them, as CPython's evaluator does at a loop's end. -1: an exception is set.
 [[nodiscard]] int handle_pending(PyThreadState* tstate);
 
+// Is garbage being collected, by whomever it was begun?
+bool is_collecting();
 // Collections of the oldest generation so far, by whomever they were begun.
 Py_ssize_t full_collections();
 

@@ -82,6 +82,8 @@ class Recorder {
   virtual ~Recorder() = default;
   virtual void enable() = 0;                        // around one torch call
   virtual void disable() = 0;
+  virtual void pause() {}                           // nothing is recorded until it is resumed
+  virtual void resume() {}
   virtual std::vector<OpRecord> take() = 0;         // the operations since the last take
   virtual int32_t tensor_id(PyObject* tensor) = 0;  // id of a tensor object's value, new if not seen before; -1: cannot be traced
   // The tensor object of a value that was made from Python data (aten::lift_fresh), which the recorder keeps; null for any other. New reference.

@@ -113,6 +113,13 @@ class RecorderImpl final : public bridge::Recorder {
     if (active_recorder.compare_exchange_strong(expected, nullptr)) mark(false);
   }
 
+  void pause() override {
+    paused_ = recorded_here;
+    mark(false);
+  }
+
+  void resume() override { mark(paused_); }
+
   std::vector<bridge::OpRecord> take() override {
     std::lock_guard lock(mutex_);
     settle_versions();
@@ -685,6 +692,7 @@ class RecorderImpl final : public bridge::Recorder {
   }
 
   std::mutex mutex_;  // autograd's threads record too
+  bool paused_ = false;  // ... of a thread that is recorded
   std::deque<bridge::OpRecord> records_;
   std::deque<ir::TensorMeta> metas_;
   std::unordered_map<Look, int32_t, LookHash> ids_;

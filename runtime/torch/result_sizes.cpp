@@ -2,6 +2,7 @@
 #include "runtime/torch/result_sizes.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -71,7 +72,7 @@ Sizes broadcast(const Sizes& a, const Sizes& b) {
   const size_t skip = longer.size() - shorter.size();
   for (size_t d = 0; d < shorter.size(); ++d) {
     int64_t& size = longer[skip + d];
-    if (size != shorter[d] && size != 1 && shorter[d] != 1) throw Unknown{};
+    if (size != shorter[d] && size != 1 && shorter[d] != 1) throw std::invalid_argument("sizes that do not broadcast");  // torch's meta function would raise
     if (size == 1) size = shorter[d];
   }
   return longer;

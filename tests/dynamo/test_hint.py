@@ -96,7 +96,7 @@ LOOP = """
             for p in model.parameters():
                 p -= 0.1 * p.grad
                 p.grad = None
-    print(f"{loss.item():.4f}", "torch._dynamo" in sys.modules, "torch._inductor" in sys.modules)
+    print(f"{loss.item():.4f}", "torch._dynamo.eval_frame" in sys.modules, "torch._inductor" in sys.modules)
 """
 
 

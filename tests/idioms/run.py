@@ -27,6 +27,7 @@ ENOUGH = 0.90      # of a program's tensor operations are to be compiled
 AS_FAST = 1.02     # of python's time is what a program may take
 WANTED = 0.95      # of the programs are to have ENOUGH
 TIMES = "DYNVM_IDIOM_TIMES"
+BACKEND = "DYNVM_IDIOM_BACKEND"  # of torch.compile
 SECONDS = 60
 EPOCHS, STEPS = 10, 50
 PRELUDE = f"""\
@@ -84,7 +85,7 @@ def run_all(programs, mode, folder, options=(), env=None):
     for program, path in zip(programs, paths):
         with open(path, "w", encoding="utf-8") as file:
             file.write(program.text)
-    runs = run_shared(mode, paths, options=options, env={TIMES: folder, **(env or {})}, seconds=SECONDS)
+    runs = run_shared(mode, paths, options=options, env={TIMES: folder, BACKEND: "eager" if mode == "python" else "inductor", **(env or {})}, seconds=SECONDS)
     for program, path in zip(programs, paths):
         try:
             with open(path + ".json", encoding="utf-8") as file:

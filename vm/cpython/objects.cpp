@@ -179,6 +179,8 @@ const volatile int* eval_breaker(PyThreadState* tstate) { return cpython::eval_b
 
 int handle_pending(PyThreadState* tstate) { return cpython::handle_pending(tstate) ? 0 : -1; }
 
+bool is_collecting() { return PyThreadState_Get()->interp->gc.collecting != 0; }
+
 Py_ssize_t full_collections() { return PyThreadState_Get()->interp->gc.generation_stats[NUM_GENERATIONS - 1].collections; }
 
 }  // namespace dynvm::vm

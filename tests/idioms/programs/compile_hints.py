@@ -1,11 +1,14 @@
-# torch.compile and the hints around it, with the backend that needs no C++ compiler.
+# torch.compile and the hints around it. Python takes the backend that needs no C++ compiler, dynvm the one that scripts have when they name none. The last program names its own.
+import os
+
+BACKEND = os.environ.get("DYNVM_IDIOM_BACKEND", "inductor")
 model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8))
 opt = torch.optim.SGD(model.parameters(), lr=0.02)
 inputs = torch.randn(STEPS, 4, 8)
 x = torch.zeros(4, 8)
 
 # %% decorated_function
-@torch.compile(backend="eager")
+@torch.compile(backend=BACKEND)
 def step(x, y):
     a = torch.sin(x) + torch.cos(y)
     if a.shape[0] > 2:
@@ -21,7 +24,7 @@ for epoch in range(EPOCHS):
 print(x.sum().item())
 
 # %% compiled_module_training
-net = torch.compile(model, backend="eager")
+net = torch.compile(model, backend=BACKEND)
 for epoch in range(EPOCHS):
     for batch in inputs:
         opt.zero_grad()
@@ -43,7 +46,7 @@ class Net(nn.Module):
 
 
 net = Net()
-net.compile(backend="eager")
+net.compile(backend=BACKEND)
 for epoch in range(EPOCHS):
     for batch in inputs:
         with torch.no_grad():
@@ -56,7 +59,7 @@ class Filter:
     def __init__(self, decay):
         self.decay, self.state = decay, torch.zeros(4, 8)
 
-    @torch.compile(backend="eager", fullgraph=True)
+    @torch.compile(backend=BACKEND, fullgraph=True)
     def blend(self, batch):
         score = torch.softmax(batch @ self.state.t(), dim=-1)
         return self.decay * self.state + (1 - self.decay) * torch.relu(score @ batch + batch)
@@ -74,13 +77,13 @@ for epoch in range(EPOCHS):
 print(sizes, smooth.state.sum().item())
 
 # %% dynamic_sizes_and_mode
-@torch.compile(backend="eager", dynamic=True)
+@torch.compile(backend=BACKEND, dynamic=True)
 def pool(rows):
     weights = torch.softmax(rows.sum(-1), dim=0)
     return (weights[:, None] * rows).sum(0) / rows.size(0) ** 0.5
 
 
-reduce = torch.compile(lambda a, b: (a - b).abs().sum(), backend="eager", mode="default")
+reduce = torch.compile(lambda a, b: (a - b).abs().sum(), backend=BACKEND, mode="default")
 total = 0.0
 for epoch in range(EPOCHS):
     for i in range(STEPS):
@@ -99,7 +102,7 @@ def remember(x):
     return x + 0.0
 
 
-@torch.compile(backend="eager")
+@torch.compile(backend=BACKEND)
 def step(x, batch):
     y = torch.tanh(x + batch)
     y = remember(y)
@@ -129,7 +132,7 @@ class Block(nn.Module):
 
 
 blocks = nn.ModuleList(Block() for _ in range(2))
-fast = [torch.compile(block, backend="eager") for block in blocks]
+fast = [torch.compile(block, backend=BACKEND) for block in blocks]
 for epoch in range(EPOCHS):
     for batch in inputs:
         with torch.inference_mode():
@@ -152,7 +155,7 @@ def step(x, batch):
     return torch.cond(y.sum() > 0, positive, negative, (y,))
 
 
-compiled = torch.compile(step, backend="eager")
+compiled = torch.compile(step, backend=BACKEND)
 for epoch in range(EPOCHS):
     for i, batch in enumerate(inputs):
         x = compiled(x, batch)
@@ -160,12 +163,12 @@ for epoch in range(EPOCHS):
 print(x.sum().item(), x.shape)
 
 # %% nested_compiled_functions
-@torch.compile(backend="eager")
+@torch.compile(backend=BACKEND)
 def inner(x, scale=1.0):
     return torch.tanh(x) * scale
 
 
-@torch.compile(backend="eager")
+@torch.compile(backend=BACKEND)
 def loss_of(batch):
     h = inner(model[0](batch), scale=0.9)
     return F.mse_loss(model[2](inner(h)), batch)
