@@ -250,7 +250,7 @@ bool may_change(const Trace& trace, Ref write, Ref reader) {
   }
   if (w.op == Op::k_call_known) return true;
   // A function we know nothing of except that it has no effect may read anything.
-  if (r.op == Op::k_call_pure || r.op == Op::k_get_attr_known || r.op == Op::k_contains_known || r.op == Op::k_is_true_builtin) return w.op != Op::k_set_grad || r.op != Op::k_is_true_builtin;
+  if (r.op == Op::k_call_pure || r.op == Op::k_call_new || r.op == Op::k_get_attr_known || r.op == Op::k_contains_known || r.op == Op::k_is_true_builtin) return w.op != Op::k_set_grad || r.op != Op::k_is_true_builtin;
   auto other_object = [&] { return w.count > 0 && r.count > 0 && different_objects(trace, trace.arg(w, 0), trace.arg(r, 0)); };
   switch (w.op) {
     case Op::k_store_value: return r.op == Op::k_load_value && r.imm == w.imm && !other_object();

@@ -14,6 +14,7 @@ Immediate immediate_of(Op op) {
     case Op::k_call:
     case Op::k_call_known:
     case Op::k_call_apart:
+    case Op::k_call_new:
     case Op::k_call_pure: return Immediate::kObject;
     case Op::k_const_float: return Immediate::kFloat;
     case Op::k_guard_torch_state: return Immediate::kState;

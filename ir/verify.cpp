@@ -174,6 +174,7 @@ class Verifier {
       case Op::k_call_known:
       case Op::k_call_apart:
       case Op::k_call_pure:
+      case Op::k_call_new:
         if (inst.imm >= 0 && !in(inst.imm, trace_.objects.size())) fail("keyword names out of range");
         break;
       case Op::k_guard_torch_state:

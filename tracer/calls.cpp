@@ -446,7 +446,7 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
       bool ok = true;
       std::vector<V> making{constant(make), callee};
       if (make == exception_new) making.insert(making.end(), args.begin(), args.end());
-      V instance = run_residual(IrOp::k_call_pure, making, -1, &ok);
+      V instance = run_residual(IrOp::k_call_new, making, -1, &ok);
       if (!ok) return raised(view);
       at(instance).type_known = true;
       at(instance).fresh = true;
@@ -468,7 +468,7 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
     std::vector<V> making{callee};
     making.insert(making.end(), args.begin(), args.end());
     bool ok = true;
-    const V made = run_residual(IrOp::k_call_pure, making, -1, &ok);
+    const V made = run_residual(IrOp::k_call_new, making, -1, &ok);
     if (!ok) return raised(view);
     at(made).type_known = at(made).fresh = true;
     at(made).escaped = false;

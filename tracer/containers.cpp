@@ -297,7 +297,7 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
     case Op::kListToTuple: {
       V list = peek(1);
       std::vector<V> items;
-      if (!known_items(list, &items)) return residual(view, IrOp::k_call_pure, {constant(reinterpret_cast<PyObject*>(&PyTuple_Type)), list}, -1, 1);
+      if (!known_items(list, &items)) return residual(view, IrOp::k_call_new, {constant(reinterpret_cast<PyObject*>(&PyTuple_Type)), list}, -1, 1);
       PyObject* made = PyList_AsTuple(concrete(list));
       if (made == nullptr) return raised(view);
       V v = virtual_object(Value::kTuple, std::move(items), made);

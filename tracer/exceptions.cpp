@@ -111,7 +111,7 @@ V Recorder::make_exception(PyObject* type, const std::vector<V>& args) {
   std::vector<V> all{constant(type)};
   all.insert(all.end(), args.begin(), args.end());
   bool ok = true;
-  V made = done_ ? kNoValue : run_residual(IrOp::k_call_pure, all, -1, &ok);
+  V made = done_ ? kNoValue : run_residual(IrOp::k_call_new, all, -1, &ok);
   if (made == kNoValue || !ok) return kNoValue;
   at(made).type_known = true;
   at(made).fresh = true;

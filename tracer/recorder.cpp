@@ -596,7 +596,7 @@ V Recorder::run_residual(IrOp op, const std::vector<V>& args, int64_t imm, bool*
   if (info.effects & (ir::kBarrier | ir::kWrite) && !makes) effect();
   PyObject* result = nullptr;
   int truth = 0;
-  PyObject* names = (op == IrOp::k_call || op == IrOp::k_call_known || op == IrOp::k_call_apart || op == IrOp::k_call_pure) && imm >= 0
+  PyObject* names = (op == IrOp::k_call || op == IrOp::k_call_known || op == IrOp::k_call_apart || op == IrOp::k_call_pure || op == IrOp::k_call_new) && imm >= 0
                         ? static_cast<PyObject*>(trace_.objects[imm].pointer)
                         : nullptr;
   *ok = runtime::execute(op, imm, concretes.data(), static_cast<int>(concretes.size()), names, &result, &truth);

@@ -251,6 +251,7 @@ class Fuse {
       case Op::k_call_known:
       case Op::k_call_apart:
       case Op::k_call_pure:
+      case Op::k_call_new:
       case Op::k_get_attr_known:
       case Op::k_set_attr_known:
       case Op::k_list_extend_list:

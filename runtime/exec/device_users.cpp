@@ -112,6 +112,7 @@ bool looks_at_devices(ir::Op op, const std::vector<PyObject*>& operands) {
     case Op::k_call_known:
     case Op::k_call_apart:
     case Op::k_call_pure:
+    case Op::k_call_new:
     case Op::k_call_ex:
       if (operands.empty() || call_looks(operands[0])) return true;
       if (runs_python(operands[0])) return false;

@@ -78,7 +78,8 @@ class Planner {
       }
       case Op::k_call_known:
       case Op::k_call_apart:
-      case Op::k_call_pure: return false;
+      case Op::k_call_pure:
+      case Op::k_call_new: return false;
       default: return !ir::is_barrier(inst);
     }
   }

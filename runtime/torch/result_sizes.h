@@ -1,5 +1,5 @@
 // The sizes that an operation's results have, from those of its operands: for traces whose sizes change, without running or asking torch. (torch's own
-// answer, its meta device, is Python code for many operations: 0.1 to 0.6 ms each, and the first of some imports all of torch._dynamo.)
+// answer, its meta device, is Python code for many operations: 0.1 to 0.6 ms each.)
 //
 // Inputs: an ATen call, geometry of its operands. Outputs: sizes of its results, row-major, for operations of the table in
 // result_sizes.cpp and of ir/lower/pointwise.def.

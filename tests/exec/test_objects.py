@@ -116,7 +116,7 @@ class Residual(TraceCase):
         result = {"contains": "b", "is_true": "b", "is_true_builtin": "b"}.get(op, "o")
         operands = ", ".join(f"%s{k}" for k in range(len(args)))
         number = f" #{imm}" if imm else ""
-        if op in ("call", "call_known", "call_pure"):
+        if op in ("call", "call_known", "call_pure", "call_new"):
             number = ' @0 "names"' if names is not None else ""
         line = f"%x:{result} = {op} {operands}{number} !snap0"
         line += "\n%r:o = box_bool %x" if result == "b" else ""
@@ -142,6 +142,7 @@ class Residual(TraceCase):
         self.assertEqual(self.both("call", [max, 1, 5, 3]), 5)
         self.assertEqual(self.both("call_pure", [abs, -3]), 3)
         self.assertEqual(self.both("call_known", [abs, -3]), 3)
+        self.assertEqual(self.both("call_new", [list, (1, 2)]), [1, 2])
         with self.assertRaisesRegex(TypeError, "missing 1 required positional argument: 'a'"):
             self.both("call", [f])
         with self.assertRaisesRegex(TypeError, "'int' object is not callable"):
