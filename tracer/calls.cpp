@@ -389,9 +389,9 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
   }
   if (kwnames == nullptr && args.size() == 1 && peek(1) == args[0] && (type == &PySet_Type || type == &PyFrozenSet_Type || type == &PyDict_Type))
     if (std::optional<HookResult> entered = consume_operand(view, args[0], 1)) return *entered;
-  // An argument whose __iter__ is in Python, as that of torch.nn.ModuleList: what it gives takes its place.
+  // An argument whose __iter__ is in Python, as that of torch.nn.ModuleList: what it gives takes its place, and is no such argument, as iterators are not.
   if (kwnames == nullptr && args.size() == 1 && peek(1) == args[0] && (type == &PyEnum_Type || type == &PyList_Type || type == &PyTuple_Type))
-    if (PyObject* const method = python_iter(Py_TYPE(concrete(args[0]))); method != nullptr && !is_tensor(concrete(args[0]))) {
+    if (PyObject* const method = python_iter(Py_TYPE(concrete(args[0]))); method != nullptr && !PyIter_Check(concrete(args[0])) && !is_tensor(concrete(args[0]))) {
       know_type(args[0]);
       guard_type_unchanged(Py_TYPE(concrete(args[0])));
       if (!done_ && enter_function(view, constant(method), {args[0]}, nullptr, 0, vm::Continuation::kOperand)) return HookResult::kReload;

@@ -174,7 +174,7 @@ bool runs_long(const LoopState& loop, bool in_caller, const GoneRound& outer) {
     const bool whole = !light && (root->trains || (!in_caller && root->whole));
     if (whole && loop.longest >= threshold(loop) && outer.arrivals < std::min(limits.hot_step, 4 * threshold(loop))) return true;
     const uint64_t insts = root->compiled->ir().insts.size(), longest = static_cast<uint64_t>(std::min(loop.longest, limits.long_inner));  // also of traces that are left soon
-    return (rounds > 1 && rounds / of_pass * insts > static_cast<uint64_t>(limits.max_insts) / kUnrolledPart) || (longest > 1 && too_early(longest / of_pass * insts, outer));
+    return (rounds > 1 && rounds / of_pass * insts > static_cast<uint64_t>(limits.max_insts) / kUnrolledPart) || (longest > 1 && too_early(longest * insts / of_pass, outer));
   });
 }
 

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <string>
@@ -486,7 +487,7 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
     const LeaveResult left = check::on() ? check::run(view, loop, root, *trace, torch_bridge) : run_and_leave(view, root, *trace);
     if (left.kind == LeaveResult::kInterpreted) return Entry::kReturns;
     TraceCache::keep_findings(*trace, torch_bridge);
-    if (!loop.function && !runs_long(loop, true, loop.gone_round())) ops_in_traces += report().tensor_ops_compiled - compiled_before;
+    if (!loop.function && !runs_long(loop, true, {loop.consecutive, HUGE_VAL})) ops_in_traces += report().tensor_ops_compiled - compiled_before;
     if (side == nullptr && !loop.function) loop.begun_inside(left.iterations, left.kind == LeaveResult::kLeft);
     if (left.kind != LeaveResult::kNotEntered) {
       group.used(trace);
