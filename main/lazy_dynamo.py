@@ -13,6 +13,7 @@ import importlib.util
 import os
 import sys
 import types
+import weakref
 
 NAME = "torch._dynamo"
 CLASS = "class DisableContext(_TorchDynamoContext):"  # in eval_frame.py: its function calls what is disabled
@@ -40,7 +41,8 @@ def install(torch):
     if spec is None or not spec.origin:
         return
     path = os.path.join(os.path.dirname(spec.origin), "eval_frame.py")
-    disabled, given = caller(path) if os.path.exists(path) else None, []
+    disabled = caller(path) if os.path.exists(path) else None
+    given = weakref.WeakKeyDictionary()  # function: whether what it calls is disabled too
     if disabled is None:
         return
 
@@ -52,7 +54,7 @@ def install(torch):
             except BaseException:
                 modules[NAME] = lazy
                 raise
-            for fn, recursive in given:
+            for fn, recursive in list(given.items()):
                 fn.__dynamo_disable = own.disable(fn, recursive, wrapping=False)
             given.clear()
         return importlib.import_module(NAME)
@@ -75,7 +77,7 @@ def install(torch):
 
     def disable(*args, **options):
         if options == {"wrapping": False} and len(args) == 2 and type(args[0]) is types.FunctionType:  # torch._disable_dynamo
-            given.append(args)
+            given[args[0]] = args[1]
             return disabled(args[0])
         return load().disable(*args, **options)
 
