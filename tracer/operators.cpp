@@ -76,7 +76,6 @@ PyObject* apply_binary(int arg, PyObject* a, PyObject* b) {
 
 }  // namespace
 
-// Typed arithmetic on numbers; kNoValue when this pair is not modelled.
 // A new reference as a constant; kNoValue, and no exception, where it is null.
 V Recorder::taken(PyObject* made) {
   if (made == nullptr) {
@@ -88,6 +87,7 @@ V Recorder::taken(PyObject* made) {
   return v;
 }
 
+// Typed arithmetic on numbers; kNoValue when this pair is not modelled.
 V Recorder::number_operator(int op, V left, V right) { return number_of_sizes(plain_number_operator(op, left, right), left, right); }
 
 V Recorder::plain_number_operator(int op, V left, V right) {
