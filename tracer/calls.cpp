@@ -325,16 +325,11 @@ HookResult Recorder::residual_call(vm::ThreadView& view, IrOp op, V callee, cons
   return finish_call(view, result, pops);
 }
 
-// Does a call of this class, a kind of dict, make an empty one, by C code alone?
-static bool makes_empty_dict(PyTypeObject* type, size_t arguments) {
+// Does this __init__ of a kind of dict, given so many arguments, leave it empty, by C code alone?
+static bool leaves_empty(PyObject* init, size_t arguments) {
   static PyObject* const defaults = parts::qualified("collections", "defaultdict");
-  static PyObject* const make = vm::own_attribute(&PyDict_Type, "__new__");
-  static PyObject* const call = vm::own_attribute(&PyType_Type, "__call__");
-  PyObject* const init = _PyType_Lookup(type, interned("__init__"));
-  const auto is_of = [&](PyTypeObject* base) { return PyType_IsSubtype(type, base) && init == vm::own_attribute(base, "__init__"); };
-  if (!PyType_IsSubtype(type, &PyDict_Type) || _PyType_Lookup(Py_TYPE(type), interned("__call__")) != call) return false;
-  const bool with_factory = is_of(reinterpret_cast<PyTypeObject*>(defaults));
-  return _PyType_Lookup(type, interned("__new__")) == make && (with_factory || is_of(&PyODict_Type) || is_of(&PyDict_Type)) && arguments <= (with_factory ? 1 : 0);
+  if (init == vm::own_attribute(reinterpret_cast<PyTypeObject*>(defaults), "__init__")) return arguments <= 1;
+  return arguments == 0 && (init == vm::own_attribute(&PyODict_Type, "__init__") || init == vm::own_attribute(&PyDict_Type, "__init__"));
 }
 
 HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops) {
@@ -463,7 +458,7 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
       return HookResult::kError;
     }
   }
-  if (kwnames == nullptr && makes_empty_dict(type, args.size())) {
+  if (kwnames == nullptr && meta_call == type_call && make == dict_new && leaves_empty(init, args.size())) {
     if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) guard_type_unchanged(type);
     std::vector<V> making{callee};
     making.insert(making.end(), args.begin(), args.end());

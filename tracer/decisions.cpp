@@ -78,14 +78,20 @@ static bool took_most(const LoopState& loop, const LoopState& outer) {
   return loop.arrived_when - loop.run_began > kMost * (outer.arrived_when - outer.arrived_before);
 }
 
+// The loop of this header, where it goes round in this frame and has arrived since that arrival; else null.
+static const LoopState* arrived_since(uint64_t arrival, _PyInterpreterFrame* frame, PyCodeObject* code, int header) {
+  const auto outer = all_loops().find({code, header});
+  return outer != all_loops().end() && outer->second->frame == frame && outer->second->arrived_at > arrival ? outer->second.get() : nullptr;
+}
+
 bool begins_anew(vm::ThreadView& view, LoopState& loop) {
   _PyInterpreterFrame* outermost = nullptr;
   return !loop.function && any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) {
-    const auto outer = all_loops().find({code, header});
-    if (outer == all_loops().end() || outer->second->frame != frame || outer->second->arrived_at <= loop.arrived_at) return false;
+    const LoopState* const outer = arrived_since(loop.arrived_at, frame, code, header);
+    if (outer == nullptr) return false;
     loop.run = 0;
-    if (has_failed(*outer->second)) return false;
-    loop.dominates = frame == view.frame && loop.rounds > 0 && took_most(loop, *outer->second);
+    if (has_failed(*outer)) return false;
+    loop.dominates = frame == view.frame && loop.rounds > 0 && took_most(loop, *outer);
     return true;
   });
 }
@@ -93,10 +99,7 @@ bool begins_anew(vm::ThreadView& view, LoopState& loop) {
 bool waits_for_next_round(vm::ThreadView& view, LoopState& loop) {
   if (loop.function || loop.roots.empty() || loop.lessons_in_row > 0 || loop.longest < threshold(loop) || base::policy() != nullptr) return false;
   _PyInterpreterFrame* outermost = nullptr;
-  const bool first = any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) {
-    const auto outer = all_loops().find({code, header});
-    return outer != all_loops().end() && outer->second->frame == frame && outer->second->arrived_at > loop.before;
-  });
+  const bool first = any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) { return arrived_since(loop.before, frame, code, header) != nullptr; });
   if (first && loop.first_rounds < threshold(loop)) return ++loop.first_rounds, true;
   loop.first_rounds = 0;
   return false;

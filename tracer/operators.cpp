@@ -717,8 +717,8 @@ HookResult Recorder::store_item(vm::ThreadView& view, V container, V key, V valu
     pop(view, 3);
     return next(view);
   }
-  PyObject* const method = _PyType_Lookup(Py_TYPE(c), interned("__setitem__"));
-  if (known_contents(container) != nullptr && PyUnicode_CheckExact(k) && method != nullptr && keeps_instance(method) && promote(key)) {
+  PyObject* const method = known_contents(container) != nullptr && PyUnicode_CheckExact(k) ? _PyType_Lookup(Py_TYPE(c), interned("__setitem__")) : nullptr;
+  if (method != nullptr && keeps_instance(method) && promote(key)) {
     bool ok = true;
     run_residual(IrOp::k_call_known, {constant(method), container, key, value}, -1, &ok);
     if (!ok) return raised(view);

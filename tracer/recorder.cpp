@@ -576,6 +576,9 @@ V Recorder::run_residual(IrOp op, const std::vector<V>& args, int64_t imm, bool*
   if (info.effects & ir::kBarrier) flush_pending();
   std::vector<Ref> refs;
   std::vector<PyObject*> concretes;
+  // What is only kept is as it was; what it is put into is not.
+  const bool keeps = !args.empty() && only_keeps(op, concrete(args[0]));
+  const V receiver = args.empty() ? kNoValue : args[op == IrOp::k_call_known && args.size() > 1 ? 1 : 0];
   for (V v : args) {
     refs.push_back(as_object(v));
     const bool own_attribute = (op == IrOp::k_set_attr_known || op == IrOp::k_get_attr_known) && v == args[0];
@@ -584,7 +587,7 @@ V Recorder::run_residual(IrOp op, const std::vector<V>& args, int64_t imm, bool*
     const bool of_instance = op == IrOp::k_call_known && args.size() > 1 && v == args[1] && at(v).fresh && keeps_instance(concrete(args[0]));
     if (!own_attribute && !initialised && !of_super && !of_instance) {
       escape(v);
-      if (v == args[op == IrOp::k_call_known ? std::min<size_t>(1, args.size() - 1) : 0] || !only_keeps(op, concrete(args[0]))) at(v).escaped_at = -1;
+      if (v == receiver || !keeps) at(v).escaped_at = -1;
     }
     if (op != IrOp::k_iter_next_known) iterators_.erase(v);
     concretes.push_back(at(v).concrete);

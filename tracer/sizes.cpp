@@ -502,8 +502,8 @@ static constexpr int64_t kOddPrimes[] = {3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37
 
 // In the place of a size, for the whole class.
 int64_t GenericTrace::other_size(const std::vector<int64_t>& seen, OtherSizes* others) {
-  for (const auto& [other, size] : others->related ? Classes(others->sizes) : Classes{})
-    if (const auto more = steady_difference(seen, other)) return others->sizes.emplace(seen, size + *more).first->second;
+  for (auto other = others->sizes.begin(); others->related && other != others->sizes.end(); ++other)
+    if (const auto more = steady_difference(seen, other->first)) return others->sizes.emplace(seen, other->second + *more).first->second;
   const size_t number = others->sizes.size(), primes = std::size(kOddPrimes);
   const int64_t times = kOddPrimes[number % primes] + 72 * static_cast<int64_t>(number / primes);
   return others->sizes.emplace(seen, seen.back() + others->step * times).first->second;

@@ -184,8 +184,6 @@ for epoch in range(EPOCHS):
 print(loss.item(), sum(p.sum().item() for p in model.parameters()))
 
 # %% optional_by_setting_with_graph_break
-import os
-
 backend = os.environ.get("MY_PROGRAM_BACKEND", "eager")
 
 
