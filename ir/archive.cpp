@@ -38,7 +38,7 @@ void fields(A& a, Wrap& x) { a(x.requires_grad, x.is_leaf, x.grad_fn, x.output_n
 
 template <class A>
 void fields(A& a, TorchState& x) {
-  a(x.grad_mode, x.inference_mode, x.autocast_cpu, x.autocast_cuda, x.deterministic, x.overrides, x.default_dtype, x.autocast_cpu_dtype, x.autocast_cuda_dtype,
+  a(x.grad_mode, x.inference_mode, x.autocast_cpu, x.autocast_cuda, x.deterministic, x.overrides, x.function_modes, x.default_dtype, x.autocast_cpu_dtype, x.autocast_cuda_dtype,
     x.cuda_device, x.clean);
 }
 

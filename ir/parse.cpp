@@ -234,6 +234,7 @@ class Parser {
       }
     }
     if (!punct(":") || !dtype(&state.default_dtype) || !small(&state.autocast_cpu_dtype) || !small(&state.autocast_cuda_dtype)) return false;
+    if (accept_word("modes") && !small(&state.function_modes)) return false;
     if (!accept_punct("}") && (!small(&state.cuda_device) || !punct("}"))) return false;
     *index = static_cast<int64_t>(trace_.torch_states.size());
     trace_.torch_states.push_back(state);

@@ -134,6 +134,7 @@ class Printer {
     out_ += " : ";
     out_ += dtype_name(state.default_dtype);
     out_ += " " + std::to_string(state.autocast_cpu_dtype) + " " + std::to_string(state.autocast_cuda_dtype);
+    if (state.function_modes != 0) out_ += " modes " + std::to_string(state.function_modes);
     out_ += (state.cuda_device >= 0 ? " " + std::to_string(state.cuda_device) : "") + "}";
   }
 

@@ -228,10 +228,11 @@ struct Wrap {
 struct TorchState {
   bool grad_mode = true, inference_mode = false, autocast_cpu = false, autocast_cuda = false, deterministic = false;
   bool overrides = true;              // subclasses of torch.Tensor have their __torch_function__ called
+  uint16_t function_modes = 0;        // torch function modes that have been entered
   DType default_dtype = DType::kF32;
   int8_t autocast_cpu_dtype = 0, autocast_cuda_dtype = 0;
   int8_t cuda_device = -1;            // the current one; -1: any
-  bool clean = true;                  // no torch function / dispatch mode, no functorch level, no profiler, no saved-tensor hooks
+  bool clean = true;                  // no dispatch mode, no functorch level, no profiler, no saved-tensor hooks
   friend bool operator==(const TorchState&, const TorchState&) = default;
 };
 
@@ -253,8 +254,8 @@ struct SnapshotFrame {
   std::vector<Ref> slots;
   friend bool operator==(const SnapshotFrame&, const SnapshotFrame&) = default;
 };
-// What the trace has yet to do and an exit does: store an item in a dict (a module's namespace), or give a tensor that was handed out with a freed graph (`dict`) the
-// graph that it still has there, that of the tensor `value`.
+// What the trace has yet to do and an exit does: store an item in a dict (a module's namespace), give a tensor that was handed out with a freed graph (`dict`) the
+// graph that it still has there, that of the tensor `value`, or call a function in C (`dict`) without arguments.
 struct SnapshotStore {
   Ref dict = kNoRef, key = kNoRef, value = kNoRef;
 };

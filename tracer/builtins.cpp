@@ -126,6 +126,18 @@ static bool has_cached(PyObject* wrapper) {
   return has;
 }
 
+// Called without arguments it gives the same object each time, until code that the trace does not follow clears the cache.
+std::optional<vm::HookResult> Recorder::call_cached(vm::ThreadView& view, V callee, int pops) {
+  if (!has_cached(concrete(callee)) || !promote(callee)) return std::nullopt;
+  const auto found = cached_.find(concrete(callee));
+  if (found != cached_.end() && found->second.second == barriers_) return finish_call(view, found->second.first, pops);
+  bool ok = true;
+  const V made = run_residual(IrOp::k_call_known, {callee}, -1, &ok);
+  if (!ok) return raised(view);
+  cached_[concrete(callee)] = {made, barriers_};
+  return finish_call(view, made, pops);
+}
+
 // Does isinstance or issubclass ask an abstract class of Python's own library, which runs none of the script's code?
 bool Recorder::asks_abstract_class(bool of_object, const std::vector<V>& args) {
   static PyObject* const meta = Py_XNewRef(parts::qualified("abc", "ABCMeta"));

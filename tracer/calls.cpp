@@ -308,6 +308,8 @@ HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, P
   if (done_) return HookResult::kContinue;
   if (touches_torch(o, args)) return torch_call(view, callee, args, kwnames, pops);
   if (at(callee).kind == Value::kObject && is_cython(o)) likely_same(callee);
+  if (args.empty() && kwnames == nullptr && is_caching(o))
+    if (const std::optional<HookResult> called = call_cached(view, callee, pops)) return *called;
   const IrOp op = (is_caching(o) || is_cython(o)) && promote(callee) ? residual_op(o, args) : IrOp::k_call;
   return residual_call(view, op, callee, args, kwnames, pops);
 }
@@ -510,7 +512,12 @@ HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args,
   if (done_) return HookResult::kContinue;
   if (exception != nullptr) return raise(view, constant(exception));
   const bool asks = callable_name(o).find("_has_torch_function") != std::string::npos;
-  if (!asks && touches_torch(o, args) && overridden(args)) return torch_call(view, callee, args, kwnames, pops);
+  if (PyObject* const own = kwnames == nullptr ? accessor(o) : nullptr) {
+    if (enter_function(view, constant(own), args, nullptr, pops, vm::Continuation::kPush)) return HookResult::kReload;
+    if (entered_error_) return HookResult::kError;
+    if (done_) return HookResult::kContinue;
+  }
+  if (!asks && touches_torch(o, args) && overridden(callable_name(o), args)) return torch_call(view, callee, args, kwnames, pops);
   if (kwnames == nullptr && !read_numbers(o, &args)) return HookResult::kContinue;
   if (asks_moving_layout(o, args)) return residual_call(view, IrOp::k_call_known, callee, args, kwnames, pops);
   if (done_) return HookResult::kContinue;

@@ -479,7 +479,7 @@ V Recorder::length_of(V v) {
     return result;
   };
   if (at(v).kind == Value::kTuple || at(v).kind == Value::kList || at(v).kind == Value::kDict) return number(PyObject_Length(o));
-  if (is_tensor(o) && overridden({v})) return kNoValue;
+  if (is_tensor(o) && overridden("Tensor.__len__", {v})) return kNoValue;
   if (is_tensor(o)) {
     as_tensor(v);  // its sizes are guarded where it enters the trace
     if (done_ || PyObject_Length(o) < 0) {

@@ -1,31 +1,104 @@
-// __torch_function__ of tensors' subclasses. See recorder.h.
+// __torch_function__ of tensors' subclasses and of torch function modes. See recorder.h.
 //
 // A call that a subclass overrides is recorded as the call of its __torch_function__, which is followed like any function: torch is asked what it would give
 // to it (bridge::Bridge::ask_override), and nothing else of the call is done. In the end that function calls torch with overrides off, and makes the result
 // an instance of the subclass (as_subclass). Such an instance is a tensor value with a class: its attributes are known until its object is made
 // (ir::Op::k_tensor_instance), and an exit makes that with its attributes.
+//
+// While a function mode has been entered (torch.set_default_device enters one for good), torch asks it first, for plain tensors and for functions without any,
+// and takes it off its stack for that long. The trace follows what torch does there in C++ as if it were Python (ask_mode), so exits and exceptions meet its frame
+// as they meet others; tracebacks do not show it. A torch state says how many modes there are; the class of one is guarded where it is asked.
 #include <algorithm>
+#include <array>
+#include <string_view>
 
+#include "tracer/object_parts.h"
 #include "tracer/recorder.h"
 
 namespace dynvm::tracer {
 
 using vm::HookResult;
+using IrOp = ir::Op;
 
-bool Recorder::is_overriding(V v) { return bridge_ != nullptr && concrete(v) != nullptr && bridge_->overrides(concrete(v)); }
+namespace {
 
-// Is one of these, or of what they hold, a tensor whose class overrides torch's functions now?
-bool Recorder::overridden(const std::vector<V>& args) {
-  if (bridge_ == nullptr || !torch_state_.overrides) return false;
+// What torch does in C++, in Python: functions of the module _dynvm.
+constexpr char kAskMode[] = R"(
+from torch._C import _push_on_torch_function_stack
+
+def ask_mode(mode, function, types, args):
+    try:
+        return mode.__torch_function__(function, types, args)
+    finally:
+        _push_on_torch_function_stack(mode)
+
+def ask_mode_with_keywords(mode, function, types, args, keywords):
+    try:
+        return mode.__torch_function__(function, types, args, keywords)
+    finally:
+        _push_on_torch_function_stack(mode)
+)";
+
+// The function of that name, borrowed, made by this source the first time; null: it cannot be made.
+PyObject* own_function(const std::string& name, const std::string& source) {
+  static PyObject* const file = [] {
+    PyObject* text = PyUnicode_InternFromString("<dynvm: torch's C++>");
+    vm::hide_frames_of(text);
+    return text;
+  }();
+  PyObject* module = PyImport_AddModule("_dynvm");
+  PyObject* space = module != nullptr ? PyModule_GetDict(module) : nullptr;
+  if (space == nullptr) return nullptr;
+  if (PyObject* made = PyDict_GetItemString(space, name.c_str())) return made;
+  if (PyDict_SetItemString(space, "__builtins__", PyEval_GetBuiltins()) < 0) return nullptr;
+  PyObject* code = Py_CompileStringObject(source.c_str(), file, Py_file_input, nullptr, -1);
+  PyObject* done = code != nullptr ? PyEval_EvalCode(code, space, space) : nullptr;
+  Py_XDECREF(code);
+  Py_XDECREF(done);
+  return done != nullptr ? PyDict_GetItemString(space, name.c_str()) : nullptr;
+}
+
+// Is it one of torch's functions that ask no mode? Those that read and set torch's own state, but for a few.
+bool asks_no_mode(std::string_view name) {
+  constexpr std::string_view kOwn = "torch._C.";
+  if (name.starts_with("torch.device.") || name.starts_with("torch.Generator.")) return true;
+  if (!name.starts_with(kOwn) || name.find("autocast") != std::string_view::npos || name.ends_with("set_grad_enabled")) return false;
+  constexpr std::array<std::string_view, 7> kOperations{"_nn.", "_fft.", "_linalg.", "_special.", "_sparse.", "_nested.", "_VariableFunctions."};
+  return std::none_of(kOperations.begin(), kOperations.end(), [&](std::string_view space) { return name.substr(kOwn.size()).starts_with(space); });
+}
+
+}  // namespace
+
+// A getter, setter or deleter of a tensor's attribute in C, as __torch_function__ is given them: a function in Python that does the same; null for others.
+PyObject* Recorder::accessor(PyObject* callee) {
+  if (strcmp(Py_TYPE(callee)->tp_name, "method-wrapper") != 0) return nullptr;
+  PyObject *descriptor = PyObject_GetAttrString(callee, "__self__"), *kind = PyObject_GetAttrString(callee, "__name__");
+  PyObject* made = nullptr;
+  if (descriptor != nullptr && kind != nullptr && Py_TYPE(descriptor) == &PyGetSetDescr_Type && callable_name(descriptor).starts_with("Tensor.")) {
+    const std::string name = PyUnicode_AsUTF8(reinterpret_cast<PyDescrObject*>(descriptor)->d_name), which = PyUnicode_AsUTF8(kind);
+    const std::string body = which == "__get__" ? "(tensor, *owner): return tensor." + name : which == "__set__" ? "(tensor, value): tensor." + name + " = value" : "(tensor): del tensor." + name;
+    made = own_function(which + name, "def " + which + name + body + "\n");
+  }
+  Py_XDECREF(descriptor);
+  Py_XDECREF(kind);
+  PyErr_Clear();
+  return made;
+}
+
+// Is a call of torch's function of that name given to a mode, or to the class of one of these tensors or of those that they hold?
+bool Recorder::overridden(std::string_view name, const std::vector<V>& args) {
+  if (bridge_ == nullptr) return false;
+  if (torch_state_.function_modes != 0) return !asks_no_mode(name);
+  if (!torch_state_.overrides) return false;
   return std::any_of(args.begin(), args.end(), [this](V v) {
     PyObject* o = concrete(v);
-    if (o == nullptr || (!PyTuple_CheckExact(o) && !PyList_CheckExact(o))) return is_overriding(v);
+    if (o == nullptr || (!PyTuple_CheckExact(o) && !PyList_CheckExact(o))) return o != nullptr && bridge_->overrides(o);
     return std::any_of(PySequence_Fast_ITEMS(o), PySequence_Fast_ITEMS(o) + PySequence_Fast_GET_SIZE(o), [this](PyObject* item) { return bridge_->overrides(item); });
   });
 }
 
 // Can an object of torch.Tensor become one of this subclass? Not with slots of its own, for example.
-bool Recorder::can_be_instance(PyTypeObject* type) {
+static bool can_be_instance(PyTypeObject* type) {
   static PyObject* const probe = [] {
     PyObject* torch = PyImport_ImportModule("torch");
     PyObject* made = torch != nullptr ? PyObject_CallMethod(torch, "empty", "i", 0) : nullptr;
@@ -53,6 +126,58 @@ bool Recorder::note_instance(Value* value) {
   return true;
 }
 
+namespace {
+
+PyObject* of_torch(const char* name) {
+  PyObject* const found = Py_XNewRef(parts::qualified("torch._C", name));
+  if (found == nullptr) Py_FatalError("dynvm: torch has no such function of its stack of modes");
+  return found;
+}
+
+}  // namespace
+
+PyObject* pop_function() {
+  static PyObject* const function = of_torch("_pop_torch_function_stack");
+  return function;
+}
+
+// The one that is asked first.
+V Recorder::innermost_mode() {
+  static PyObject* const function = of_torch("_get_function_stack_at");
+  const int place = torch_state_.function_modes - 1;
+  const auto found = modes_.at_place.find(place);
+  if (found != modes_.at_place.end() && found->second.second == barriers_) return found->second.first;
+  PyObject* number = PyLong_FromLong(place);
+  bool ok = true;
+  const V mode = run_residual(IrOp::k_call_pure, {constant(function), constant(number)}, -1, &ok);
+  Py_DECREF(number);
+  know_type(mode);
+  modes_.at_place[place] = {mode, barriers_};
+  return mode;
+}
+
+void Recorder::take_mode_off(V mode) {
+  Py_XDECREF(PyObject_CallNoArgs(pop_function()));
+  modes_.off.push_back(mode);
+  torch_state_.function_modes--;
+}
+
+// The call takes the innermost mode off torch's stack, or puts back what the trace has taken off last. False: it is another call.
+bool Recorder::moves_mode(PyObject* callee, const std::vector<V>& args, V* result) {
+  static PyObject* const push = of_torch("_push_on_torch_function_stack");
+  if (callee == pop_function() && args.empty() && torch_state_.function_modes != 0) {
+    *result = innermost_mode();
+    if (!done_) take_mode_off(*result);
+    return !done_;
+  }
+  if (callee != push || args.size() != 1 || modes_.off.empty() || modes_.off.back() != args[0]) return false;
+  Py_XDECREF(PyObject_CallOneArg(push, concrete(args[0])));
+  modes_.off.pop_back();
+  torch_state_.function_modes++;
+  *result = constant(Py_None);
+  return true;
+}
+
 // Follows the call of a __torch_function__ in place of one that has these inputs, which stand on the stack. asked: see ask_override; it is taken over.
 HookResult Recorder::call_override(vm::ThreadView& view, PyObject* asked, const std::vector<V>& inputs, int pops, vm::Continuation k) {
   constant(asked);  // keeps it
@@ -74,8 +199,28 @@ HookResult Recorder::call_override(vm::ThreadView& view, PyObject* asked, const 
     named.push_back(given(value, inputs.size()));
   }
   const auto unknown = [](V v) { return v == kNoValue; };
-  if (classes.empty() || std::any_of(positional.begin(), positional.end(), unknown) || std::any_of(named.begin(), named.end(), unknown)) {
+  const bool by_mode = torch_state_.function_modes != 0;
+  const bool by_class = std::any_of(inputs.begin(), inputs.end(), [this](V v) { return concrete(v) != nullptr && bridge_->overrides(concrete(v)); });
+  if (by_class == by_mode || std::any_of(positional.begin(), positional.end(), unknown) || std::any_of(named.begin(), named.end(), unknown)) {
     give_up(Abort::k_tensor_subclass, "its __torch_function__ is given something else");
+    return HookResult::kContinue;
+  }
+  std::vector<V> all{constant(function), virtual_object(Value::kTuple, classes, types), virtual_object(Value::kTuple, positional, args)};
+  if (keywords != nullptr) {
+    all.push_back(virtual_object(Value::kDict, named, keywords));
+    at(all.back()).keys = std::move(keys);
+  }
+  if (by_mode) {
+    PyObject* const ask = own_function(keywords == nullptr ? "ask_mode" : "ask_mode_with_keywords", kAskMode);
+    if (ask == nullptr) return raised(view);
+    const V mode = innermost_mode();
+    all.insert(all.begin(), mode);
+    if (!done_ && enter_function(view, constant(ask), all, nullptr, pops, k)) {
+      take_mode_off(mode);
+      return HookResult::kReload;
+    }
+    if (entered_error_) return HookResult::kError;
+    if (!done_) give_up(Abort::k_tensor_subclass, "a function mode cannot be followed");
     return HookResult::kContinue;
   }
   auto* type = reinterpret_cast<PyTypeObject*>(concrete(classes[0]));
@@ -88,11 +233,7 @@ HookResult Recorder::call_override(vm::ThreadView& view, PyObject* asked, const 
     give_up(Abort::k_tensor_subclass, std::string(type->tp_name) + ": __torch_function__ is no class method in Python");
     return HookResult::kContinue;
   }
-  std::vector<V> all{classes[0], constant(function), virtual_object(Value::kTuple, classes, types), virtual_object(Value::kTuple, positional, args)};
-  if (keywords != nullptr) {
-    all.push_back(virtual_object(Value::kDict, named, keywords));
-    at(all.back()).keys = std::move(keys);
-  }
+  all.insert(all.begin(), classes[0]);
   if (done_) return HookResult::kContinue;
   if (enter_function(view, override_value, all, nullptr, pops, k)) return HookResult::kReload;
   if (entered_error_) return HookResult::kError;

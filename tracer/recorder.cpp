@@ -552,9 +552,13 @@ HookResult Recorder::residual(vm::ThreadView& view, IrOp op, std::vector<V> args
 
 // Stores that were put off are due before anything that could look.
 void Recorder::flush_pending() {
-  if (pending_.empty()) return;
+  if (pending_.empty() && modes_.off.empty()) return;
   snapshot();
-  stored_at_ = where();
+  for (; !modes_.off.empty(); modes_.off.pop_back()) {
+    emit(IrOp::k_call_known, Type::kObject, {const_ref(pop_function())}, -1, true);
+    effect();
+  }
+  if (!pending_.empty()) stored_at_ = where();
   auto due = std::move(pending_);
   pending_.clear();
   for (auto& [place, v] : due) {
@@ -573,7 +577,8 @@ static PyObject* exception_init() {
 
 V Recorder::run_residual(IrOp op, const std::vector<V>& args, int64_t imm, bool* ok) {
   const ir::OpInfo& info = ir::op_info(op);
-  if (info.effects & ir::kBarrier) flush_pending();
+  const bool looks_at_modes = op == IrOp::k_call_known && PyFunction_Check(concrete(args[0])) && !modes_.off.empty();
+  if ((info.effects & ir::kBarrier) || looks_at_modes) flush_pending();
   std::vector<Ref> refs;
   std::vector<PyObject*> concretes;
   // What is only kept is as it was; what it is put into is not.

@@ -39,6 +39,7 @@
 #include "ir/trace.h"
 #include "runtime/bridge/bridge.h"
 #include "tracer/clock.h"
+#include "tracer/function_modes.h"
 #include "tracer/iterators.h"
 #include "tracer/lessons.h"
 #include "tracer/object_names.h"
@@ -443,9 +444,11 @@ class Recorder {
   std::unordered_map<PyObject*, Hook> hooks_;       // by function
 
   // --- overrides.cpp
-  bool is_overriding(V v);
-  bool overridden(const std::vector<V>& args);
-  static bool can_be_instance(PyTypeObject* type);
+  static PyObject* accessor(PyObject* callee);
+  V innermost_mode();
+  void take_mode_off(V mode);
+  bool moves_mode(PyObject* callee, const std::vector<V>& args, V* result);
+  bool overridden(std::string_view name, const std::vector<V>& args);
   bool note_instance(Value* value);
   Handler call_override(vm::ThreadView& view, PyObject* asked, const std::vector<V>& inputs, int pops, vm::Continuation k);
 
@@ -666,6 +669,7 @@ class Recorder {
   V own_dict(V v, PyObject* name, PyObject* d);
   static bool never_returns(PyObject* function);
   static bool is_caching(PyObject* o);
+  std::optional<Handler> call_cached(vm::ThreadView& view, V callee, int pops);
   V signature_of(V callee);
   V signature_constant(PyObject* made, PyObject* from, bool parameters);
   static bool is_of_container(const std::string& name);
@@ -729,8 +733,9 @@ class Recorder {
   std::string looked_by_;                                // the first that may have looked at such a graph
   std::set<ir::Ref> freed_early_;                        // wraps whose graph backward() frees before anybody looks at it
   V null_ = kNoValue;
+  std::pair<PyCodeObject*, int> inner_loop_;
   PyCodeObject* root_code_;
-  int root_unit_;
+  int root_unit_, current_unit_ = 0;
   int rounds_ = 1;         // iterations, with the one that is recorded
   size_t round_began_ = 0; // its first instruction
   std::set<uint64_t> round_sizes_;  // of the one before: loops.cpp
@@ -747,31 +752,28 @@ class Recorder {
   int making_ = 0;                                       // objects in objects
   uint64_t epoch_ = 0;
   int64_t barriers_ = 0;
+  std::map<PyObject*, std::pair<V, int64_t>> cached_;    // what caching functions give without arguments; with the barriers then
   std::set<PyObject*> guarded_dicts_;
   std::map<PyObject*, PyTypeObject*> owned_dicts_;       // dicts of constant instances, and what these are
   std::map<std::pair<PyObject*, PyObject*>, DictUse> dict_uses_;  // by dict and key
   std::vector<V> root_initial_;
-  bool side_ = false;
   const bool sizes_are_numbers_, function_;
   const GoneRound gone_round_;  // when the recording began
   SizeFacts sizes_;
   std::map<std::pair<ir::Ref, int64_t>, V> size_numbers_;
   size_t step_begin_ = 0, step_depth_ = 0, step_slots_ = 0;  // of the current instruction: trace length, frames, slots of the innermost
   size_t snapshot_end_ = 0;                              // length of the trace when the last snapshot was taken
-  std::pair<PyCodeObject*, int> inner_loop_;
   size_t cut_at_ = 0;                                    // length of a trace that has been cut
   ir::Marks seen_;                                       // values, of one walk over them
   std::set<ir::Ref> freed_;                              // tensor values whose graph backward() has freed
   const vm::Inst* previous_ip_ = nullptr;
-  int current_unit_ = 0;
-  std::string mismatch_;
+  std::string mismatch_, detail_;
   int32_t current_snapshot_ = -1;
   ir::TorchState torch_state_;
+  FunctionModes modes_;
   bool mode_entered_ = false;                            // or left, by the last instruction
-  bool effect_done_ = false;
-  bool subscript_ = false;             // the torch call under way is one: numbers in it are indexes, not dims
-  bool drawn_ = false;                 // the torch call under way has drawn random numbers
-  bool done_ = false;
+  bool effect_done_ = false, done_ = false, side_ = false;
+  bool subscript_ = false, drawn_ = false;               // the torch call under way is one: numbers in it are indexes, not dims; has drawn random numbers
   // Storages that a view with a changing offset looks at, and its own: where those views are made.
   std::map<int32_t, std::vector<std::pair<PyCodeObject*, int>>> moving_storages_;
   std::set<int32_t> written_storages_;
@@ -785,13 +787,11 @@ class Recorder {
   ir::Ref last_number_ = ir::kNoRef;
   PyObject* raw_result_ = nullptr;
   bool executed_ = false, entered_error_ = false;
-  bool in_torch_ = false, python_in_torch_ = false;
+  bool in_torch_ = false, python_in_torch_ = false, started_ = false;
   int finalizers_ = 0;                                   // activations that garbage collection has entered in a torch call
-  bool started_ = false;
   int tensor_ops_ = 0;
   Abort abort_ = Abort::kNone, doomed_ = Abort::kNone;
   size_t doomed_at_ = 0;                                 // instructions then
-  std::string detail_;
   std::pair<std::string, int> abort_place_;
   Clock::time_point start_;
   std::map<std::tuple<void*, int32_t, int32_t>, int32_t> origin_numbers_;  // in trace_.origins

@@ -43,7 +43,7 @@ bool Recorder::read_numbers(PyObject* callee, std::vector<V>* args) {
 Recorder::Attribute Recorder::look_up_tensor(V v, PyObject* name) {
   Attribute result;
   PyObject* o = concrete(v);
-  if (overridden({v})) return result;
+  if (overridden("Tensor.__get__", {v})) return result;
   const char* text = PyUnicode_AsUTF8(name);
   static const std::set<std::string> meta = {"shape", "dtype", "device", "layout", "ndim", "is_cuda", "is_cpu", "is_sparse", "is_quantized", "is_nested",
       "is_mkldnn", "is_mps", "is_meta", "is_complex", "requires_grad", "is_leaf", "itemsize", "nbytes", "names", "is_sparse_csr", "is_xla", "is_xpu",

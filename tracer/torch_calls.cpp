@@ -315,6 +315,8 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
   bool error = false;
   std::string name = callable_name(o);
   if ((name == "torch.tensor" || name == "torch.as_tensor") && !args.empty() && changing_numbers(args[0], false) && !asks_for_grad(kwnames)) return residual_call(view, IrOp::k_call_apart, callee, args, kwnames, pops);
+  if (kwnames == nullptr && moves_mode(o, args, &result)) return finish_call(view, result, pops);
+  if (done_) return HookResult::kContinue;
   // Which of its tensors are one object is not to be seen in what is recorded: a call of rows drawn by chance stays a call.
   if (lessons_.coincidences.count({top().code, current_unit_}) != 0 && !any_asks_for_grad(objects)) return residual_call(view, residual_op(o, args), callee, args, kwnames, pops);
   Asked asked;
@@ -343,7 +345,7 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
     const IrOp op = shortcut != nullptr ? IrOp::k_call_known : residual_op(o, args);
     const bool known_call = op != IrOp::k_call;
     look_at_graphs(op, all);
-    if (!known_call) flush_pending();
+    if (!known_call || !modes_.off.empty()) flush_pending();
     int64_t names = nkw > 0 ? object_index(kwnames) : -1;
     Ref ref = emit(op, Type::kObject, refs, names, true);
     effect();
@@ -445,7 +447,7 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   // Entering or leaving a mode runs no operations, and may keep the thread's dispatch keys for later: the recorder's must not be among them.
   const bool is_mode = strcmp(what, "torch._C.__enter__") == 0 || strcmp(what, "torch._C.__exit__") == 0;
   PyObject* override_asked = nullptr;
-  const bool may_override = torch_state_.overrides && std::any_of(tensors.begin(), tensors.end(), [this](V v) { return is_overriding(v); });
+  const bool may_override = overridden(what, tensors);
   if (!is_mode) aten_->enable();
   PyObject* result = may_override ? bridge_->ask_override(fn, &override_asked) : fn();
   if (!is_mode) aten_->disable();

@@ -28,9 +28,11 @@ bool Recorder::leave_to_call() {
 void Recorder::guard_torch_state() {
   torch_state_ = bridge_->torch_state();
   if (!torch_state_.clean && leave_to_call()) return;
+  ir::TorchState expected = torch_state_;
+  expected.function_modes += static_cast<uint16_t>(modes_.off.size());
   size_t i = 0;
-  while (i < trace_.torch_states.size() && !(trace_.torch_states[i] == torch_state_)) i++;
-  if (i == trace_.torch_states.size()) trace_.torch_states.push_back(torch_state_);
+  while (i < trace_.torch_states.size() && !(trace_.torch_states[i] == expected)) i++;
+  if (i == trace_.torch_states.size()) trace_.torch_states.push_back(expected);
   guard(ir::Op::k_guard_torch_state, {}, static_cast<int64_t>(i));
 }
 

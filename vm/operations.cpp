@@ -191,6 +191,8 @@ static void (*import_hook)(PyObject*) = nullptr;
 
 void set_import_hook(void (*hook)(PyObject* name)) { import_hook = hook; }
 
+void hide_frames_of(PyObject* filename) { cpython::hide_frames_of(filename); }
+
 PyObject* import_name(PyThreadState* tstate, cpython::Frame* frame, PyObject* name, PyObject* fromlist, PyObject* level) {
   PyObject* import = cpython::imports_from_any_builtins() ? load_from_mapping(frame->f_builtins, g_names.n_import)
                                                      : Py_XNewRef(PyDict_GetItemWithError(frame->f_builtins, g_names.n_import));

@@ -187,6 +187,9 @@ void set_hooks(const Hooks* hooks);
 // Called after each import statement, with the module's name as it is written. nullptr: none. It must clear what it raises.
 void set_import_hook(void (*hook)(PyObject* name));
 
+// Tracebacks leave out frames of code with this very co_filename, which is kept: they do in Python what others do in C.
+void hide_frames_of(PyObject* filename);
+
 // From inside hot_loop or hot_call (which then returns kReload): this activation goes on in plain code through
 // Hooks::record. One activation of one thread at a time records; returns false when another one does.
 [[nodiscard]] bool start_recording(ThreadView& view);

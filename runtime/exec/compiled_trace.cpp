@@ -757,6 +757,7 @@ std::vector<FrameState> CompiledTrace::take_exit_state(const RunResult& result) 
       PyObject *dict = nullptr, *key = nullptr, *item = nullptr;
       if (materialiser.get(store.dict, &dict) && materialiser.get(store.key, &key) && materialiser.get(store.value, &item)) {
         if (PyDict_CheckExact(dict)) PyDict_SetItem(dict, key, item);
+        else if (PyCFunction_Check(dict)) Py_XDECREF(PyObject_CallNoArgs(dict));
         else bridge_->take_graph(dict, item);
       }
       Py_XDECREF(dict);

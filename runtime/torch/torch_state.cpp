@@ -43,7 +43,8 @@ ir::TorchState read_torch_state() {
   const DispatchKeySet included = keys.included_ - c10::default_included_set - kRecorder;
   DispatchKeySet excluded = keys.excluded_ - c10::default_excluded_set - c10::autocast_dispatch_keyset - kRecorder;
   if (state.inference_mode) excluded = excluded - c10::autograd_dispatch_keyset;
-  state.clean = included.empty() && excluded.empty() && at::impl::PythonTorchFunctionTLS::stack_len() == 0 &&
+  state.function_modes = static_cast<uint16_t>(at::impl::PythonTorchFunctionTLS::stack_len());
+  state.clean = included.empty() && excluded.empty() &&
                 at::impl::PythonTorchFunctionTLS::get_disabled_state() != at::impl::TorchFunctionDisabledState::ALL_DISABLED &&
                 !saved_tensor_hooks_active();
   return state;

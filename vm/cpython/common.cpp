@@ -164,7 +164,12 @@ PyObject* with_frame(PyGenObject* generator, Frame* frame) {
   return reinterpret_cast<PyObject*>(generator);
 }
 
+static PyObject* hidden_file = nullptr;
+
+void hide_frames_of(PyObject* filename) { Py_XSETREF(hidden_file, Py_NewRef(filename)); }
+
 void add_traceback(PyThreadState* tstate, Frame* frame) {
+  if (code_of(frame)->co_filename == hidden_file) return;
   PyFrameObject* object = frame_object(tstate, frame);
   if (object == nullptr) return;
   PyTraceBack_Here(object);

@@ -272,6 +272,7 @@ inline void pop_words(PyThreadState* tstate, PyObject** base) {
 
 // Adds a traceback entry for the thread's current frame to the exception that is set.
 void add_traceback(PyThreadState* tstate, Frame* frame);
+void hide_frames_of(PyObject* filename);
 
 // ---- generators
 
