@@ -4,6 +4,8 @@
 // were computed by. A part becomes one node: where one tensor was computed from another, that is an output of the first part and an input of the second, so that hooks, autograd.grad and second uses
 // find what they find in eager. (An operation that feeds another belongs to at least as many tensors, so that parts come one after the other.)
 //
+// A view of another tensor that is handed out is that view of the script's other tensor, so that writes through either are known to both. Where nothing else was computed from it it is no part's.
+//
 // A part's backward is recorded at the end of the recording. The part's operations run once more, apart from the program (bridge::Rehearsal), with its inputs as leaves; torch differentiates the outputs by these,
 // and the operations that this becomes are a trace of their own. What it reads of the rehearsal is what the node saves of each run.
 //
@@ -16,6 +18,7 @@
 #include <functional>
 #include <map>
 
+#include "ir/effects.h"
 #include "runtime/base/heuristics.h"
 #include "runtime/base/switches.h"
 #include "tracer/recorder.h"
@@ -233,6 +236,64 @@ class Parts {
   bool numbers_ = false;
   std::vector<Part> parts_;
 };
+
+// What a tensor is a view of, from its maker on: the memory's first value, with the calls between them. None: it is no view, or one of detached memory.
+struct ViewOf {
+  Ref base = kNoRef;
+  std::vector<Ref> views;
+};
+ViewOf view_of(const ir::Trace& trace, Ref tensor) {
+  ViewOf found{tensor, ir::views_behind(trace, tensor)};
+  for (Ref view : found.views) {
+    const ir::AtenCall& call = trace.calls[trace.insts[view].imm];
+    if (call.name == "aten::detach" || found.base == kNoRef || trace.insts[found.base].op != IrOp::k_result || trace.arg(found.base, 0) != view) return {};
+    found.base = trace.arg(view, static_cast<uint32_t>(call.args[static_cast<size_t>(call.result_alias[static_cast<size_t>(trace.insts[found.base].imm)])].operands[0]));
+  }
+  return found.views.empty() ? ViewOf{} : found;
+}
+
+// Those of these calls that a value was computed by.
+std::vector<Ref> calls_behind(const ir::Trace& trace, Ref value, const std::vector<Ref>& calls) {
+  std::set<Ref> needed{value};
+  std::vector<Ref> found;
+  for (size_t k = calls.size(); k-- > 0;) {
+    bool is_needed = false;
+    for_each_result(trace, calls[k], [&](Ref result) { is_needed |= needed.count(result) != 0; });
+    const ir::AtenCall& how = trace.calls[trace.insts[calls[k]].imm];
+    for (int32_t argument : how.mutates)
+      for (int32_t operand : how.args[static_cast<size_t>(argument)].operands) is_needed |= operand >= 0 && needed.count(trace.arg(calls[k], static_cast<uint32_t>(operand))) != 0;
+    if (!is_needed) continue;
+    for (uint32_t operand = 0; operand < trace.insts[calls[k]].count; ++operand) needed.insert(trace.arg(calls[k], operand));
+    found.push_back(calls[k]);
+  }
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
+// Which are views of others that are handed out, or of one that several of them look at, which is one of them then? Outputs: for each, what it is a view of. Those that nothing else was
+// computed from are taken from the tensors that nodes give.
+std::map<Ref, Ref> find_views(const ir::Trace& trace, std::map<Ref, std::vector<Ref>>* tensors) {
+  std::map<int32_t, std::vector<Ref>> on_memory;
+  for (const auto& [tensor, calls] : *tensors) on_memory[trace.metas[trace.insts[tensor].meta].storage].push_back(tensor);
+  std::map<Ref, Ref> found;
+  for (const auto& [storage, sharing] : on_memory) {
+    if (sharing.size() < 2) continue;
+    for (Ref tensor : sharing) {
+      const ViewOf view = view_of(trace, tensor);
+      if (view.base == kNoRef) continue;
+      const bool used = std::any_of(tensors->begin(), tensors->end(), [&](const auto& other) {
+        const bool beside = std::find(sharing.begin(), sharing.end(), other.first) != sharing.end();
+        return !beside && std::find(other.second.begin(), other.second.end(), view.views[0]) != other.second.end();
+      });
+      const std::vector<Ref> calls = calls_behind(trace, view.base, tensors->at(tensor));
+      if (calls.empty()) continue;
+      found[tensor] = view.base;
+      tensors->emplace(view.base, calls);
+      if (!used) tensors->erase(tensor);
+    }
+  }
+  return found;
+}
 
 // The wraps that an exit by this snapshot makes.
 std::set<Ref> wraps_shown(const ir::Trace& trace, const ir::Snapshot& snapshot) {
@@ -525,6 +586,7 @@ std::string Recorder::make_graph_nodes() {
   if (base::left_out(base::Part::kNodes)) return "left out";
   if (sizes_are_numbers_) return "changing sizes";
   if (!recipes_.empty()) return "a Function, or hooks";
+  const std::map<Ref, Ref> views = find_views(trace_, &tensors);
   if (tensors.size() > kMostTensors) return "too many tensors";
   if (rounds_ > 1) return "several iterations";
   if (!bridge_->torch_state().clean) return "a mode of torch's";
@@ -553,8 +615,10 @@ std::string Recorder::make_graph_nodes() {
   for (const auto& [tensor, calls] : tensors) {
     // What shares memory with another tensor of the script's is written through that, and knows it.
     const int32_t storage = trace_.metas[trace_.insts[tensor].meta].storage;
-    if (input_storages_.count(storage) != 0 || !handed.insert(storage).second || written(tensor)) return "a tensor that shares its memory";
+    const bool shares = input_storages_.count(storage) != 0 || (views.count(tensor) == 0 && !handed.insert(storage).second);
+    if (shares || written(tensor)) return std::string(shares ? "a tensor that shares its memory (" : "a tensor that is written (") + names[tensor] + ")";
   }
+  if (std::any_of(views.begin(), views.end(), [&](const auto& view) { return written(view.first); })) return "a view that is written";
   Rehearsal rehearsal{bridge_->rehearsal(), {}, {}};
   if (rehearsal.torch == nullptr) return "this bridge cannot rehearse";
   for (Part& part : parts.all()) rehearsal.leaves.insert(part.node.inputs.begin(), part.node.inputs.end());
@@ -576,7 +640,7 @@ std::string Recorder::make_graph_nodes() {
     for (Ref operand : operands)
       if (operand != trace_.arg(r, 0) && trace_.insts[operand].type == Type::kTensor && written(operand)) return "what it was made of has been written";
     for (const Part& part : parts.all()) {
-      if ((part.owners & parts.owner_of(operands[0])) == 0) continue;
+      if ((part.owners & parts.owner_of(tensors.count(operands[0]) != 0 ? operands[0] : views.at(operands[0]))) == 0) continue;
       wrap.nodes.push_back(part.node);
       for (Ref saved : part.node.saved) {
         if (saved >= r) return "a later tensor looks like a saved one";

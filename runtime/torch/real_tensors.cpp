@@ -364,11 +364,30 @@ void SessionImpl::run_again(int32_t number, const WrapPlan& plan) {
 }
 
 // Has this value a node of its own? Then that is what the graphs behind it lead to: hooks and gradients of the script's tensor are those of the node.
-bool SessionImpl::leads_to_node(int32_t tensor) {
-  if (!nodes_.has(tensor)) return false;
+bool SessionImpl::leads_to_node(int32_t tensor) { return nodes_.has(tensor) && output_of_nodes(tensor).defined(); }
+
+// The script's tensor that is an output of a node, or a view of one by the calls that eager made it by; undefined: neither.
+const at::Tensor& SessionImpl::output_of_nodes(int32_t tensor) {
   at::Tensor& value = graph_[static_cast<size_t>(tensor)];
-  if (!value.defined()) nodes_.lead_to(tensor, value = saved_value(tensor));
-  return true;
+  if (value.defined()) return value;
+  const TensorPlan& plan = program_.tensors[static_cast<size_t>(tensor)];
+  if (const at::Tensor base = plan.view_call < 0 || plan.stands_alone ? at::Tensor() : output_of_nodes(plan.view_base); base.defined()) {
+    const CallPlan& view = program_.calls[static_cast<size_t>(plan.view_call)];
+    std::vector<IValue> stack = copy_arguments(calls_[static_cast<size_t>(plan.view_call)].arguments);
+    for (const TensorPlace& place : view.tensors)
+      replace_tensor(stack, place, place.tensor == plan.view_base ? base : shadows_[static_cast<size_t>(place.tensor)]);
+    const ModesOfCall modes(view.call, device_of(view).type());
+    view.op.callBoxed(&stack);
+    const std::vector<at::Tensor> results = flat_results(stack);
+    for (size_t i = 0; i < results.size() && i < view.results.size(); ++i) {
+      const int32_t sibling = view.results[i];
+      if (sibling == tensor || (sibling >= 0 && !nodes_.has(sibling) && !graph_[static_cast<size_t>(sibling)].defined())) graph_[static_cast<size_t>(sibling)] = results[i];
+    }
+  }
+  if (!nodes_.has(tensor)) return value;
+  if (!value.defined()) value = saved_value(tensor);
+  nodes_.lead_to(tensor, value);
+  return value;
 }
 
 // Of the k-th call that this wrap runs again and that is no operation of torch's.
@@ -434,14 +453,12 @@ at::Tensor SessionImpl::wrap_with_nodes(int32_t number, const WrapPlan& plan) {
   const bool rebuilt = std::find(rerun_.begin(), rerun_.end(), true) != rerun_.end();
   if (saved_tensor_hooks_active() || rebuilt) return wrap_live(plan);
   const int32_t tensor = plan.spec.tensor;
-  at::Tensor& value = graph_[static_cast<size_t>(tensor)];
-  if (value.defined()) return value;
   std::shared_ptr<ForwardAgain> forward;
   for (const ir::GraphNode& node : plan.spec.wrap.nodes)
     if (!nodes_.has(static_cast<int32_t>(node.outputs.at(0)))) make_node(node, plan, &forward);
-  value = saved_value(tensor);
   handed_out_[static_cast<size_t>(tensor)] = number;
-  nodes_.lead_to(tensor, value);
+  const at::Tensor& value = output_of_nodes(tensor);
+  TORCH_CHECK(value.defined(), "dynvm: no node of the graph gives ", plan.spec.wrap.grad_fn);
   return value;
 }
 

@@ -149,6 +149,7 @@ class SessionImpl {
   void share_memory(size_t storage);
   bool move_rebuilt(size_t storage, bool to_shared);
   at::Tensor wrap_with_nodes(int32_t number, const WrapPlan& plan);
+  const at::Tensor& output_of_nodes(int32_t tensor);
   void make_node(const ir::GraphNode& node, const WrapPlan& plan, std::shared_ptr<ForwardAgain>* forward);
   bool leads_to_node(int32_t tensor);
   at::Tensor saved_value(int32_t tensor);
