@@ -539,8 +539,9 @@ bool Recorder::fold_builtin(PyObject* callee, const std::vector<V>& args, PyObje
     case Builtin::kSlice:
       if (n == 0 || n > 3 || !std::all_of(args.begin(), args.end(), [this](V v) { return is_const(v) && is_builtin_value(concrete(v)); })) return false;
       return take(n == 1 ? PySlice_New(nullptr, concrete(args[0]), nullptr) : PySlice_New(concrete(args[0]), concrete(args[1]), n == 3 ? concrete(args[2]) : nullptr));
-    case Builtin::kStr: {  // of a class, whose name is as constant as what else it has
+    case Builtin::kStr: {  // of a number, or of a class, whose name is as constant as what else it has
       PyObject* o = n == 1 ? concrete(args[0]) : nullptr;
+      if (o != nullptr && is_const(args[0]) && (PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o) || PyUnicode_CheckExact(o))) return take(PyObject_Str(o));
       if (o == nullptr || !PyType_Check(o) || Py_TYPE(o)->tp_str != PyType_Type.tp_str || Py_TYPE(o)->tp_repr != PyType_Type.tp_repr || !promote(args[0])) return false;
       guard_type_unchanged(reinterpret_cast<PyTypeObject*>(o));
       return !done_ && take(PyObject_Str(o));

@@ -395,6 +395,8 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
       if (entered_error_) return HookResult::kError;
       if (done_) return HookResult::kContinue;
     }
+  if (kwnames == nullptr)
+    if (const std::optional<HookResult> entered = call_in_python(view, o, args, pops)) return *entered;
   if (kwnames == nullptr && (!read_numbers(o, &args) || !iterate_tensors(type, &args))) return HookResult::kContinue;
   if (fold_builtin(o, args, kwnames, &result)) return finish_call(view, result, pops);
   if (done_) return HookResult::kContinue;
@@ -507,6 +509,8 @@ HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args,
   }
   if (call_followed(view, o, args, kwnames, pops)) return HookResult::kReload;
   if (entered_error_) return HookResult::kError;
+  if (kwnames == nullptr)
+    if (const std::optional<HookResult> entered = call_in_python(view, o, args, pops)) return *entered;
   if (done_) return HookResult::kContinue;
   PyObject* exception = kwnames == nullptr ? known_to_raise(callable_name(o), args) : nullptr;
   if (done_) return HookResult::kContinue;

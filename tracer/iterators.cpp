@@ -4,9 +4,12 @@
 
 #include "runtime/base/heuristics.h"
 #include "runtime/exec/helpers.h"
+#include "tracer/own_functions.h"
 #include "tracer/recorder.h"
 
 namespace dynvm::tracer {
+
+using vm::HookResult;
 
 namespace {
 
@@ -37,6 +40,11 @@ bool iterates_natively(PyTypeObject* type) {
 PyObject* python_iter(PyTypeObject* type) {
   PyObject* const method = _PyType_Lookup(type, interned("__iter__"));
   return method != nullptr && PyFunction_Check(method) ? method : nullptr;
+}
+
+bool is_of_modules(PyCodeObject* generator) {
+  const char* file = PyUnicode_AsUTF8(generator->co_filename);
+  return file != nullptr && strstr(file, "/torch/nn/modules/") != nullptr;
 }
 
 bool takes_all_items(const std::string& name, size_t arguments) {
@@ -282,6 +290,56 @@ int64_t Recorder::left_of(V iterator) {
   if (at(iterator).kind == Value::kIterator) return static_cast<int64_t>(at(iterator).items.size() - at(iterator).position);
   if (const auto known = iterators_.find(iterator); known != iterators_.end()) return static_cast<int64_t>(known->second.items.size() - known->second.position);
   return items_left(concrete(iterator));
+}
+
+// Does somebody take this call's result to iterate over it, and not to look at?
+static bool is_iterated(const vm::Inst* call) {
+  const vm::Op op = vm::opcode(vm::next(call));
+  return op == vm::Op::kGetIter || op == vm::Op::kCall || op == vm::Op::kListExtend || op == vm::Op::kUnpackSequence;
+}
+
+// A builtin that calls Python code back, or iterates over what such code gives: that is followed, as a function in Python that does the same, where the trace would call it otherwise.
+std::optional<HookResult> Recorder::call_in_python(vm::ThreadView& view, PyObject* callee, const std::vector<V>& args, int pops) {
+  const std::string name = callable_name(callee);
+  const bool iterates = name == "enumerate" || name == "zip" || name == "itertools.chain" || name == "itertools.islice";
+  const auto entered = [&](PyObject* function) -> std::optional<HookResult> {
+    if (function == nullptr) PyErr_Clear();
+    else if (!done_ && enter_function(view, constant(function), args, nullptr, pops, vm::Continuation::kPush)) return HookResult::kReload;
+    if (entered_error_) return HookResult::kError;
+    if (done_) return HookResult::kContinue;
+    return std::nullopt;
+  };
+  const auto iterates_in_python = [this](V v) { return python_iter(Py_TYPE(concrete(v))) != nullptr && !is_tensor(concrete(v)); };
+  if (done_) return HookResult::kContinue;
+  if (iterates) {
+    for (size_t i = args.size(); i-- > 0;) {
+      const int depth = static_cast<int>(args.size() - i);
+      if (at(args[i]).kind != Value::kGenerator || peek(depth) != args[i] || !is_of_modules(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(concrete(at(args[i]).items[0]))))) continue;
+      if (std::optional<HookResult> taken = consume_operand(view, args[i], depth)) return taken;
+    }
+    const auto asks = [&](V v) { return iterates_in_python(v) && !PyIter_Check(concrete(v)); };
+    if (name == "zip" && args.size() < 9 && std::any_of(args.begin(), args.end(), asks)) return entered(with_iterators(name, args.size()));
+    return std::nullopt;
+  }
+  if (name == "builtins.iter" && args.size() == 1 && iterates_in_python(args[0])) {
+    know_type(args[0]);
+    guard_type_unchanged(Py_TYPE(concrete(args[0])));
+    return entered(python_iter(Py_TYPE(concrete(args[0]))));
+  }
+  if (name == "map" || name == "filter") {
+    PyObject* const function = args.size() == 2 && concrete(args[0]) != Py_None && is_iterated(view.ip) ? in_python(name, args.size()) : nullptr;
+    const V generator = function != nullptr ? make_generator(constant(function), args, nullptr) : kNoValue;
+    if (done_) return HookResult::kContinue;
+    return generator == kNoValue ? std::nullopt : std::optional(finish_call(view, generator, pops));
+  }
+  if (name == "builtins.max" || name == "builtins.min") {
+    std::vector<V> items = args;
+    if (args.size() == 1 && (!(PyTuple_CheckExact(concrete(args[0])) || PyList_CheckExact(concrete(args[0]))) || !iteration_items(args[0], &items))) return std::nullopt;
+    if (done_ || items.empty() || std::none_of(items.begin(), items.end(), [this](V v) { return is_tensor(concrete(v)); })) return std::nullopt;
+  } else if (name != "_functools.reduce") {
+    return std::nullopt;
+  }
+  return entered(in_python(name, args.size()));
 }
 
 }  // namespace dynvm::tracer

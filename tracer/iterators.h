@@ -17,6 +17,9 @@ bool iterates_natively(PyTypeObject* type);
 // The __iter__ of such objects where it is a function in Python; else null. Borrowed.
 PyObject* python_iter(PyTypeObject* type);
 
+// Is it one of torch.nn's own generators, as that of Module.parameters()? They end, and what they give depends on nothing that a loop over them does.
+bool is_of_modules(PyCodeObject* generator);
+
 // A builtin that asks its last argument for all of its items, and runs no code of the script's in between but comparisons.
 bool takes_all_items(const std::string& name, size_t arguments);
 

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "tracer/object_parts.h"
+#include "tracer/own_functions.h"
 #include "tracer/recorder.h"
 
 namespace dynvm::tracer {
@@ -22,7 +23,7 @@ using IrOp = ir::Op;
 
 namespace {
 
-// What torch does in C++, in Python: functions of the module _dynvm.
+// What torch does in C++, in Python (own_functions.h).
 constexpr char kAskMode[] = R"(
 from torch._C import _push_on_torch_function_stack
 
@@ -38,25 +39,6 @@ def ask_mode_with_keywords(mode, function, types, args, keywords):
     finally:
         _push_on_torch_function_stack(mode)
 )";
-
-// The function of that name, borrowed, made by this source the first time; null: it cannot be made.
-PyObject* own_function(const std::string& name, const std::string& source) {
-  static PyObject* const file = [] {
-    PyObject* text = PyUnicode_InternFromString("<dynvm: torch's C++>");
-    vm::hide_frames_of(text);
-    return text;
-  }();
-  PyObject* module = PyImport_AddModule("_dynvm");
-  PyObject* space = module != nullptr ? PyModule_GetDict(module) : nullptr;
-  if (space == nullptr) return nullptr;
-  if (PyObject* made = PyDict_GetItemString(space, name.c_str())) return made;
-  if (PyDict_SetItemString(space, "__builtins__", PyEval_GetBuiltins()) < 0) return nullptr;
-  PyObject* code = Py_CompileStringObject(source.c_str(), file, Py_file_input, nullptr, -1);
-  PyObject* done = code != nullptr ? PyEval_EvalCode(code, space, space) : nullptr;
-  Py_XDECREF(code);
-  Py_XDECREF(done);
-  return done != nullptr ? PyDict_GetItemString(space, name.c_str()) : nullptr;
-}
 
 // Is it one of torch's functions that ask no mode? Those that read and set torch's own state, but for a few.
 bool asks_no_mode(std::string_view name) {

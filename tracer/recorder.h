@@ -579,6 +579,7 @@ class Recorder {
   Handler call_c(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops);
   bool fold_builtin(PyObject* callee, const std::vector<V>& args, PyObject* kwnames, V* result);
   Handler finish_call(vm::ThreadView& view, V result, int pops);
+  std::optional<Handler> call_in_python(vm::ThreadView& view, PyObject* callee, const std::vector<V>& args, int pops);
 
   // --- number_lists.cpp
   bool changing_numbers(V v, bool whole);
@@ -762,8 +763,7 @@ class Recorder {
   SizeFacts sizes_;
   std::map<std::pair<ir::Ref, int64_t>, V> size_numbers_;
   size_t step_begin_ = 0, step_depth_ = 0, step_slots_ = 0;  // of the current instruction: trace length, frames, slots of the innermost
-  size_t snapshot_end_ = 0;                              // length of the trace when the last snapshot was taken
-  size_t cut_at_ = 0;                                    // length of a trace that has been cut
+  size_t snapshot_end_ = 0, cut_at_ = 0;                 // length of the trace when the last snapshot was taken; of one that has been cut
   ir::Marks seen_;                                       // values, of one walk over them
   std::set<ir::Ref> freed_;                              // tensor values whose graph backward() has freed
   const vm::Inst* previous_ip_ = nullptr;

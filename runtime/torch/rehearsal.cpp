@@ -40,7 +40,8 @@ class RehearsalImpl final : public bridge::Rehearsal {
       const c10::AutoGradMode no_graph(false);
       const at::Tensor& tensor = unpack(object);
       const size_t needed = tensor.numel() == 0 ? 0 : at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.dtype().itemsize(), tensor.storage_offset());
-      TORCH_CHECK(tensor.storage().nbytes() >= needed, "its memory has been given back");
+      const bool is_there = needed == 0 || tensor.is_meta() || tensor.storage().data() != nullptr;  // the recorder frees what is dead (free_data)
+      TORCH_CHECK(is_there && tensor.storage().nbytes() >= needed, "its memory has been given back");
       keep_generator(tensor.device());
       at::Tensor made = copy ? tensor.detach().clone() : tensor.detach();
       made.set_requires_grad(differentiated);
