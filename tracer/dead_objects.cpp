@@ -6,11 +6,18 @@
 namespace dynvm::tracer {
 namespace {
 
-constexpr size_t kMostObjects = 100000;  // beyond these, what is referred to counts as alive
+// What is found through more parts than these, or through a container of more items, counts as alive: looking costs time at each recording, and data is no part of what a trace assumes.
+constexpr size_t kMostParts = 4096;
+constexpr Py_ssize_t kMostItems = 1024;
 
 using References = std::unordered_map<PyObject*, Py_ssize_t>;
 
+bool is_large(PyObject* object) {
+  return PyDict_CheckExact(object) ? PyDict_GET_SIZE(object) > kMostItems : (PyList_CheckExact(object) || PyTuple_CheckExact(object)) && Py_SIZE(object) > kMostItems;
+}
+
 bool is_traversed(PyObject* object) {
+  if (is_large(object)) return false;
   if (PyType_Check(object)) return PyType_HasFeature(reinterpret_cast<PyTypeObject*>(object), Py_TPFLAGS_HEAPTYPE);
   return PyObject_IS_GC(object) && !PyModule_Check(object);
 }
@@ -35,12 +42,13 @@ std::unordered_set<PyObject*> dead_objects(const std::vector<const std::vector<P
   };
   for (const std::vector<PyObject*>* list : lists)
     for (PyObject* object : *list) --add(object)->second;
+  const size_t most = order.size() + kMostParts;
   // What one of them alone refers to is a part of it, as the dict of an instance.
   for (size_t k = 0; k < order.size(); ++k)
     visit_references(order[k], [&](PyObject* referent) {
       const auto found = outside.find(referent);
       if (found != outside.end()) --found->second;
-      else if (Py_REFCNT(referent) == 1 && is_traversed(referent) && order.size() < kMostObjects) --add(referent)->second;
+      else if (Py_REFCNT(referent) == 1 && is_traversed(referent) && order.size() < most) --add(referent)->second;
     });
   std::vector<PyObject*> alive;
   for (const auto& [object, count] : outside)

@@ -42,6 +42,7 @@ struct Lessons {
   bool known_graph_numbers = false;                         // numbers of operations that autograd records are constants: a graph with them outlives the trace
   int graphs_escaped = 0;                                   // recordings that were given up because a graph is needed behind the header
   std::set<std::string> failing;                            // operations that have failed in a trace and not in the interpreter
+  std::set<std::pair<PyCodeObject*, int>> size_calls;       // (code, unit) of a torch call: what its operations are given depends on sizes in a way that is not known
   bool residual_sizes = false;                              // operations whose data decides sizes stay calls: what follows from the sizes was not found
   std::set<std::pair<PyCodeObject*, int>> opaque_consumers; // (code, unit): a generator that a builtin consumes there has effects
   std::map<std::pair<PyCodeObject*, int>, bool> asked_generators;  // (code, unit): next() of a generator; false: each that was asked there had ended

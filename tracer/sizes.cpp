@@ -203,7 +203,13 @@ std::string GenericTrace::fit(Ref aten, const Walk& own, std::vector<std::unique
       }
       if (!bridge_->may_change(recorded, a)) return recorded.name + ": an argument changes that is no size";
       Fit fit{static_cast<int32_t>(a), arg.kind == AtenArg::kIntList ? static_cast<int32_t>(i) : -1, {}};
-      if (!find(wanted, is_float_number(arg), &fit.value)) return recorded.name + ": an argument depends on sizes in a way that is not known";
+      if (!find(wanted, is_float_number(arg), &fit.value)) {
+        if (const int32_t before = recording_.trace.insts[aten].snapshot; before >= 0) {
+          const ir::SnapshotFrame& caller = recording_.trace.frames[recording_.trace.snapshots[static_cast<size_t>(before)].frames.back()];
+          not_known_ = {static_cast<PyCodeObject*>(caller.code), caller.unit};
+        }
+        return recorded.name + ": an argument depends on sizes in a way that is not known";
+      }
       fits_[number].push_back(fit);
     }
   }

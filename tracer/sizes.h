@@ -82,6 +82,8 @@ class GenericTrace {
   SizeSample sample() const { return sample_of(recording_); }
 
   bool opened = false;                                 // a trace for all sizes has been made, or could not be
+  // The instruction, with its code, that called an operation an argument of which depends on sizes in a way that is not known; null: there is none.
+  const std::pair<PyCodeObject*, int>& not_known() const { return not_known_; }
 
  private:
   struct Source {
@@ -113,6 +115,7 @@ class GenericTrace {
   };
   class Walk;
   class Opening;
+  std::pair<PyCodeObject*, int> not_known_{nullptr, 0};
 
   std::string learn(const std::vector<SizeSample>& samples, size_t* other);
   bool same_but_numbers(const ir::AtenArg& a, const ir::AtenArg& b) const;

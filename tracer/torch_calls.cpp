@@ -317,8 +317,9 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
   if ((name == "torch.tensor" || name == "torch.as_tensor") && !args.empty() && changing_numbers(args[0], false) && !asks_for_grad(kwnames)) return residual_call(view, IrOp::k_call_apart, callee, args, kwnames, pops);
   if (kwnames == nullptr && moves_mode(o, args, &result)) return finish_call(view, result, pops);
   if (done_) return HookResult::kContinue;
-  // Which of its tensors are one object is not to be seen in what is recorded: a call of rows drawn by chance stays a call.
-  if (lessons_.coincidences.count({top().code, current_unit_}) != 0 && !any_asks_for_grad(objects)) return residual_call(view, residual_op(o, args), callee, args, kwnames, pops);
+  // Which of its tensors are one object is not to be seen in what is recorded, nor how sizes come about in C++: a call of rows drawn by chance, or of padding to the longest, stays a call.
+  const std::pair<PyCodeObject*, int> place{top().code, current_unit_};
+  if ((lessons_.coincidences.count(place) != 0 || lessons_.size_calls.count(place) != 0) && !any_asks_for_grad(objects)) return residual_call(view, residual_op(o, args), callee, args, kwnames, pops);
   Asked asked;
   bool fine = with_torch([&]() { return PyObject_Vectorcall(o, objects.data(), objects.size() - nkw, kwnames); }, args, name.c_str(), &result, &error, o, &asked);
   if (error) return raised(view);

@@ -134,6 +134,7 @@ bool TraceGroup::prepare(Recording* recording, bridge::Bridge* bridge, std::shar
   auto generic = std::make_shared<GenericTrace>(std::move(*recording), bridge);
   *recording = {};
   std::string refused = generic->learn(samples_);
+  not_known_ = generic->not_known();
   *why = generic->own_sizes(recording);
   if (!why->empty() && refused.empty()) {  // open sizes lead nowhere: constant ones
     refused = *why;
