@@ -75,7 +75,8 @@ V Recorder::instance_item(V object_value, PyObject* name, bool* hidden) {
   guard_dict_of(o);
   // Instances that are made anew elsewhere are written as those were that went before them.
   auto changing = lessons_.changing_instances.find(Py_TYPE(o));
-  if (changing != lessons_.changing_instances.end() && changing->second > 1 && !guarded_dicts_.count(dict)) lessons_.changing_dicts.insert(dict);
+  const bool keeps_count = top().nlocals > 0 && top().slots[0] == object_value && vm::stores_to_first(top().code);
+  if (((changing != lessons_.changing_instances.end() && changing->second > 1) || keeps_count) && !guarded_dicts_.count(dict)) lessons_.changing_dicts.insert(dict);
   V value = dict_item(dict, name);
   return value == null_ ? kNoValue : value;
 }

@@ -390,4 +390,16 @@ bool may_return(PyCodeObject* object) {
          std::any_of(code->fast, code->fast + code->inst_count, [](const Inst& inst) { return opcode(&inst) == Op::kReturnValue; });
 }
 
+bool stores_to_first(PyCodeObject* object) {
+  const Code* code = code_for(object);
+  if (code == nullptr) PyErr_Clear();
+  if (code == nullptr) return false;
+  const auto is_first = [](const Inst* inst) { return opcode(inst) == Op::kLoadFast && oparg(inst) == 0; };
+  for (const Inst* inst = code->plain + 1; inst < code->plain + code->inst_count; ++inst) {
+    if (opcode(inst) == Op::kStoreAttr && is_first(inst - 1)) return true;
+    if (opcode(inst) == Op::kLoadAttr && inst - code->plain >= 2 && opcode(inst - 1) == Op::kCopy && is_first(inst - 2)) return true;  // self.n += 1
+  }
+  return false;
+}
+
 }  // namespace dynvm::vm

@@ -53,6 +53,9 @@ struct Code;  // a decoded code object, vm/decode.h
 // Is there a way through it that ends other than by an exception, as far as can be seen?
 [[nodiscard]] bool may_return(PyCodeObject* code);
 
+// Does the code store attributes of its first argument, as methods do that keep count of something?
+[[nodiscard]] bool stores_to_first(PyCodeObject* code);
+
 [[nodiscard]] inline Op opcode(const Inst* inst) { return static_cast<Op>(inst->op); }
 [[nodiscard]] inline int oparg(const Inst* inst) { return inst->arg; }
 std::string_view op_name(Op op);
