@@ -44,6 +44,34 @@ bool Recorder::never_returns(PyObject* function) {
   return PyFunction_Check(function) && !vm::may_return(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function)));
 }
 
+// What torch's CUDA build raises on a machine without a driver when it is asked whether a capture is under way, each time; null where it raises nothing.
+static PyObject* raised_without_driver() {
+  static PyObject* const raised = [] {
+    PyObject* module = PyImport_ImportModule("torch._C");
+    PyObject* answer = module != nullptr ? PyObject_CallMethod(module, "_cuda_isCurrentStreamCapturing", nullptr) : nullptr;
+    PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+    PyErr_Fetch(&type, &value, &traceback);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    Py_XDECREF(answer);
+    Py_XDECREF(module);
+    return type;
+  }();
+  return raised;
+}
+
+// The class of what a C function is known to raise, under guards; null where it is not known to.
+PyObject* Recorder::known_to_raise(const std::string& name, const std::vector<V>& args) {
+  if (name == "builtins.getattr" && args.size() == 2 && promote_name(args[1]))
+    return look_up(args[0], concrete(args[1])).kind == Attribute::kMissing ? PyExc_AttributeError : nullptr;
+  if (name == "torch._C._cuda_isCurrentStreamCapturing" && args.empty()) return raised_without_driver();
+  if (name == "builtins.next" && args.size() == 1 && at(args[0]).kind == Value::kIterator && at(args[0]).position >= at(args[0]).items.size()) {
+    end_iterator(args[0]);
+    return PyExc_StopIteration;
+  }
+  return nullptr;
+}
+
 // The current instruction is going to raise `exc`: an instance, or a class that the evaluator makes one of. It carries that out itself; step()
 // meets the recording again at the handler.
 HookResult Recorder::raise(vm::ThreadView& view, V exc) {

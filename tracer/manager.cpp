@@ -214,10 +214,7 @@ bool finish_recording() {
   std::string error;
   Abort reason = Abort::kNone;
   std::shared_ptr<GenericTrace> generic;
-  const bool prepared = group.prepare(&recording, torch_bridge, &generic, &error);
-  if (sizes && group.failed_by_slices()) loop.lessons.sizes_by_slices = true;
-  if (const auto place = group.take_not_known(); place.first != nullptr && loop.lessons.size_calls.insert(place).second) group.begin_samples();
-  if (!prepared) return failed(Abort::k_compile_failed, error);
+  if (!group.prepare(&recording, torch_bridge, loop.lessons, &generic, &error)) return failed(Abort::k_compile_failed, error);
   std::shared_ptr<LoopTrace> trace = compile(std::move(recording), torch_bridge, loop.code, loop.unit, kind_of(loop, side), &reason, &error, TraceCache::on());
   if (trace == nullptr) return failed(reason, error);
   trace->generic = std::move(generic);

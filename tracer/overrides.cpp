@@ -49,6 +49,12 @@ bool asks_no_mode(std::string_view name) {
   return std::none_of(kOperations.begin(), kOperations.end(), [&](std::string_view space) { return name.substr(kOwn.size()).starts_with(space); });
 }
 
+// Does the class of this tensor override torch's functions, or of one that this list or tuple holds?
+bool any_overrides(bridge::Bridge& bridge, PyObject* o) {
+  if (o == nullptr || (!PyTuple_CheckExact(o) && !PyList_CheckExact(o))) return o != nullptr && bridge.overrides(o);
+  return std::any_of(PySequence_Fast_ITEMS(o), PySequence_Fast_ITEMS(o) + PySequence_Fast_GET_SIZE(o), [&](PyObject* item) { return bridge.overrides(item); });
+}
+
 }  // namespace
 
 // A getter, setter or deleter of a tensor's attribute in C, as __torch_function__ is given them: a function in Python that does the same; null for others.
@@ -72,11 +78,7 @@ bool Recorder::overridden(std::string_view name, const std::vector<V>& args) {
   if (bridge_ == nullptr) return false;
   if (torch_state_.function_modes != 0) return !asks_no_mode(name);
   if (!torch_state_.overrides) return false;
-  return std::any_of(args.begin(), args.end(), [this](V v) {
-    PyObject* o = concrete(v);
-    if (o == nullptr || (!PyTuple_CheckExact(o) && !PyList_CheckExact(o))) return o != nullptr && bridge_->overrides(o);
-    return std::any_of(PySequence_Fast_ITEMS(o), PySequence_Fast_ITEMS(o) + PySequence_Fast_GET_SIZE(o), [this](PyObject* item) { return bridge_->overrides(item); });
-  });
+  return std::any_of(args.begin(), args.end(), [this](V v) { return any_overrides(*bridge_, concrete(v)); });
 }
 
 // Can an object of torch.Tensor become one of this subclass? Not with slots of its own, for example.
@@ -182,7 +184,7 @@ HookResult Recorder::call_override(vm::ThreadView& view, PyObject* asked, const 
   }
   const auto unknown = [](V v) { return v == kNoValue; };
   const bool by_mode = torch_state_.function_modes != 0;
-  const bool by_class = std::any_of(inputs.begin(), inputs.end(), [this](V v) { return concrete(v) != nullptr && bridge_->overrides(concrete(v)); });
+  const bool by_class = std::any_of(inputs.begin(), inputs.end(), [this](V v) { return any_overrides(*bridge_, concrete(v)); });
   if (by_class == by_mode || std::any_of(positional.begin(), positional.end(), unknown) || std::any_of(named.begin(), named.end(), unknown)) {
     give_up(Abort::k_tensor_subclass, "its __torch_function__ is given something else");
     return HookResult::kContinue;

@@ -550,25 +550,6 @@ HookResult Recorder::residual(vm::ThreadView& view, IrOp op, std::vector<V> args
   return next(view);
 }
 
-// Stores that were put off are due before anything that could look.
-void Recorder::flush_pending() {
-  if (pending_.empty() && modes_.off.empty()) return;
-  snapshot();
-  for (; !modes_.off.empty(); modes_.off.pop_back()) {
-    emit(IrOp::k_call_known, Type::kObject, {const_ref(pop_function())}, -1, true);
-    effect();
-  }
-  if (!pending_.empty()) stored_at_ = where();
-  auto due = std::move(pending_);
-  pending_.clear();
-  for (auto& [place, v] : due) {
-    std::vector<Ref> args{const_ref(place.first), const_ref(place.second), as_object(v)};
-    escape(v);
-    emit(IrOp::k_dict_set, Type::kVoid, args, 0, true);
-    effect();
-  }
-}
-
 // BaseException.__init__, which keeps nothing but the arguments behind the exception.
 static PyObject* exception_init() {
   static PyObject* const method = vm::own_attribute(reinterpret_cast<PyTypeObject*>(PyExc_BaseException), "__init__");

@@ -12,6 +12,10 @@
 
 namespace dynvm::tracer {
 
+using ir::Ref;
+using ir::Type;
+using IrOp = ir::Op;
+
 // Methods of C that a class's own call by super(), and that hand the instance to nobody.
 PyObject* Recorder::object_setattr() {
   static PyObject* const method = vm::own_attribute(&PyBaseObject_Type, "__setattr__");
@@ -85,6 +89,25 @@ bool Recorder::holds(PyObject* dict, PyObject* key, PyObject* value) {
 void Recorder::item_stored(PyObject* dict, PyObject* key, V value) {
   items_[{dict, key}] = value;
   if (!is_const(value)) known_.erase({'d', dict, 0});
+}
+
+// Stores that were put off, and modes that are off for the trace alone, are due before anything that could look.
+void Recorder::flush_pending() {
+  if (pending_.empty() && modes_.off.empty()) return;
+  snapshot();
+  for (; !modes_.off.empty(); modes_.off.pop_back()) {
+    emit(IrOp::k_call_known, Type::kObject, {const_ref(pop_function())}, -1, true);
+    effect();
+  }
+  if (!pending_.empty()) stored_at_ = where();
+  auto due = std::move(pending_);
+  pending_.clear();
+  for (auto& [place, v] : due) {
+    std::vector<Ref> args{const_ref(place.first), const_ref(place.second), as_object(v)};
+    escape(v);
+    emit(IrOp::k_dict_set, Type::kVoid, args, 0, true);
+    effect();
+  }
 }
 
 // These items are not known any more. A store of one that was put off (pending_) is due first: who asks for it now looks into the dict.

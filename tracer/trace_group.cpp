@@ -120,13 +120,12 @@ bool TraceGroup::take_sizes_for_numbers() {
 
 void TraceGroup::sizes_failed(const std::string& why) {
   base::report().sizes.refused[why]++;
-  last_failure_ = why;
   if (++failures_ < base::heuristics().size_failures) return;
   as_numbers_ = false;
   refusals_left_ = base::heuristics().size_refusals << std::min(failures_ - base::heuristics().size_failures, 8);
 }
 
-bool TraceGroup::prepare(Recording* recording, bridge::Bridge* bridge, std::shared_ptr<GenericTrace>* of, std::string* why) {
+bool TraceGroup::prepare(Recording* recording, bridge::Bridge* bridge, Lessons& lessons, std::shared_ptr<GenericTrace>* of, std::string* why) {
   if (!recording->sizes_are_numbers) {
     keep(samples_, base::heuristics().max_samples, sample_of(*recording));
     return true;
@@ -134,28 +133,30 @@ bool TraceGroup::prepare(Recording* recording, bridge::Bridge* bridge, std::shar
   auto generic = std::make_shared<GenericTrace>(std::move(*recording), bridge);
   *recording = {};
   std::string refused = generic->learn(samples_);
-  not_known_ = generic->not_known();
   *why = generic->own_sizes(recording);
   if (!why->empty() && refused.empty()) {  // open sizes lead nowhere: constant ones
     refused = *why;
     generic->unlearn();
     *why = generic->own_sizes(recording);
   }
-  if (!why->empty()) {
-    sizes_failed(*why);
-    return false;
-  }
-  keep(samples_, base::heuristics().max_samples, generic->sample());
+  if (!why->empty()) refused = *why;
+  else keep(samples_, base::heuristics().max_samples, generic->sample());
+  if (refused.starts_with("aten::slice")) lessons.sizes_by_slices = true;
   if (refused.empty()) {
     *of = generic;
-    keep(generics_, base::heuristics().max_generics, std::move(generic));
     failures_ = 0;
     base::report().sizes.generic++;
   } else {
     sizes_failed(refused);
   }
+  if (generic->not_known().first != nullptr && lessons.size_calls.insert(generic->not_known()).second) {  // a call from now on: the recordings so far are no samples for those to come
+    samples_.clear();
+    failures_ = 0;
+    as_numbers_ = true;
+  }
   DYNVM_LOG(kTrace, "sizes as numbers: {}", refused.empty() ? "they may change" : refused);
-  return true;
+  if (refused.empty()) keep(generics_, base::heuristics().max_generics, std::move(generic));
+  return why->empty();
 }
 
 void TraceGroup::refused(const Trace& trace, const RefusedInput& input) {

@@ -57,18 +57,9 @@ class TraceGroup {
   // Asks for that; false where it has failed too often.
   bool take_sizes_for_numbers();
   void sizes_failed(const std::string& why);
-  // Did the last recording lead nowhere because of a slice whose ends are numbers that change?
-  bool failed_by_slices() const { return last_failure_.rfind("aten::slice", 0) == 0; }
-  // The last recording's call of torch that stood in the way of sizes as numbers (GenericTrace::not_known), given once.
-  std::pair<PyCodeObject*, int> take_not_known() { return std::exchange(not_known_, {nullptr, 0}); }
-  // From now on that call stays one: the recordings so far are no samples for those to come.
-  void begin_samples() {
-    samples_.clear();
-    failures_ = 0;
-    as_numbers_ = true;
-  }
-  // A recording is a sample of its sizes; one whose sizes are numbers becomes one of its own sizes by way of a generic trace: *generic, where others can be made from it. False: *why.
-  bool prepare(Recording* recording, bridge::Bridge* bridge, std::shared_ptr<GenericTrace>* generic, std::string* why);
+  // A recording is a sample of its sizes; one whose sizes are numbers becomes one of its own sizes by way of a generic trace: *generic, where others can be made from it. What kept its
+  // sizes from changing is learned of. False: *why.
+  bool prepare(Recording* recording, bridge::Bridge* bridge, Lessons& lessons, std::shared_ptr<GenericTrace>* generic, std::string* why);
   // These sizes came where a trace wants others. The trace that has been made for them is next after that one, if there is one.
   void refused(const Trace& trace, const RefusedInput& input);
   // Makes a trace for sizes that all of them refused, where a recording with sizes as numbers allows it: first, once for each such recording, the one for all sizes.
@@ -92,8 +83,6 @@ class TraceGroup {
   std::vector<SizeSample> samples_;                      // of recordings
   std::vector<std::shared_ptr<GenericTrace>> generics_;  // one for each way that sizes decide between
   std::set<RefusedInput> answered_;                      // refusals that have been answered with a trace, or could not be
-  std::string last_failure_;
-  std::pair<PyCodeObject*, int> not_known_{nullptr, 0};
   int failures_ = 0;                                     // times in a row that sizes as numbers led nowhere
   int refusals_left_ = 0;                                // after many: refusals of sizes until that is tried again
   // A trace is made for sizes once what the interpreter has lost on them, about half of its time, is what making the trace costs.

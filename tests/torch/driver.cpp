@@ -565,6 +565,7 @@ PyObject* torch_state(PyObject*, PyObject*) {
   set_item(dict, "deterministic", PyBool_FromLong(s.deterministic));
   set_item(dict, "default_dtype", text(std::string(ir::dtype_name(s.default_dtype))));
   set_item(dict, "overrides", PyBool_FromLong(s.overrides));
+  set_item(dict, "function_modes", PyLong_FromLong(s.function_modes));
   set_item(dict, "clean", PyBool_FromLong(s.clean));
   return dict;
 }

@@ -293,8 +293,9 @@ class Objects(unittest.TestCase):
         from torch.overrides import TorchFunctionMode
         with TorchDispatchMode():
             self.assertFalse(driver.torch_state()["clean"])
-        with TorchFunctionMode():
-            self.assertFalse(driver.torch_state()["clean"])
+        with TorchFunctionMode(), TorchFunctionMode():
+            self.assertTrue(driver.torch_state()["clean"])
+            self.assertEqual(driver.torch_state()["function_modes"], 2)
         with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
             self.assertFalse(driver.torch_state()["clean"])
         with torch.profiler.profile():
