@@ -618,8 +618,8 @@ HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
   if (is_tensor(o)) {
     const char* text = PyUnicode_AsUTF8(name);
     PyObject* d = _PyType_Lookup(type, name);
-    if (d != nullptr && vm::is_c_descriptor(d) && torch_state_.function_modes != 0) return torch_operator(view, IrOp::k_set_attr, {object_value, constant(name), value}, 0, 2, "Tensor.__set__", false);
     if (d != nullptr && vm::is_c_descriptor(d) && overridden("Tensor.__set__", {object_value})) {
+      if (torch_state_.function_modes != 0) return torch_operator(view, IrOp::k_set_attr, {object_value, constant(name), value}, 0, 2, "Tensor.__set__", false);
       give_up(Abort::k_tensor_subclass, std::string("store to tensor attribute ") + text);
       return HookResult::kContinue;
     }

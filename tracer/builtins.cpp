@@ -130,11 +130,11 @@ static bool has_cached(PyObject* wrapper) {
 std::optional<vm::HookResult> Recorder::call_cached(vm::ThreadView& view, V callee, int pops) {
   if (!has_cached(concrete(callee)) || !promote(callee)) return std::nullopt;
   const auto found = cached_.find(concrete(callee));
-  if (found != cached_.end() && found->second.second == barriers_) return finish_call(view, found->second.first, pops);
+  if (found != cached_.end()) return finish_call(view, found->second, pops);
   bool ok = true;
   const V made = run_residual(IrOp::k_call_known, {callee}, -1, &ok);
   if (!ok) return raised(view);
-  cached_[concrete(callee)] = {made, barriers_};
+  cached_[concrete(callee)] = made;
   return finish_call(view, made, pops);
 }
 

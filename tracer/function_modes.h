@@ -4,9 +4,7 @@
 // what is off (Snapshot::stores), and so does the trace before it calls what may look (Recorder::flush_pending). Tests: tests/traces/cases/function_modes.py.
 #pragma once
 
-#include <cstdint>
 #include <map>
-#include <utility>
 #include <vector>
 
 #include "tracer/value.h"
@@ -14,8 +12,8 @@
 namespace dynvm::tracer {
 
 struct FunctionModes {
-  std::vector<V> off;                              // in the order in which they were taken off
-  std::map<int, std::pair<V, int64_t>> at_place;   // counted from the stack's bottom; with the barriers that the trace had then
+  std::vector<V> off;         // in the order in which they were taken off
+  std::map<int, V> at_place;  // those known since the last barrier; counted from the stack's bottom
 };
 
 PyObject* pop_function();  // torch._C._pop_torch_function_stack, borrowed

@@ -130,14 +130,13 @@ V Recorder::innermost_mode() {
   static PyObject* const function = of_torch("_get_function_stack_at");
   const int place = torch_state_.function_modes - 1;
   const auto found = modes_.at_place.find(place);
-  if (found != modes_.at_place.end() && found->second.second == barriers_) return found->second.first;
+  if (found != modes_.at_place.end()) return found->second;
   PyObject* number = PyLong_FromLong(place);
   bool ok = true;
   const V mode = run_residual(IrOp::k_call_pure, {constant(function), constant(number)}, -1, &ok);
   Py_DECREF(number);
   know_type(mode);
-  modes_.at_place[place] = {mode, barriers_};
-  return mode;
+  return modes_.at_place[place] = mode;
 }
 
 void Recorder::take_mode_off(V mode) {

@@ -12,6 +12,16 @@ struct InPython {
   size_t least, most;  // arguments
   const char *name, *source;
 };
+// Of the arguments, or of the items of the only one.
+#define DYNVM_EXTREME(name, comparison) \
+  "def " name "(*items):\n" \
+  "    if len(items) == 1:\n" \
+  "        items, = items\n" \
+  "    value = items[0]\n" \
+  "    for item in items[1:]:\n" \
+  "        if item " comparison " value:\n" \
+  "            value = item\n" \
+  "    return value\n"
 constexpr InPython kAll[] = {
     {"map", 2, 2, "map_one", R"(
 def map_one(function, items):
@@ -41,37 +51,10 @@ def reduce_from(function, items, value):
         value = function(value, item)
     return value
 )"},
-    {"builtins.max", 1, 1, "largest", R"(
-def largest(items):
-    value = items[0]
-    for item in items[1:]:
-        if item > value:
-            value = item
-    return value
-)"},
-    {"builtins.max", 2, 9, "largest_of", R"(
-def largest_of(value, *items):
-    for item in items:
-        if item > value:
-            value = item
-    return value
-)"},
-    {"builtins.min", 1, 1, "smallest", R"(
-def smallest(items):
-    value = items[0]
-    for item in items[1:]:
-        if item < value:
-            value = item
-    return value
-)"},
-    {"builtins.min", 2, 9, "smallest_of", R"(
-def smallest_of(value, *items):
-    for item in items:
-        if item < value:
-            value = item
-    return value
-)"},
+    {"builtins.max", 1, 9, "largest", DYNVM_EXTREME("largest", ">")},
+    {"builtins.min", 1, 9, "smallest", DYNVM_EXTREME("smallest", "<")},
 };
+#undef DYNVM_EXTREME
 
 }  // namespace
 

@@ -753,7 +753,7 @@ class Recorder {
   int making_ = 0;                                       // objects in objects
   uint64_t epoch_ = 0;
   int64_t barriers_ = 0;
-  std::map<PyObject*, std::pair<V, int64_t>> cached_;    // what caching functions give without arguments; with the barriers then
+  std::map<PyObject*, V> cached_;                        // what caching functions have given without arguments since the last barrier
   std::set<PyObject*> guarded_dicts_;
   std::map<PyObject*, PyTypeObject*> owned_dicts_;       // dicts of constant instances, and what these are
   std::map<std::pair<PyObject*, PyObject*>, DictUse> dict_uses_;  // by dict and key

@@ -523,6 +523,8 @@ void Recorder::barrier() {
   for (auto it = fields_.begin(); it != fields_.end();)
     it = at(it->first.first).fresh && !at(it->first.first).escaped ? std::next(it) : fields_.erase(it);
   items_.clear();
+  cached_.clear();
+  modes_.at_place.clear();
   cells_.clear();
   grads_.clear();
   for (Value& value : values_) {

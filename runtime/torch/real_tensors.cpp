@@ -105,6 +105,17 @@ at::Tensor SessionImpl::as_shown(int32_t number) {
   return at::empty_strided(meta.sizes, meta.shown, shadow.options()).copy_(shadow);
 }
 
+// What the call gives that has made this view, of that base.
+std::vector<at::Tensor> SessionImpl::view_again(const TensorPlan& plan, const at::Tensor& base) {
+  const CallPlan& view = program_.calls[static_cast<size_t>(plan.view_call)];
+  std::vector<IValue> stack = copy_arguments(calls_[static_cast<size_t>(plan.view_call)].arguments);
+  for (const TensorPlace& place : view.tensors)
+    replace_tensor(stack, place, place.argument == view.call.result_alias[static_cast<size_t>(plan.view_result)] ? base : shadows_[static_cast<size_t>(place.tensor)]);
+  const ModesOfCall modes(view.call, device_of(view).type());
+  view.op.callBoxed(&stack);
+  return flat_results(stack);
+}
+
 at::Tensor SessionImpl::real_tensor(int32_t number, bool detach_base) {
   at::Tensor& made = real_[static_cast<size_t>(number)];
   if (made.defined()) return made;
@@ -122,13 +133,7 @@ at::Tensor SessionImpl::real_tensor(int32_t number, bool detach_base) {
     // A view that needs no grad of a base that does was taken without grad mode, or of a detached look-alike of the base.
     const at::Tensor& rebuilt = graph_[static_cast<size_t>(plan.view_base)];
     at::Tensor base = rebuilt.defined() && !view.call.grad_mode ? rebuilt : real_tensor(plan.view_base, detach_base && view.call.grad_mode);
-    std::vector<IValue> stack = copy_arguments(calls_[static_cast<size_t>(plan.view_call)].arguments);
-    for (const TensorPlace& place : view.tensors) {
-      replace_tensor(stack, place, place.argument == view.call.result_alias[static_cast<size_t>(plan.view_result)] ? base : shadows_[static_cast<size_t>(place.tensor)]);
-    }
-    const ModesOfCall modes(view.call, device_of(view).type());
-    view.op.callBoxed(&stack);
-    const std::vector<at::Tensor> results = flat_results(stack);
+    const std::vector<at::Tensor> results = view_again(plan, base);
     for (size_t i = 0; i < results.size(); ++i) {
       const int32_t sibling = i < view.results.size() ? view.results[i] : -1;
       if (sibling < 0 || program_.tensors[static_cast<size_t>(sibling)].view_call != plan.view_call) continue;
@@ -372,15 +377,10 @@ const at::Tensor& SessionImpl::output_of_nodes(int32_t tensor) {
   if (value.defined()) return value;
   const TensorPlan& plan = program_.tensors[static_cast<size_t>(tensor)];
   if (const at::Tensor base = plan.view_call < 0 || plan.stands_alone ? at::Tensor() : output_of_nodes(plan.view_base); base.defined()) {
-    const CallPlan& view = program_.calls[static_cast<size_t>(plan.view_call)];
-    std::vector<IValue> stack = copy_arguments(calls_[static_cast<size_t>(plan.view_call)].arguments);
-    for (const TensorPlace& place : view.tensors)
-      replace_tensor(stack, place, place.tensor == plan.view_base ? base : shadows_[static_cast<size_t>(place.tensor)]);
-    const ModesOfCall modes(view.call, device_of(view).type());
-    view.op.callBoxed(&stack);
-    const std::vector<at::Tensor> results = flat_results(stack);
-    for (size_t i = 0; i < results.size() && i < view.results.size(); ++i) {
-      const int32_t sibling = view.results[i];
+    const std::vector<int32_t>& siblings = program_.calls[static_cast<size_t>(plan.view_call)].results;
+    const std::vector<at::Tensor> results = view_again(plan, base);
+    for (size_t i = 0; i < results.size() && i < siblings.size(); ++i) {
+      const int32_t sibling = siblings[i];
       if (sibling == tensor || (sibling >= 0 && !nodes_.has(sibling) && !graph_[static_cast<size_t>(sibling)].defined())) graph_[static_cast<size_t>(sibling)] = results[i];
     }
   }

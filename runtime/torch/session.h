@@ -150,6 +150,7 @@ class SessionImpl {
   bool move_rebuilt(size_t storage, bool to_shared);
   at::Tensor wrap_with_nodes(int32_t number, const WrapPlan& plan);
   const at::Tensor& output_of_nodes(int32_t tensor);
+  std::vector<at::Tensor> view_again(const TensorPlan& plan, const at::Tensor& base);
   void make_node(const ir::GraphNode& node, const WrapPlan& plan, std::shared_ptr<ForwardAgain>* forward);
   bool leads_to_node(int32_t tensor);
   at::Tensor saved_value(int32_t tensor);
