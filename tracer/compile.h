@@ -45,7 +45,7 @@ struct LoopTrace {
   uint64_t used = 0;                   // when it was last, in a count of all uses
   int sharing_exits = 0;               // where inputs shared memory in another way
   uint64_t size_exits = 0;             // where an operation's data decided other sizes
-  std::vector<DictUse> uses;           // of dicts whose versions it guards; none in one from the cache
+  std::vector<DictUse> uses;           // of dicts whose versions it guards
   int renewals = 0;                    // times that such a guard went on with another version
   int lessons = 0;
   int entry_failures = 0;

@@ -1,6 +1,9 @@
 // See dict_uses.h.
 #include "tracer/dict_uses.h"
 
+#include <algorithm>
+#include <unordered_set>
+
 #include "runtime/base/heuristics.h"
 #include "runtime/base/log.h"
 #include "tracer/compile.h"
@@ -16,10 +19,9 @@ PyObject* item_now(const DictUse& use) {
   return value;
 }
 
-// Objects that cost nothing to keep.
+// Objects that cost nothing to keep, and those that no weak reference can be made to, as a module's dict of parameters: the trace compares with them, and owns them anyway.
 bool may_be_owned(PyObject* object) {
-  return object == Py_None || PyBool_Check(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) || PyFunction_Check(object) ||
-         PyCFunction_Check(object) || PyType_Check(object) || PyModule_Check(object);
+  return !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) || PyFunction_Check(object) || PyCFunction_Check(object) || PyType_Check(object) || PyModule_Check(object);
 }
 
 bool still_holds(const DictUse& use) {
@@ -50,7 +52,7 @@ DictUse use_of(PyObject* dict, PyObject* key, std::vector<PyObject*>* owned) {
   if (may_be_owned(value)) {
     use.how = DictUse::kSame;
     use.held = Py_NewRef(value);
-  } else if (PyType_SUPPORTS_WEAKREFS(Py_TYPE(value))) {
+  } else {
     use.held = PyWeakref_NewRef(value, nullptr);
     if (use.held == nullptr) PyErr_Clear();
     else use.how = DictUse::kWeak;
@@ -70,18 +72,31 @@ bool uses_hold(const LoopTrace& trace, const ir::Inst& guard) {
   return any;
 }
 
-bool renew_guard(LoopTrace& trace, ir::Ref guard) {
+std::vector<PyObject*> renew_guards(LoopTrace& trace) {
   const ir::Trace& ir = trace.compiled->ir();
-  const ir::Inst& inst = ir.insts[guard];
+  std::vector<PyObject*> changed;
+  std::unordered_set<const PyObject*> refuted;
+  for (const ir::Inst& inst : ir.insts)
+    if (PyObject* dict = guarded_dict(ir, inst); dict != nullptr && static_cast<int64_t>(vm::dict_version(dict)) != inst.imm && refuted.insert(dict).second) changed.push_back(dict);
   // One that changes all the time is better read item by item.
   const base::Heuristics& limits = base::heuristics();
-  if (trace.renewals >= limits.renewals && static_cast<uint64_t>(trace.renewals) * static_cast<uint64_t>(limits.renewal_runs) > trace.compiled->iterations()) return false;
-  if (!uses_hold(trace, inst)) return false;
-  PyObject* dict = guarded_dict(ir, inst);
+  const uint64_t complete = std::max(trace.compiled->iterations(), trace.compiled->runs());
+  if (trace.renewals >= limits.renewals && static_cast<uint64_t>(trace.renewals) * static_cast<uint64_t>(limits.renewal_runs) > complete) return changed;
+  std::unordered_set<const PyObject*> used;
+  refuted.clear();
+  for (const DictUse& use : trace.uses) {
+    used.insert(use.dict);
+    if (!still_holds(use)) refuted.insert(use.dict);
+  }
+  const auto renewed = std::stable_partition(changed.begin(), changed.end(), [&](const PyObject* dict) { return used.count(dict) == 0 || refuted.count(dict) != 0; });
+  const std::unordered_set<const PyObject*> holding(renewed, changed.end());
+  changed.erase(renewed, changed.end());
+  if (holding.empty()) return changed;
   trace.renewals++;
-  trace.compiled->renew_version(dict, inst.imm, static_cast<int64_t>(vm::dict_version(dict)));
-  DYNVM_LOG(kGuard, "trace {} {}: items of a namespace are as they were, others have changed", trace.id, ir.name);
-  return true;
+  for (ir::Ref ref = 0; ref < ir.insts.size(); ++ref)
+    if (PyObject* dict = guarded_dict(ir, ir.insts[ref]); dict != nullptr && holding.count(dict) != 0) trace.compiled->renew_version(ref, static_cast<int64_t>(vm::dict_version(dict)));
+  DYNVM_LOG(kGuard, "trace {} {}: items of {} namespaces are as they were, others have changed", trace.id, ir.name, holding.size());
+  return changed;
 }
 
 }  // namespace dynvm::tracer

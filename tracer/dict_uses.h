@@ -1,7 +1,9 @@
 // What a trace assumes of a dict whose version it guards, item by item. Where another item has changed since, the assumption still holds, and the guard goes on with
 // the version of now (CompiledTrace::renew_version): a script's global variables change while its functions use others.
 //
-// Invariant: an item is known to be the same only while the object it was cannot have died: one that stays anyway is owned, of another a weak reference is.
+// One event may change many of them, as train() and eval() do with the namespaces of all modules: what has changed is looked for in all guards at once.
+//
+// Invariant: an item is known to be the same only while the object it was cannot have died: it is owned, or a weak reference to it is.
 // Tests: tests/traces/cases/globals_change.py.
 #pragma once
 
@@ -29,7 +31,8 @@ DictUse use_of(PyObject* dict, PyObject* key, std::vector<PyObject*>* owned);
 // Is all that the trace knows of the dict whose version is guarded as it was? False where it knows nothing, and for other guards.
 bool uses_hold(const LoopTrace& trace, const ir::Inst& guard);
 
-// The guard on a dict's version has failed: if all that the trace knows of the dict is as it was, it need not have. True: it holds again.
-bool renew_guard(LoopTrace& trace, ir::Ref guard);
+// A guard on a dict's version has failed. Where all that the trace knows of a dict is as it was, no guard on it need fail: they hold again. Output: the dicts of which this is not so, borrowed;
+// all that have changed where the trace has been renewed too often for what it does.
+std::vector<PyObject*> renew_guards(LoopTrace& trace);
 
 }  // namespace dynvm::tracer

@@ -174,8 +174,12 @@ Learned learn(vm::ThreadView& view, LoopState& loop, LoopTrace& trace, ir::Ref i
     if (guarded.op != ir::Op::k_const_obj) return Learned::kNothing;
     void* object = ir.objects[guarded.imm].pointer;
     if (inst.op == ir::Op::k_guard_dict_version) {
-      if (renew_guard(trace, inst_ref)) return Learned::kRenewed;
-      return learned(loop.lessons.changing_dicts.insert(static_cast<PyObject*>(object)).second);
+      if (static_cast<int64_t>(vm::dict_version(static_cast<PyObject*>(object))) == inst.imm) return Learned::kNothing;  // with DYNVM_STRESS=exit
+      const std::vector<PyObject*> changed = renew_guards(trace);
+      if (std::find(changed.begin(), changed.end(), object) == changed.end()) return Learned::kRenewed;
+      bool is_new = false;  // each of them would cost a recording
+      for (PyObject* dict : changed) is_new |= loop.lessons.changing_dicts.insert(dict).second;
+      return learned(is_new);
     }
     const bool holds = inst.op == ir::Op::k_guard_type_version && vm::type_version(static_cast<PyTypeObject*>(object)) == static_cast<uint32_t>(inst.imm);  // with DYNVM_STRESS=exit
     return at_entry && !holds ? Learned::kOver : Learned::kNothing;

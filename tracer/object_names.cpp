@@ -25,6 +25,12 @@ ObjectNames::~ObjectNames() {
   for (PyObject* object : kept_) Py_DECREF(object);
 }
 
+std::vector<DictUse> ObjectNames::uses(std::vector<PyObject*>* owned) const {
+  std::vector<DictUse> uses;
+  for (const DictFact& fact : dict_facts_) uses.push_back(use_of(at(fact.dict), at(fact.key), owned));
+  return uses;
+}
+
 std::vector<PyObject*> ObjectNames::take_objects() { return std::exchange(objects_, {}); }
 
 int64_t ObjectNames::number_of(const void* object) const {

@@ -67,6 +67,7 @@ class ObjectNames {
   // In another process: empty, or why the objects cannot be found.
   std::string read(ir::ArchiveReader& archive);
   PyObject* at(int64_t number) const { return number >= 0 && number < static_cast<int64_t>(objects_.size()) ? objects_[static_cast<size_t>(number)] : nullptr; }
+  std::vector<DictUse> uses(std::vector<PyObject*>* owned) const;  // those that find() was given, as they are now; before take_objects
   std::vector<PyObject*> take_objects();  // references to them
 
  private:

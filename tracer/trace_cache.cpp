@@ -191,7 +191,10 @@ std::unique_ptr<LoopTrace> load(const std::string& bytes, _PyInterpreterFrame* f
   trace->whole = extra.whole;
   trace->trains = extra.trains;
   trace->made_for_sizes = trace->for_all_sizes = trace->complete = extra.for_all_sizes;
+  std::vector<PyObject*> held;
+  trace->uses = names.uses(&held);
   std::vector<PyObject*> objects = names.take_objects();
+  objects.insert(objects.end(), held.begin(), held.end());
   objects.erase(std::remove(objects.begin(), objects.end(), nullptr), objects.end());
   if (base::Status status = assemble(*trace, std::move(ir), plan, std::move(objects), bridge, code, unit, kind); !status.ok()) {
     *why = status.message();

@@ -508,15 +508,9 @@ void CompiledTrace::release(Activation* activation) {
   free_.push_back(activation);
 }
 
-void CompiledTrace::renew_version(PyObject* dict, int64_t from, int64_t to) {
-  for (ir::Ref ref = 0; ref < trace_.insts.size(); ++ref) {
-    ir::Inst& inst = trace_.insts[ref];
-    if (inst.op != Op::k_guard_dict_version || inst.imm != from) continue;
-    const ir::Inst& guarded = trace_.insts[trace_.arg(inst, 0)];
-    if (guarded.op != Op::k_const_obj || trace_.objects[guarded.imm].pointer != dict) continue;
-    inst.imm = to;
-    code_->set_version(ref, to);
-  }
+void CompiledTrace::renew_version(ir::Ref guard, int64_t version) {
+  trace_.insts[guard].imm = version;
+  code_->set_version(guard, version);
 }
 
 const codegen::cuda::CudaKernel* CompiledTrace::cuda_kernel(size_t number) const {

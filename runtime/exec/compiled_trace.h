@@ -107,8 +107,8 @@ class CompiledTrace {
   bool ready();
   base::Status failure() const;
 
-  // Guards on that dict's version which expect `from` expect `to` from now on.
-  void renew_version(PyObject* dict, int64_t from, int64_t to);
+  // The guard on a dict's version expects this one from now on.
+  void renew_version(ir::Ref guard, int64_t version);
 
   // What its runs have shown of its CUDA graphs, for another process. That one's, before the first run; what does not belong to this trace is left alone.
   const StretchFindings& findings() const { return findings_; }
