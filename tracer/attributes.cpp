@@ -390,6 +390,7 @@ Recorder::Attribute Recorder::look_up_super(V v, PyObject* name) {
   if (!vm::super_parts(concrete(v), &type, &self, &self_type) || at(v).items.size() != 1) return result;
   V self_value = at(v).items[0];
   if (strcmp(PyUnicode_AsUTF8(name), "__class__") == 0) return result;
+  if (self == reinterpret_cast<PyObject*>(self_type) && !promote(self_value)) return result;  // of a class method: what is found depends on the class
   PyObject* mro = self_type->tp_mro;
   Py_ssize_t i = 0, n = PyTuple_GET_SIZE(mro);
   while (i < n && PyTuple_GET_ITEM(mro, i) != reinterpret_cast<PyObject*>(type)) i++;

@@ -10,6 +10,7 @@
 #include "runtime/base/policy.h"
 #include "runtime/base/report.h"
 #include "tracer/manager.h"
+#include "tracer/penalties.h"
 #include "tracer/trace_cache.h"
 #include "vm/objects.h"
 
@@ -110,6 +111,27 @@ bool waits_for_next_round(vm::ThreadView& view, LoopState& loop) {
 template <typename Of>
 static bool is_step(const LoopState& loop, const Of& of, bool in_caller) { return of.trains || (!in_caller && of.whole && loop.dominates); }
 
+// With --hot all waits are shorter.
+static int64_t deferred(int64_t operations) { return base::options().hot > 0 ? operations / base::heuristics().hot_defer_divisor : operations; }
+
+// A loop in a calling frame gets no trace, so that a function that it calls may be recorded by itself, with all runs of this short loop: does it wait for that?
+static bool function_first(vm::ThreadView& view, const LoopState& loop) {
+  _PyInterpreterFrame *outermost = nullptr, *around = nullptr;
+  const bool lost = any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) {
+    const auto outer = all_loops().find({code, header});
+    around = frame;
+    return outer != all_loops().end() && (has_failed(*outer->second) || outer->second->trial.is_lost());
+  });
+  if (!lost || loop.longest >= base::heuristics().hot_step || static_cast<int64_t>(loop.iterations) * loop.ops >= 2 * deferred(base::heuristics().hot_defer_long)) return false;
+  for (_PyInterpreterFrame* frame = view.frame; frame != around; frame = vm::FrameView::previous(frame)) {
+    PyCodeObject* code = vm::FrameView::code(frame);
+    if (!may_be_root(code)) continue;
+    const auto function = all_loops().find({code, beginning_of(code)});
+    if (function == all_loops().end() || (!has_failed(*function->second) && function->second->unpaid == 0)) return true;
+  }
+  return false;
+}
+
 bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
   if (loop.function) return false;
   const auto& loops = all_loops();
@@ -124,11 +146,9 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
       for (const auto& trace : outer->second->roots.traces())
         if (!trace->compiled->ready()) return true;  // it is about to be there
     if (loop.rounds >= base::heuristics().hot_step && loop.ops > 1 && is_step(loop, loop, frame != view.frame)) return false;
-    int limit = going_round ? base::heuristics().hot_defer_long : base::heuristics().hot_defer;
-    if (base::options().hot > 0) limit /= base::heuristics().hot_defer_divisor;
-    return static_cast<int64_t>(loop.consecutive) * loop.ops < limit;
+    return static_cast<int64_t>(loop.consecutive) * loop.ops < deferred(going_round ? base::heuristics().hot_defer_long : base::heuristics().hot_defer);
   });
-  if (waits) return true;
+  if (waits || function_first(view, loop)) return true;
   PyCodeObject* code = vm::FrameView::code(outermost);
   auto function = loops.find({code, beginning_of(code)});
   if (function == loops.end() || !function->second->function || function->second->consecutive < 2) return false;  // called once so far
@@ -158,10 +178,9 @@ const LoopState* loop_around(vm::ThreadView& view, const LoopState& loop, int ro
   return found;
 }
 
-// Is it too early to record so many instructions for a loop? One that goes on for as long again shall not have lost by it.
-static bool too_early(uint64_t insts, const GoneRound& outer) {
+bool too_early(uint64_t insts, double times, const GoneRound& outer) {
   if (base::options().hot > 0 || base::policy() != nullptr) return false;
-  return 1e-3 * static_cast<double>(insts) * base::heuristics().inst_price * base::heuristics().unroll_pays > outer.ms;
+  return 1e-3 * static_cast<double>(insts) * base::heuristics().inst_price * times > outer.ms;
 }
 
 bool runs_long(const LoopState& loop, bool in_caller, const GoneRound& outer) {
@@ -177,7 +196,7 @@ bool runs_long(const LoopState& loop, bool in_caller, const GoneRound& outer) {
     const bool whole = !light && (root->trains || (!in_caller && root->whole));
     if (whole && loop.longest >= threshold(loop) && outer.arrivals < std::min(limits.hot_step, 4 * threshold(loop))) return true;
     const uint64_t insts = root->compiled->ir().insts.size(), longest = static_cast<uint64_t>(std::min(loop.longest, limits.long_inner));  // also of traces that are left soon
-    return (rounds > 1 && rounds / of_pass * insts > static_cast<uint64_t>(limits.max_insts) / kUnrolledPart) || (longest > 1 && too_early(longest * insts / of_pass, outer));
+    return (rounds > 1 && rounds / of_pass * insts > static_cast<uint64_t>(limits.max_insts) / kUnrolledPart) || (longest > 1 && too_early(longest * insts / of_pass, limits.unroll_pays, outer));
   });
 }
 
@@ -214,6 +233,41 @@ bool is_root_call(const vm::ThreadView& view) {
     if (vm::FrameView::generator(const_cast<_PyInterpreterFrame*>(frame)) == nullptr) return false;
   }
   return true;
+}
+
+bool may_be_root(PyCodeObject* code) {
+  constexpr int kPassesOn = CO_VARARGS | CO_VARKEYWORDS;
+  return (code->co_flags & kPassesOn) != kPassesOn && (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) == 0;
+}
+
+int calls_to_wait(vm::ThreadView& view, LoopState& loop) {
+  const base::Heuristics& limits = base::heuristics();
+  _PyInterpreterFrame* outermost = nullptr;
+  const bool may_come = any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) {
+    const auto outer = all_loops().find({code, header});
+    if (outer == all_loops().end() || !outer->second->goes_round(frame)) return false;
+    const LoopState& state = *outer->second;
+    return state.roots.empty() && state.waits == 0 && !state.trial.is_lost() && within_budget(state) && (state.tensors || state.penalty == 0);
+  });
+  if (may_come) return limits.inner_call_wait;
+  if (!loop.tensors) return 0;  // they are to be counted
+  if (loop.ops < limits.inner_call_ops) {
+    loop.tensors = false;
+    wait_longer(loop);
+    return std::exchange(loop.waits, 0);
+  }
+  const int64_t missing = deferred(limits.hot_defer_long) - loop.settled_ops;
+  if (missing <= 0) return 0;
+  const int64_t calls = (missing + loop.ops - 1) / loop.ops;
+  loop.settled_ops += calls * loop.ops;
+  return static_cast<int>(std::min<int64_t>(calls, INT_MAX));
+}
+
+bool calls_pay(LoopState& loop) {
+  if (++loop.traced_calls < base::heuristics().inner_call_asked) return true;
+  const bool pay = 2 * std::exchange(loop.traced_ops, 0) >= loop.ops * std::exchange(loop.traced_calls, 0);
+  if (!pay) loop.unpaid++;
+  return pay;
 }
 
 bool is_hot(vm::ThreadView& view, const LoopState& loop, bool counted) {

@@ -31,6 +31,8 @@ bool begins_anew(vm::ThreadView& view, LoopState& loop);
 // in a later round, until first rounds have come here often.
 bool waits_for_next_round(vm::ThreadView& view, LoopState& loop);
 
+// Has a loop gone round for less than so many times what it costs to record so many instructions?
+bool too_early(uint64_t insts, double times, const GoneRound& outer);
 // Does it run long in a trace of its own, or would it take a large part of what a recording may have, so that an outer trace should not unroll it?
 // A step that trains gains nothing in there, so fewer iterations count as long; so does one without a graph that is most of what the outer loop does, where both are one frame's (not in_caller).
 // Nor should one of which the recording would take longer than the outer loop has gained by then. outer: of that loop.
@@ -48,6 +50,14 @@ const LoopState* loop_around(vm::ThreadView& view, const LoopState& loop, int ro
 
 // A function that nothing in this activation could be recorded around: C has called it, or coroutines and generators have.
 bool is_root_call(const vm::ThreadView& view);
+
+// May a function be recorded by itself that Python code calls? One that runs whatever it is given, as a decorator's does, leaves that to what it runs.
+bool may_be_root(PyCodeObject* code);
+// Such a function is called again and again although loops go round around it: they cannot be recorded with it, or it stands on a way of theirs that no trace has. It is recorded by itself, the outermost
+// one first, once its calls have run so much since that waiting longer would be a loss. Calls that are to pass until it is asked again; 0: it is time.
+int calls_to_wait(vm::ThreadView& view, LoopState& loop);
+// Have its traces run most of its operations of late?
+bool calls_pay(LoopState& loop);
 
 // Is it to be recorded, or, as long as nobody has `counted` its tensor operations, are these to be counted in the next iteration? Without a policy
 // outer_loop_first() is still to be asked.

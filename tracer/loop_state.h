@@ -60,6 +60,10 @@ struct LoopState : Arrivals {
   int overs = 0;                         // traces dropped because what they assumed had ended
   int changes = 0;                       // had changed, side traces too
   int recordings = 0;                    // begun, side traces too
+  // Of a function that Python code calls: what its calls have run since no loop around it was to get a trace; calls that traces were there for, and what these ran, since that was last asked.
+  int64_t settled_ops = 0, traced_ops = 0;
+  int traced_calls = 0;
+  int unpaid = 0;                        // times that this was too little
   double costliest_ms = 0;               // what one of them took at most
   bool before_inner = false;             // it has had a trace that ends before an inner loop
   double first_recorded_ms = 0, recorded_ms = 0, recording_ms = 0;  // when the first one, the last one began; what all have taken, with compilation
@@ -142,14 +146,14 @@ struct LoopState : Arrivals {
     turns.clear();
     parted.clear();
     again = false;
-    num_sides = turned = overs = changes = recordings = longest = first_rounds = waits = penalty = lessons_in_row = 0;
+    num_sides = turned = overs = changes = recordings = longest = first_rounds = waits = penalty = lessons_in_row = traced_calls = unpaid = 0;
     crowd = {};
     kept = {};
     kept.asked = true;  // they are not to come back from the disk
     static_cast<Arrivals&>(*this) = {};
     others.clear();
     tensors = whole = trains = dominates = false;
-    ops = 0;
+    ops = settled_ops = traced_ops = 0;
     recording_ms = costliest_ms = fastest_ms = 0;
     before_inner = false;
     trial.reset();

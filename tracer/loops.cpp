@@ -2,6 +2,7 @@
 //
 // An iterator over known items is virtual: exits make one that stands where it stood. One that had to become an object still gives known
 // items (iterators_): its step is an operation, its item needs no guard. Any other iterator's item is guarded to be there.
+#include "tracer/decisions.h"
 #include "tracer/recorder.h"
 
 #include <algorithm>
@@ -196,6 +197,10 @@ bool Recorder::count_loop(int unit, bool traced, V iterator) {
   const bool light = tensor_ops_ - loop.ops <= loop.count;
   int64_t limit = light ? base::heuristics().max_unroll_light : base::heuristics().max_unroll;
   loop.count++;
+  if (insts >= base::heuristics().large_unrolled && too_early(static_cast<uint64_t>(insts), base::heuristics().large_pays, gone_round_)) {
+    give_up(Abort::k_trace_too_long, "it unrolls loops, too early to pay");
+    return false;
+  }
   const int64_t left = iterator != kNoValue && loop.count > 1 ? left_of(iterator) : -1;
   if (loop.count > 1 && loop.count + left > limit) {
     const bool fits = insts + (insts - loop.first) / (loop.count - 1) * left <= base::heuristics().max_insts / 2;

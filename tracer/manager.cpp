@@ -485,7 +485,8 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
     const LeaveResult left = check::on() ? check::run(view, loop, root, *trace, torch_bridge) : run_and_leave(view, root, *trace);
     if (left.kind == LeaveResult::kInterpreted) return Entry::kReturns;
     TraceCache::keep_findings(*trace, torch_bridge);
-    if (!loop.function && !runs_long(loop, true, {loop.consecutive, HUGE_VAL})) ops_in_traces += report().tensor_ops_compiled - compiled_before;
+    if (loop.function) loop.traced_ops += static_cast<int64_t>(report().tensor_ops_compiled - compiled_before);
+    else if (!runs_long(loop, true, {loop.consecutive, HUGE_VAL})) ops_in_traces += report().tensor_ops_compiled - compiled_before;
     if (side == nullptr && !loop.function) loop.begun_inside(left.iterations, left.kind == LeaveResult::kLeft);
     if (left.kind != LeaveResult::kNotEntered) {
       group.used(trace);
@@ -735,8 +736,13 @@ HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
     counter.count = INT_MAX;
     return HookResult::kContinue;
   }
-  if (trials::is_inside_interpreted(view)) return HookResult::kContinue;
-  if (!is_root_call(view)) {
+  const bool inner = !is_root_call(view);
+  if (!inner && trials::is_inside_interpreted(view)) return HookResult::kContinue;
+  if (inner && !may_be_root(counter.code)) {
+    counter.count = INT_MAX;
+    return HookResult::kContinue;
+  }
+  if (inner && std::exchange(counter.client[1], &counter) == nullptr) {  // most functions are called a few times
     counter.count = base::heuristics().inner_call_wait;
     return HookResult::kContinue;
   }
@@ -747,9 +753,14 @@ HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
     counter.count = std::exchange(loop.waits, 0);
     return HookResult::kContinue;
   }
+  if (inner && loop.roots.empty() && (counter.count = calls_to_wait(view, loop)) > 0) return HookResult::kContinue;
   loop.arrived();
   const HookResult result = decide(view, counter, loop);
   counter.trace = loop.roots.empty() ? nullptr : &loop;
+  if (inner && !loop.roots.empty() && !calls_pay(loop)) {
+    counter.trace = nullptr;
+    counter.count = base::heuristics().inner_call_asked << std::min(4 + loop.unpaid, 16);
+  }
   settle();
   return result;
 }

@@ -137,8 +137,14 @@ bool Recorder::nobody_has(int32_t id) {
   for (const Value& value : values_) {
     if (value.concrete == nullptr) continue;
     held.push_back(value.concrete);
-    if (is_tensor(value.concrete) && aten_->tensor_id(value.concrete) == id) of_id.insert(value.concrete);
+    if (!is_tensor(value.concrete) || aten_->tensor_id(value.concrete) != id) continue;
+    if (value.kind == Value::kConst) return false;
+    of_id.insert(value.concrete);
   }
+  if (of_id.empty()) return true;
+  for (const ShadowFrame& frame : frames_)  // most are in somebody's variable
+    for (const V v : frame.slots)
+      if (v != kNoValue && of_id.count(concrete(v)) != 0) return false;
   const std::unordered_set<PyObject*> dead = dead_objects({&held, &owned_});
   return std::all_of(of_id.begin(), of_id.end(), [&](PyObject* each) { return dead.count(each) != 0; });
 }

@@ -701,7 +701,7 @@ class Recorder {
   std::vector<ir::Trace> backwards_;
   std::vector<Site> sites_;
   std::vector<Value> values_;
-  std::vector<V> holders_;                               // no constants: tensors, and what may hold such, but for those that have been found to hold no memory
+  std::vector<V> containers_, holders_;                  // virtual lists and dicts since the last barrier; no constants: tensors, and what may hold such, but for those that have been found to hold no memory
   std::vector<ShadowFrame> frames_;
   std::set<PyCodeObject*> codes_;                        // of all frames so far
   std::vector<PyObject*> owned_;

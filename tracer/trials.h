@@ -33,6 +33,7 @@ class Trial {
  public:
   ~Trial() { reset(); }
   void reset();  // nothing is known
+  bool is_lost() const { return interpreted_; }
 
  private:
   friend class Trials;

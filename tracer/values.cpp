@@ -23,6 +23,7 @@ V Recorder::add_value(Value value) {
   PyObject* o = value.concrete;
   // A constant may be needed again.
   if (value.kind != Value::kConst && o != nullptr && (PyTuple_CheckExact(o) || PyList_CheckExact(o) || PyCell_Check(o) || PyFunction_Check(o) || is_tensor(o))) holders_.push_back(v);
+  if (value.kind == Value::kList || value.kind == Value::kDict) containers_.push_back(v);
   values_.push_back(std::move(value));
   if (o != nullptr && (Py_TYPE(o)->tp_finalize != nullptr || !mortals_.empty())) note_held(o);
   return v;
@@ -527,15 +528,17 @@ void Recorder::barrier() {
   modes_.at_place.clear();
   cells_.clear();
   grads_.clear();
-  for (Value& value : values_) {
-    if ((value.kind == Value::kList || value.kind == Value::kDict) && value.object != kNoRef) {
-      value.kind = Value::kObject;
-      value.ref = value.object;
-      value.items_known = false;
-      value.type_known = true;
-      value.is_result = true;
-    }
-  }
+  std::erase_if(containers_, [this](V v) {
+    Value& value = at(v);
+    if (value.kind != Value::kList && value.kind != Value::kDict) return true;
+    if (value.object == kNoRef) return false;
+    value.kind = Value::kObject;
+    value.ref = value.object;
+    value.items_known = false;
+    value.type_known = true;
+    value.is_result = true;
+    return true;
+  });
 }
 
 // A recording holds every object that it has met, so that none comes at another's address. The memory of tensors that the program has dropped goes back
