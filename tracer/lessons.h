@@ -34,6 +34,7 @@ struct Lessons {
   std::map<std::pair<PyCodeObject*, int>, PyObject*> written_in;  // (code, unit) of a store to a dict that is an item of another: that one's address
   std::map<std::pair<PyCodeObject*, int>, int> written_dicts;  // (code, unit): dicts that were promoted there, and that the trace was found to write
   std::set<std::pair<PyCodeObject*, int>> changing_codes;   // (code, unit): functions of many codes are called there
+  std::set<std::pair<PyCodeObject*, int>> looked_alike;     // (code, unit) of a view that looked where another one did, by numbers that were the same once: by chance, unless it happens again
   std::set<std::pair<PyCodeObject*, int>> coincidences;     // (code, unit) of a torch call: two tensors that it is given were one object once, by chance
   std::set<std::pair<PyCodeObject*, int>> written_views;    // (code, unit): a view made there, with a changing offset, looks at memory that is written
   bool inputs_apart = false;                                // tensors that share memory do not share it in the same way each time: each is memory of its own, as long as nobody writes it

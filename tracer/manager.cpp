@@ -224,6 +224,7 @@ bool finish_recording() {
   loop.before_inner |= trace->cut == Abort::k_inner_loop_begins;
   if (side != nullptr) {
     side->failures = 0;
+    side->lost_ms = 0;
     loop.num_sides++;
   } else {
     loop.penalty = 0;
@@ -408,7 +409,6 @@ HookResult consider_side(vm::ThreadView& view, LoopState& loop, _PyInterpreterFr
     return HookResult::kContinue;
   }
   if (!within_budget(loop) || !make_room(loop, &side)) return HookResult::kContinue;
-  side.lost_ms = 0;
   return start_recorder(view, loop, root, &side) ? HookResult::kReload : HookResult::kContinue;
 }
 
@@ -753,7 +753,7 @@ HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
     counter.count = std::exchange(loop.waits, 0);
     return HookResult::kContinue;
   }
-  if (inner && loop.roots.empty() && (counter.count = calls_to_wait(view, loop)) > 0) return HookResult::kContinue;
+  if (inner && loop.roots.empty() && (trials::is_inside_interpreted(view, true) || (counter.count = calls_to_wait(view, loop)) > 0)) return HookResult::kContinue;
   loop.arrived();
   const HookResult result = decide(view, counter, loop);
   counter.trace = loop.roots.empty() ? nullptr : &loop;

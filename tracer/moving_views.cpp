@@ -193,6 +193,7 @@ bool Recorder::coincides(int32_t id, const ir::AtenCall& call, const std::vector
       std::vector<std::pair<Ref, Ref>> numbers;
       if (look_alike(made, call, operands, &numbers)) {
         if (!numbers.empty() && takes_over()) return false;
+        if (!numbers.empty() && lessons_.looked_alike.insert({top().code, current_unit_}).second) return true;
         for (const auto& [before, now] : numbers) guard(IrOp::k_guard_true, {emit(IrOp::k_eq_int, Type::kBool, {before, now})}, ir::kSameIndex);
         same_numbers_.insert(numbers.begin(), numbers.end());
         return false;

@@ -40,7 +40,10 @@ void penalise(LoopState& loop, SidePoint* side, Abort reason, const std::string&
   note_abort(loop, reason, detail, place);
   const bool lesson = is_lesson(reason) && ++loop.lessons_in_row <= base::heuristics().max_lessons;
   if (side != nullptr) {
-    if (!lesson) side->waits = base::heuristics().penalty_start << std::min(side->failures++, 8);
+    if (!lesson) {
+      side->waits = base::heuristics().penalty_start << std::min(side->failures++, 8);
+      side->lost_ms = 0;
+    }
   } else if (lesson) {
     loop.waits = 0;
   } else {

@@ -44,6 +44,11 @@ bool holds_number(const AtenArg& arg, PyObject* number) {
   }
 }
 
+// The tensor that an item is stored from, or the store itself.
+bool is_filled_with(const ir::AtenCall& call, PyObject* number) {
+  return (call.name == "aten::full" || call.name == "aten::fill_.Scalar") && call.args.size() > 1 && holds_number(call.args[1], number);
+}
+
 // It may as well have become a dim or a size in a list (`x.std(n)` with n = 1: dim=[1], correction=1).
 bool list_holds(const AtenArg& arg, PyObject* number) {
   if (!PyLong_Check(number) || arg.kind != AtenArg::kIntList) return false;
@@ -562,15 +567,27 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
   const bool index_known = subscript_ && !changing.empty() && inputs.size() >= 2 && find_index_numbers(inputs[0], inputs[1], records, &of_index);
   for (V v : changing) {
     if (base::seeded(base::Defect::kFrozenNumber)) break;
-    if (std::any_of(lists.begin(), lists.end(), [&](const BoundList& list) { return std::count(list.items.begin(), list.items.end(), v) != 0; })) continue;
+    // It may be given more than once, as in `t[i] = i`: each of its uses has to be found.
+    const auto uses = static_cast<size_t>(std::count(numbers.begin(), numbers.end(), v));
+    size_t in_lists = 0;
+    for (const BoundList& list : lists) in_lists += static_cast<size_t>(std::count(list.items.begin(), list.items.end(), v));
+    if (in_lists != 0) {
+      if (in_lists < uses) promote(v);
+      if (done_) return false;
+      continue;
+    }
     PyObject* number = concrete(v);
+    const bool stored = subscript_ && inputs.size() == 3 && inputs[2] == v;
     bool same_constant = false, in_list = false;
     for (V other : numbers)
       if (other != v && PyObject_RichCompareBool(concrete(other), number, Py_EQ) == 1) same_constant = true;
     std::vector<BoundNumber> places, number_tensors;
     if (index_known) std::copy_if(of_index.begin(), of_index.end(), std::back_inserter(places), [v](const BoundNumber& each) { return each.value == v; });
     const bool indexes = !places.empty();
-    for (size_t r = 0; r < records.size() && !indexes; r++)
+    if (stored)
+      for (size_t r = 0; r < records.size(); r++)
+        if (is_filled_with(records[r].call, number)) places.push_back({v, r, 1});
+    for (size_t r = 0; r < records.size() && !indexes && !stored; r++)
       for (size_t a = 0; a < records[r].call.args.size(); a++) {
         in_list = in_list || list_holds(records[r].call.args[a], number);
         if (index_known && is_index(records[r].call)) continue;
@@ -579,20 +596,26 @@ bool Recorder::convert_records(std::vector<OpRecord>& records, const std::vector
           if (records[r].call.args[a].kind == AtenArg::kNumberTensor) number_tensors.push_back({v, r, a});
         }
       }
-    if (indexes) {
-      bound.insert(bound.end(), places.begin(), places.end());
+    if (indexes || stored) {
+      if (places.size() == uses && !PyBool_Check(number)) bound.insert(bound.end(), places.begin(), places.end());
+      else promote(v);
+      if (done_) return false;
       continue;
     }
-    BoundNumber* place = nullptr;
+    const auto takes_any = [&](const BoundNumber& place) {
+      const ir::AtenCall& call = records[place.record].call;
+      return call.args[place.arg].kind != AtenArg::kInt || takes_any_int(call, place.arg);
+    };
+    const auto is_in_graph = [&](const BoundNumber& place) { return is_differentiated(records[place.record].call) && !ir::is_index(records[place.record].call); };
+    std::vector<BoundNumber> its;
     if (!same_constant && !in_list && !decide_sizes && !PyBool_Check(number)) {
-      if (number_tensors.size() == 1) place = &number_tensors[0];
-      else if (places.size() == 1 && records[places[0].record].call.args[places[0].arg].kind != AtenArg::kInt) place = &places[0];
-      else if (places.size() == 1 && takes_any_int(records[places[0].record].call, places[0].arg)) place = &places[0];
+      if (number_tensors.size() == uses) its = std::move(number_tensors);
+      else if (places.size() == uses && std::all_of(places.begin(), places.end(), takes_any)) its = places;
     }
-    if (place != nullptr && lessons_.known_graph_numbers && is_differentiated(records[place->record].call) && !ir::is_index(records[place->record].call)) {
+    if (!its.empty() && lessons_.known_graph_numbers && std::any_of(its.begin(), its.end(), is_in_graph)) {
       promote(v);
-    } else if (place != nullptr) {
-      bound.push_back(*place);
+    } else if (!its.empty()) {
+      bound.insert(bound.end(), its.begin(), its.end());
     } else if (at(v).scalar == Type::kInt && !lifts && (in_list || decide_sizes || !places.empty()) && std::none_of(places.begin(), places.end(), [&](const BoundNumber& each) { return records[each.record].call.name == "aten::select"; })) {
       int64_t value = PyLong_AsLongLong(number);
       sizes_.free.push_back({at(v).ref, value});

@@ -23,6 +23,7 @@ class Trials {
  public:
   bool is_interpreted(vm::ThreadView& view, LoopState& loop, bool comes_again);
   bool is_inside(vm::ThreadView& view, int unit);
+  bool is_measured() const { return interpreted_.trial != nullptr && interpreted_.trial == on_trial_; }
   void forget(const Trial* trial);
 
   uint64_t recorded = 0, entered = 0;
@@ -215,7 +216,7 @@ bool Trials::is_interpreted(vm::ThreadView& view, LoopState& loop, bool comes_ag
 namespace trials {
 
 bool is_interpreted(vm::ThreadView& view, LoopState& loop, bool comes_again) { return possible() && all.is_interpreted(view, loop, comes_again); }
-bool is_inside_interpreted(vm::ThreadView& view) { return possible() && all.is_inside(view, -1); }
+bool is_inside_interpreted(vm::ThreadView& view, bool measured) { return possible() && all.is_inside(view, -1) && (!measured || all.is_measured()); }
 void note_recorded() { all.recorded++; }
 void note_entered() { all.entered++; }
 void note_device() { all.device = true; }

@@ -61,8 +61,8 @@ namespace trials {
 // At each arrival at the header of a loop, before anything else is done about it: is this iteration the interpreter's? The loop's arrival has been counted then.
 // comes_again: from a trace, so that the interpreter arrives there too.
 bool is_interpreted(vm::ThreadView& view, LoopState& loop, bool comes_again = false);
-// At each call of a function that may have traces of its own: is it inside of such an iteration?
-bool is_inside_interpreted(vm::ThreadView& view);
+// At each call of a function that may have traces of its own: is it inside of such an iteration? measured: of a trial under way.
+bool is_inside_interpreted(vm::ThreadView& view, bool measured = false);
 
 // A recording was begun, or a trace made; one was entered; one has work for a GPU.
 void note_recorded();
