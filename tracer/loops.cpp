@@ -184,7 +184,7 @@ static bool has_other_sizes(const ir::Trace& trace, int64_t first, std::set<uint
 }
 
 // An inner loop goes round. Rounds that recorded nothing, since all in them was known, cost nothing. traced: it runs long in a trace of its own. iterator: the
-// loop's, kNoValue where it has none. Rounds that are known to come may be more than the limit if they fit into half of what a recording may have and work on tensors
+// loop's, kNoValue where it has none. Rounds may be more than the limit if those that are to come fit into three quarters of what a recording may have and work on tensors
 // of other sizes ever again, as an optimizer's loop over all parameters: a trace of the loop would have an exit for each of these. Else it is given up as soon as
 // that is seen.
 bool Recorder::count_loop(int unit, bool traced, V iterator) {
@@ -197,16 +197,20 @@ bool Recorder::count_loop(int unit, bool traced, V iterator) {
   const bool light = tensor_ops_ - loop.ops <= loop.count;
   int64_t limit = light ? base::heuristics().max_unroll_light : base::heuristics().max_unroll;
   loop.count++;
-  if (insts >= base::heuristics().large_unrolled && too_early(static_cast<uint64_t>(insts), base::heuristics().large_pays, gone_round_)) {
+  // One over a model's parts does the same each time; which way one takes whose rounds are alike may depend on data.
+  const bool varies = !light && loop.count > 1 && loop.changes <= loop.count / kAlike;
+  const base::Heuristics& limits = base::heuristics();
+  if (insts >= limits.large_unrolled && too_early(static_cast<uint64_t>(insts), varies ? limits.large_pays : limits.unroll_pays, gone_round_)) {
     give_up(Abort::k_trace_too_long, "it unrolls loops, too early to pay");
     return false;
   }
   const int64_t left = iterator != kNoValue && loop.count > 1 ? left_of(iterator) : -1;
   if (loop.count > 1 && loop.count + left > limit) {
-    const bool fits = insts + (insts - loop.first) / (loop.count - 1) * left <= base::heuristics().max_insts / 2;
+    const int64_t more = left >= 0 ? left : loop.count;  // of an unknown number as many again
+    const bool fits = insts + (insts - loop.first) / (loop.count - 1) * more <= base::heuristics().max_insts / 4 * 3;
     const bool alike = loop.changes <= loop.count / kAlike;
     if (!fits || (alike && loop.count >= 2 * kAlike)) limit = loop.count - 1;
-    else if (!alike) limit = loop.count + left;
+    else if (!alike) limit = loop.count + more;
   }
   const bool goes_on = base::decide(base::Decision::kUnroll, !traced && loop.count <= limit, [&] {
     return base::Facts{{"file", PyUnicode_AsUTF8(top().code->co_filename)},

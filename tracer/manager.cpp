@@ -1,7 +1,8 @@
 // See manager.h. The policy in short (numbers: heuristics.def; decisions.cpp has what a policy of the user's may answer):
 //  - each arrival of a loop at its header is seen until the loop is classified; a loop that runs tensor operations is recorded after
 //    hot_loop iterations in one frame, any other is left to the interpreter. Those that short traces of inner loops run count too (around_traces);
-//  - a function that C or a coroutine calls, so that no loop around it can be recorded, is recorded by itself in the same way;
+//  - a function that C or a coroutine calls, so that no loop around it can be recorded, is recorded by itself in the same way; so is one that Python
+//    calls where the loops around it get nothing from traces;
 //  - the outermost loop is preferred: while a calling frame is inside a loop too, an inner loop waits;
 //  - an abort makes the loop wait, twice as long each time; lessons (tracer/recorder.h) are kept, so the next recording does better;
 //  - an exit that teaches a lesson twice drops its trace; a place where traces were left often grows a side trace (side.h);
@@ -367,7 +368,7 @@ bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* 
   if (loop.recordings++ == 0) loop.first_recorded_ms = loop.recorded_ms;
   recording_side = side;
   recording_root = root;
-  recorder = new Recorder(frames, loop.unit, bridge_now(), loop.lessons, loop.function ? std::unordered_set<PyObject*>{} : ending_with_call(view, root), next_trace_id++, group_of(loop, side).sizes_are_numbers(), loop.function, loop.gone_round(loop_around(view, loop, 1) != nullptr));
+  recorder = new Recorder(frames, loop.unit, bridge_now(), loop.lessons, loop.function ? std::unordered_set<PyObject*>{} : ending_with_call(view, root), next_trace_id++, group_of(loop, side).sizes_are_numbers(), loop.function, loop.gone_round(!loop.function && loop_around(view, loop, 1) != nullptr));
   if (side == nullptr) loop.again = false;
   PyCodeObject* code = vm::FrameView::code(view.frame);
   profiles::recording_begins(code, vm::lasti_of(code, view.ip), side != nullptr);
