@@ -18,27 +18,27 @@ constexpr int64_t kOwnPart = 16;  // a loop around traces of others that runs le
 
 }  // namespace
 
-void begin_counting(LoopState& loop, bridge::Bridge& bridge, uint64_t in_traces) {
+void begin_counting(LoopState& loop, bridge::Bridge& bridge, const RunByTraces& run) {
   if (outermost == nullptr) {
     outermost = &loop;
     ended_within = 0;
   }
   bridge.set_counting(true);
-  loop.probe_start = bridge.ops_counted();
-  loop.probe_start_in_traces = in_traces;
+  loop.probe_start = bridge.ops_counted() + run.functions;
+  loop.probe_start_in_traces = run.loops;
   loop.probe_start_in_backward = bridge.backward_ops_counted();
   loop.probe_start_differentiated = bridge.differentiated_ops_counted();
 }
 
-void end_counting(LoopState& loop, bridge::Bridge& bridge, uint64_t in_traces) {
+void end_counting(LoopState& loop, bridge::Bridge& bridge, const RunByTraces& run) {
   if (outermost == &loop || outermost == nullptr || ++ended_within > kMostWithin) {
     outermost = nullptr;
     if (!base::report_wanted()) bridge.set_counting(false);
   }
-  loop.ops = static_cast<int64_t>(bridge.ops_counted() - loop.probe_start);
+  loop.ops = static_cast<int64_t>(bridge.ops_counted() + run.functions - loop.probe_start);
   loop.trains = bridge.backward_ops_counted() > loop.probe_start_in_backward;
   loop.whole = loop.trains || bridge.differentiated_ops_counted() == loop.probe_start_differentiated;
-  const auto run_by_traces = static_cast<int64_t>(in_traces - loop.probe_start_in_traces);
+  const auto run_by_traces = static_cast<int64_t>(run.loops - loop.probe_start_in_traces);
   const bool unrolls = run_by_traces <= base::heuristics().around_traces;
   if (unrolls) loop.ops += run_by_traces;
   loop.tensors = loop.ops >= std::max<int64_t>(base::heuristics().min_tensor_ops, unrolls ? 0 : run_by_traces / kOwnPart);

@@ -8,10 +8,16 @@
 
 namespace dynvm::tracer {
 
-// in_traces: the operations that traces of inner loops have run so far. An iteration in which others begin and end is counted to its end.
-void begin_counting(LoopState& loop, bridge::Bridge& bridge, uint64_t in_traces);
+// What traces have run so far that one of a loop around them would have in it.
+struct RunByTraces {
+  uint64_t loops = 0;      // traces of inner loops, which it would unroll
+  uint64_t functions = 0;  // of functions that Python calls: as if the interpreter had run it
+};
+
+// An iteration in which others begin and end is counted to its end.
+void begin_counting(LoopState& loop, bridge::Bridge& bridge, const RunByTraces& run);
 
 // Sets loop.ops, loop.tensors, loop.whole and loop.trains.
-void end_counting(LoopState& loop, bridge::Bridge& bridge, uint64_t in_traces);
+void end_counting(LoopState& loop, bridge::Bridge& bridge, const RunByTraces& run);
 
 }  // namespace dynvm::tracer

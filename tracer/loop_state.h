@@ -60,7 +60,8 @@ struct LoopState : Arrivals {
   int overs = 0;                         // traces dropped because what they assumed had ended
   int changes = 0;                       // had changed, side traces too
   int recordings = 0;                    // begun, side traces too
-  // Of a function that Python code calls: what its calls have run since no loop around it was to get a trace; calls that traces were there for, and what these ran, since that was last asked.
+  bool inner = false;                    // a function that Python code has called last
+  // Of such a function: what its calls have run since no loop around it was to get a trace; calls that traces were there for, and what these ran, since that was last asked.
   int64_t settled_ops = 0, traced_ops = 0;
   int traced_calls = 0;
   int unpaid = 0;                        // times that this was too little

@@ -91,7 +91,7 @@ Probe probe;
 bridge::Bridge* torch_bridge = nullptr;
 BridgeFile bridge_file;
 uint64_t arrivals = 0;                       // of all loops
-uint64_t ops_in_traces = 0;                  // that traces of loops have run which an outer trace would unroll
+RunByTraces run_by_traces;
 int next_trace_id = 1;
 bool reset_wanted = false;                   // when nothing is recorded or compiled any more
 
@@ -297,7 +297,7 @@ HookResult on_skip(vm::ThreadView& view) {
 
 void end_probe() {
   LoopState& loop = *std::exchange(probe, Probe{}).loop;
-  end_counting(loop, *torch_bridge, ops_in_traces);
+  end_counting(loop, *torch_bridge, run_by_traces);
   if (!loop.tensors) wait_longer(loop);
 }
 
@@ -486,8 +486,10 @@ Entry enter(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, Si
     const LeaveResult left = check::on() ? check::run(view, loop, root, *trace, torch_bridge) : run_and_leave(view, root, *trace);
     if (left.kind == LeaveResult::kInterpreted) return Entry::kReturns;
     TraceCache::keep_findings(*trace, torch_bridge);
-    if (loop.function) loop.traced_ops += static_cast<int64_t>(report().tensor_ops_compiled - compiled_before);
-    else if (!runs_long(loop, true, {loop.consecutive, HUGE_VAL})) ops_in_traces += report().tensor_ops_compiled - compiled_before;
+    const uint64_t compiled = report().tensor_ops_compiled - compiled_before;
+    if (loop.function) loop.traced_ops += static_cast<int64_t>(compiled);
+    if (loop.inner) run_by_traces.functions += compiled;
+    else if (!loop.function && !runs_long(loop, true, {loop.consecutive, HUGE_VAL})) run_by_traces.loops += compiled;
     if (side == nullptr && !loop.function) loop.begun_inside(left.iterations, left.kind == LeaveResult::kLeft);
     if (left.kind != LeaveResult::kNotEntered) {
       group.used(trace);
@@ -657,18 +659,18 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
     // Does an iteration, or a call, run tensor operations? Count those of one.
     if (loop.function) {
       if (!is_hot(view, loop, false) || !vm::start_recording(view)) return HookResult::kContinue;
-      begin_counting(loop, *torch_bridge, ops_in_traces);
+      begin_counting(loop, *torch_bridge, run_by_traces);
       probe = Probe{&loop, view.frame, 0};
       return HookResult::kReload;
     }
     if (!loop.probing) {
       if (!is_hot(view, loop, false)) return HookResult::kContinue;
-      begin_counting(loop, *torch_bridge, ops_in_traces);
+      begin_counting(loop, *torch_bridge, run_by_traces);
       loop.probing = true;
       return HookResult::kContinue;
     }
     loop.probing = false;
-    end_counting(loop, *torch_bridge, ops_in_traces);
+    end_counting(loop, *torch_bridge, run_by_traces);
     if (!loop.tensors) {
       loop.penalty = loop.penalty == 0 ? base::heuristics().probe_wait : std::min(loop.penalty * 2, base::heuristics().probe_wait_max);
       counter.count = loop.penalty;  // look again later: what the loop does may change
@@ -750,6 +752,7 @@ HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
   counter.unit = vm::unit_of(counter.code, view.ip);
   LoopState& loop = state_of(counter);
   loop.function = true;
+  loop.inner = inner;
   if (!loop.tensors && loop.waits > 0) {  // most functions have nothing to do with tensors: not asked at each call
     counter.count = std::exchange(loop.waits, 0);
     return HookResult::kContinue;

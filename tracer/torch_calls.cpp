@@ -751,7 +751,10 @@ bool Recorder::convert_record(OpRecord& record, const ScalarArguments& scalars, 
     if (ids[i] < 0) continue;
     Ref result = emit(IrOp::k_result, Type::kTensor, {ref}, static_cast<int64_t>(i));
     trace_.insts[result].meta = call.results[i];
-    tensors_[ids[i]] = result;
+    // backward() may look at a tensor of the graph as the script does (the transpose of a saved transpose): the script's is that one still, with its graph.
+    const auto known = tensors_.find(ids[i]);
+    const bool has_one = backward && mutates.empty() && call.result_alias[i] >= 0 && known != tensors_.end() && trace_.metas[trace_.insts[known->second].meta].requires_grad && !is_differentiated(call);
+    if (!has_one) tensors_[ids[i]] = result;
   }
   // Where guards leave to before several instructions, what they leave would draw other random numbers when it is done again.
   if (call.is_random && (handling_.open || !consumers_.empty())) effect();

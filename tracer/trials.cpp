@@ -2,6 +2,7 @@
 #include "tracer/trials.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -51,7 +52,7 @@ class Trials {
 namespace {
 
 constexpr int kAbandoned = 32;             // arrivals of others after which a trial that does not go on is given up
-constexpr double kFar = 0.8;               // part of the interpreter's time from which two pairs of blocks tell all
+constexpr double kFar = 0.8;               // part of the interpreter's time from which two pairs of blocks tell all, where each iteration of theirs was faster
 constexpr double kClear = 0.5;             // and from which the first does: what disturbs a block rarely doubles its time
 auto& all = *new Trials;
 
@@ -127,13 +128,19 @@ void Trials::advance(const vm::ThreadView& view, LoopState& loop) {
   if (trial.blocks_.empty() && !is_quiet(loop) && loop.iterations - trial.begun_ < static_cast<uint64_t>(base::heuristics().trial_patience)) return;
   const bool same = trial.frame_ == view.frame;
   trial.frame_ = view.frame;
+  const Clock::time_point before = std::exchange(trial.arrived_, Clock::now());
+  const uint64_t passed = loop.iterations - std::exchange(trial.arrived_iterations_, loop.iterations);
+  if (trial.blocks_.empty()) trial.slowest_ = 0, trial.fastest_ = HUGE_VAL;
   if (!same || !trial.measuring_) {
     trial.measuring_ = same;
-    trial.since_ = Clock::now();
+    trial.since_ = trial.arrived_;
     trial.since_iterations_ = loop.iterations;
     trial.since_recorded_ = recorded;
     return;
   }
+  const double each = std::chrono::duration<double, std::milli>(trial.arrived_ - before).count() / static_cast<double>(std::max<uint64_t>(passed, 1));
+  if (trial.blocks_.size() % 2 == 0) trial.slowest_ = std::max(trial.slowest_, each);
+  else trial.fastest_ = std::min(trial.fastest_, each);
   const uint64_t rounds = loop.iterations - trial.since_iterations_;
   if (rounds < static_cast<uint64_t>(base::heuristics().trial_block)) return;
   // What recordings cost has a budget of its own.
@@ -160,7 +167,8 @@ void Trials::decide(LoopState& loop) {
   }
   const auto enough = static_cast<size_t>(base::heuristics().trial_pairs);
   const double ratio = median(with) / median(without);
-  if (lost == 0 && (ratio < kClear || (pairs >= 2 && far == pairs))) trial.interpreted_ = false;
+  // Where iterations differ, few of them tell nothing.
+  if (lost == 0 && trial.slowest_ < trial.fastest_ && (ratio < kClear || (pairs >= 2 && far == pairs))) trial.interpreted_ = false;
   else if (pairs < enough) return;
   else if (5 * lost >= 4 * pairs) trial.interpreted_ = true;
   else if (5 * lost <= 2 * pairs) trial.interpreted_ = false;

@@ -54,6 +54,9 @@ class Trial {
   uint64_t since_iterations_ = 0, since_recorded_ = 0;
   int disturbed_ = 0;                     // blocks in which something was recorded, and that were measured again
   std::vector<double> blocks_;            // milliseconds of an iteration
+  Clock::time_point arrived_;             // the last arrival in a block, and its iterations
+  uint64_t arrived_iterations_ = 0;
+  double slowest_ = 0, fastest_ = 0;      // milliseconds of single iterations: the slowest with traces, the fastest without
 };
 
 namespace trials {

@@ -54,6 +54,6 @@ except RuntimeError as error:
     print(i, str(error)[:60])
 print(small.sum().item())
 counts = torch.zeros(40, dtype=torch.long)
-for i in range(60):
+for i in range(40):
     counts[i] = i + 0.75
 print(counts.sum().item())
