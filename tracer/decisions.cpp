@@ -9,9 +9,11 @@
 #include "runtime/base/options.h"
 #include "runtime/base/policy.h"
 #include "runtime/base/report.h"
+#include "runtime/base/switches.h"
 #include "tracer/manager.h"
 #include "tracer/penalties.h"
 #include "tracer/trace_cache.h"
+#include "tracer/trials.h"
 #include "vm/objects.h"
 
 namespace dynvm::tracer {
@@ -110,6 +112,12 @@ bool waits_for_next_round(vm::ThreadView& view, LoopState& loop) {
 // of: the loop, or a trace of it.
 template <typename Of>
 static bool is_step(const LoopState& loop, const Of& of, bool in_caller) { return of.trains || (!in_caller && of.whole && loop.dominates); }
+
+// May a function be recorded by itself that Python code calls?
+static bool may_be_root(PyCodeObject* code) {
+  constexpr int kPassesOn = CO_VARARGS | CO_VARKEYWORDS;
+  return (code->co_flags & kPassesOn) != kPassesOn && (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) == 0;
+}
 
 // With --hot all waits are shorter.
 static int64_t deferred(int64_t operations) { return base::options().hot > 0 ? operations / base::heuristics().hot_defer_divisor : operations; }
@@ -235,13 +243,16 @@ bool is_root_call(const vm::ThreadView& view) {
   return true;
 }
 
-bool may_be_root(PyCodeObject* code) {
-  constexpr int kPassesOn = CO_VARARGS | CO_VARKEYWORDS;
-  return (code->co_flags & kPassesOn) != kPassesOn && (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) == 0;
+bool call_passes(vm::ThreadView& view, vm::HotCounter& counter, bool inner) {
+  if (base::left_out(base::Part::kFunctions) || (inner && !may_be_root(counter.code))) counter.count = INT_MAX;
+  else if (inner && std::exchange(counter.client[1], &counter) == nullptr) counter.count = base::heuristics().inner_call_wait;  // most functions are called a few times
+  else return !inner && trials::is_inside_interpreted(view);
+  return true;
 }
 
 int calls_to_wait(vm::ThreadView& view, LoopState& loop) {
   const base::Heuristics& limits = base::heuristics();
+  if (trials::is_inside_interpreted(view, true)) return 1;
   _PyInterpreterFrame* outermost = nullptr;
   const bool may_come = any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) {
     const auto outer = all_loops().find({code, header});

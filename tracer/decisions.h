@@ -51,8 +51,9 @@ const LoopState* loop_around(vm::ThreadView& view, const LoopState& loop, int ro
 // A function that nothing in this activation could be recorded around: C has called it, or coroutines and generators have.
 bool is_root_call(const vm::ThreadView& view);
 
-// May a function be recorded by itself that Python code calls? One that runs whatever it is given, as a decorator's does, leaves that to what it runs.
-bool may_be_root(PyCodeObject* code);
+// A call that is not looked at, nor so many that counter.count says: of a function that runs whatever it is given, as a decorator's does, and leaves that to what it runs; one of the first; one inside of an
+// iteration that is the interpreter's. inner: Python code calls it.
+bool call_passes(vm::ThreadView& view, vm::HotCounter& counter, bool inner);
 // Such a function is called again and again although loops go round around it: they cannot be recorded with it, or it stands on a way of theirs that no trace has. It is recorded by itself, the outermost
 // one first, once its calls have run so much since that waiting longer would be a loss. Calls that are to pass until it is asked again; 0: it is time.
 int calls_to_wait(vm::ThreadView& view, LoopState& loop);

@@ -1,8 +1,7 @@
 // See manager.h. The policy in short (numbers: heuristics.def; decisions.cpp has what a policy of the user's may answer):
 //  - each arrival of a loop at its header is seen until the loop is classified; a loop that runs tensor operations is recorded after
 //    hot_loop iterations in one frame, any other is left to the interpreter. Those that short traces of inner loops run count too (around_traces);
-//  - a function that C or a coroutine calls, so that no loop around it can be recorded, is recorded by itself in the same way; so is one that Python
-//    calls where the loops around it get nothing from traces;
+//  - a function that C or a coroutine calls, or Python where the loops around it get nothing from traces, is recorded by itself in the same way;
 //  - the outermost loop is preferred: while a calling frame is inside a loop too, an inner loop waits;
 //  - an abort makes the loop wait, twice as long each time; lessons (tracer/recorder.h) are kept, so the next recording does better;
 //  - an exit that teaches a lesson twice drops its trace; a place where traces were left often grows a side trace (side.h);
@@ -735,20 +734,8 @@ void count_calls() {
 HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
   if (reset_wanted) reset();
   if (runtime::own_work || vm::recording_thread() == view.tstate || torch_bridge == nullptr || !may_trace()) return HookResult::kContinue;
-  if (base::left_out(base::Part::kFunctions)) {
-    counter.count = INT_MAX;
-    return HookResult::kContinue;
-  }
   const bool inner = !is_root_call(view);
-  if (!inner && trials::is_inside_interpreted(view)) return HookResult::kContinue;
-  if (inner && !may_be_root(counter.code)) {
-    counter.count = INT_MAX;
-    return HookResult::kContinue;
-  }
-  if (inner && std::exchange(counter.client[1], &counter) == nullptr) {  // most functions are called a few times
-    counter.count = base::heuristics().inner_call_wait;
-    return HookResult::kContinue;
-  }
+  if (call_passes(view, counter, inner)) return HookResult::kContinue;
   counter.unit = vm::unit_of(counter.code, view.ip);
   LoopState& loop = state_of(counter);
   loop.function = true;
@@ -757,7 +744,7 @@ HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
     counter.count = std::exchange(loop.waits, 0);
     return HookResult::kContinue;
   }
-  if (inner && loop.roots.empty() && (trials::is_inside_interpreted(view, true) || (counter.count = calls_to_wait(view, loop)) > 0)) return HookResult::kContinue;
+  if (inner && loop.roots.empty() && (counter.count = calls_to_wait(view, loop)) > 0) return HookResult::kContinue;
   loop.arrived();
   const HookResult result = decide(view, counter, loop);
   counter.trace = loop.roots.empty() ? nullptr : &loop;
