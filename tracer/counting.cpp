@@ -13,12 +13,16 @@ namespace {
 // so often show that.
 const LoopState* outermost = nullptr;  // to compare only
 int ended_within = 0;
+uint64_t functions_counted = 0;
 constexpr int kMostWithin = 1000;
 constexpr int64_t kOwnPart = 16;  // a loop around traces of others that runs less than one of so many operations itself is not worth a trace
 
 }  // namespace
 
+uint64_t counted_functions() { return functions_counted; }
+
 void begin_counting(LoopState& loop, bridge::Bridge& bridge, const RunByTraces& run) {
+  functions_counted += loop.function;
   if (outermost == nullptr) {
     outermost = &loop;
     ended_within = 0;

@@ -17,6 +17,9 @@ struct RunByTraces {
 // An iteration in which others begin and end is counted to its end.
 void begin_counting(LoopState& loop, bridge::Bridge& bridge, const RunByTraces& run);
 
+// Functions for which it has begun.
+uint64_t counted_functions();
+
 // Sets loop.ops, loop.tensors, loop.whole and loop.trains.
 void end_counting(LoopState& loop, bridge::Bridge& bridge, const RunByTraces& run);
 

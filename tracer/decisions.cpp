@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cmath>
 #include <utility>
 
 #include "runtime/base/heuristics.h"
@@ -10,6 +11,7 @@
 #include "runtime/base/policy.h"
 #include "runtime/base/report.h"
 #include "runtime/base/switches.h"
+#include "tracer/counting.h"
 #include "tracer/manager.h"
 #include "tracer/penalties.h"
 #include "tracer/trace_cache.h"
@@ -21,6 +23,7 @@ namespace dynvm::tracer {
 namespace {
 
 constexpr double kMost = 0.7;          // of the time of an iteration of the outer loop
+constexpr int kRounds = 16;            // times as long a function waits that has a loop with traces of its own
 constexpr uint64_t kUnrolledPart = 4;  // an unrolled loop may take one of so many parts of what a recording may have
 
 // The unit that a function's calls are counted at; -1: none.
@@ -222,13 +225,14 @@ static uint64_t runs_of(const LoopState& loop) {
   return runs;
 }
 
-void gave_way_to(Around& place, const LoopState& outer, const LoopState& inner) { place = {inner.code, inner.unit, runs_of(inner), outer.code != inner.code}; }
+void gave_way_to(Around& place, const LoopState& outer, const LoopState& inner) { place = {inner.code, inner.unit, runs_of(inner), counted_functions(), outer.code != inner.code}; }
 
 bool would_give_way(Around& place, const GoneRound& outer) {
   if (place.code == nullptr) return false;
   const auto inner = all_loops().find({place.code, place.unit});
   const uint64_t runs = inner != all_loops().end() ? runs_of(*inner->second) : 0;
-  const bool ran = runs > std::exchange(place.runs, runs);
+  const bool counted = std::exchange(place.counted, counted_functions()) != counted_functions();
+  const bool ran = runs > std::exchange(place.runs, runs) || counted;
   if (!ran || !runs_long(*inner->second, place.in_caller, outer)) place = {};
   return place.code != nullptr && base::policy() == nullptr;
 }
@@ -253,6 +257,7 @@ bool call_passes(vm::ThreadView& view, vm::HotCounter& counter, bool inner) {
 int calls_to_wait(vm::ThreadView& view, LoopState& loop) {
   const base::Heuristics& limits = base::heuristics();
   if (trials::is_inside_interpreted(view, true)) return 1;
+  if (!long_loops(loop.code, true, {loop.consecutive, HUGE_VAL}).empty()) return limits.inner_call_wait * kRounds;  // its trace would end there
   _PyInterpreterFrame* outermost = nullptr;
   const bool may_come = any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) {
     const auto outer = all_loops().find({code, header});

@@ -42,6 +42,7 @@ struct Around {
   PyCodeObject* code = nullptr;  // to compare only
   int unit = 0;
   uint64_t runs = 0;             // of its traces, at the latest arrival
+  uint64_t counted = 0;          // functions whose operations had been counted by then, which runs no trace
   bool in_caller = false;        // the place is in another frame
 };
 

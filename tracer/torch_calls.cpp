@@ -44,9 +44,9 @@ bool holds_number(const AtenArg& arg, PyObject* number) {
   }
 }
 
-// The tensor that an item is stored from, or the store itself.
+// The tensor that a number is stored from.
 bool is_filled_with(const ir::AtenCall& call, PyObject* number) {
-  return (call.name == "aten::full" || call.name == "aten::fill_.Scalar") && call.args.size() > 1 && holds_number(call.args[1], number);
+  return call.name == "aten::full" && call.args.size() > 1 && holds_number(call.args[1], number);
 }
 
 // It may as well have become a dim or a size in a list (`x.std(n)` with n = 1: dim=[1], correction=1).
@@ -751,9 +751,10 @@ bool Recorder::convert_record(OpRecord& record, const ScalarArguments& scalars, 
     if (ids[i] < 0) continue;
     Ref result = emit(IrOp::k_result, Type::kTensor, {ref}, static_cast<int64_t>(i));
     trace_.insts[result].meta = call.results[i];
+    const auto has_graph = [this](Ref ref) { return trace_.metas[trace_.insts[ref].meta].requires_grad && !trace_.metas[trace_.insts[ref].meta].is_leaf; };
     // backward() may look at a tensor of the graph as the script does (the transpose of a saved transpose): the script's is that one still, with its graph.
     const auto known = tensors_.find(ids[i]);
-    const bool has_one = backward && mutates.empty() && call.result_alias[i] >= 0 && known != tensors_.end() && trace_.metas[trace_.insts[known->second].meta].requires_grad && !is_differentiated(call);
+    const bool has_one = backward && mutates.empty() && call.result_alias[i] >= 0 && known != tensors_.end() && has_graph(known->second) && !is_differentiated(call);
     if (!has_one) tensors_[ids[i]] = result;
   }
   // Where guards leave to before several instructions, what they leave would draw other random numbers when it is done again.
