@@ -233,7 +233,7 @@ bool would_give_way(Around& place, const GoneRound& outer) {
   const uint64_t runs = inner != all_loops().end() ? runs_of(*inner->second) : 0;
   const bool counted = std::exchange(place.counted, counted_functions()) != counted_functions();
   const bool ran = runs > std::exchange(place.runs, runs) || counted;
-  if (!ran || !runs_long(*inner->second, place.in_caller, outer)) place = {};
+  if (inner == all_loops().end() || !ran || !runs_long(*inner->second, place.in_caller, outer)) place = {};
   return place.code != nullptr && base::policy() == nullptr;
 }
 

@@ -33,6 +33,7 @@ bool waits_for_next_round(vm::ThreadView& view, LoopState& loop);
 
 // Has a loop gone round for less than so many times what it costs to record so many instructions?
 bool too_early(uint64_t insts, double times, const GoneRound& outer);
+
 // Does it run long in a trace of its own, or would it take a large part of what a recording may have, so that an outer trace should not unroll it?
 // A step that trains gains nothing in there, so fewer iterations count as long; so does one without a graph that is most of what the outer loop does, where both are one frame's (not in_caller).
 // Nor should one of which the recording would take longer than the outer loop has gained by then. outer: of that loop.

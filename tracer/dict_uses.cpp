@@ -2,7 +2,6 @@
 #include "tracer/dict_uses.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "runtime/base/heuristics.h"
 #include "runtime/base/log.h"
@@ -32,13 +31,6 @@ bool still_holds(const DictUse& use) {
   return value != nullptr && vm::referent(use.held) == value;
 }
 
-// The constant dict whose version is guarded; null: it is another guard.
-PyObject* guarded_dict(const ir::Trace& ir, const ir::Inst& guard) {
-  if (guard.op != ir::Op::k_guard_dict_version) return nullptr;
-  const ir::Inst& guarded = ir.insts[ir.arg(guard, 0)];
-  return guarded.op == ir::Op::k_const_obj ? static_cast<PyObject*>(ir.objects[guarded.imm].pointer) : nullptr;
-}
-
 }  // namespace
 
 DictUse use_of(PyObject* dict, PyObject* key, std::vector<PyObject*>* owned) {
@@ -61,41 +53,43 @@ DictUse use_of(PyObject* dict, PyObject* key, std::vector<PyObject*>* owned) {
   return use;
 }
 
-bool uses_hold(const LoopTrace& trace, const ir::Inst& guard) {
-  const PyObject* dict = guarded_dict(trace.compiled->ir(), guard);
-  bool any = false;
-  for (const DictUse& use : trace.uses) {
-    if (use.dict != dict) continue;
-    if (!still_holds(use)) return false;
-    any = true;
-  }
-  return any;
+PyObject* guarded_dict(const ir::Trace& ir, const ir::Inst& guard) {
+  if (guard.op != ir::Op::k_guard_dict_version) return nullptr;
+  const ir::Inst& guarded = ir.insts[ir.arg(guard, 0)];
+  return guarded.op == ir::Op::k_const_obj ? static_cast<PyObject*>(ir.objects[guarded.imm].pointer) : nullptr;
+}
+
+std::unordered_set<const PyObject*> unchanged_dicts(const LoopTrace& trace) {
+  std::unordered_set<const PyObject*> unchanged, others;
+  for (const DictUse& use : trace.uses) (still_holds(use) ? unchanged : others).insert(use.dict);
+  for (const PyObject* dict : others) unchanged.erase(dict);
+  return unchanged;
 }
 
 std::vector<PyObject*> renew_guards(LoopTrace& trace) {
-  const ir::Trace& ir = trace.compiled->ir();
-  std::vector<PyObject*> changed;
-  std::unordered_set<const PyObject*> refuted;
-  for (const ir::Inst& inst : ir.insts)
-    if (PyObject* dict = guarded_dict(ir, inst); dict != nullptr && static_cast<int64_t>(vm::dict_version(dict)) != inst.imm && refuted.insert(dict).second) changed.push_back(dict);
   // One that changes all the time is better read item by item.
   const base::Heuristics& limits = base::heuristics();
   const uint64_t complete = std::max(trace.compiled->iterations(), trace.compiled->runs());
-  if (trace.renewals >= limits.renewals && static_cast<uint64_t>(trace.renewals) * static_cast<uint64_t>(limits.renewal_runs) > complete) return changed;
-  std::unordered_set<const PyObject*> used;
-  refuted.clear();
-  for (const DictUse& use : trace.uses) {
-    used.insert(use.dict);
-    if (!still_holds(use)) refuted.insert(use.dict);
+  const bool may_renew = trace.renewals < limits.renewals || static_cast<uint64_t>(trace.renewals) * static_cast<uint64_t>(limits.renewal_runs) <= complete;
+  const std::unordered_set<const PyObject*> unchanged = may_renew ? unchanged_dicts(trace) : std::unordered_set<const PyObject*>{};
+  std::unordered_set<const PyObject*> renewed, met;
+  std::vector<PyObject*> changed;
+  const ir::Trace& ir = trace.compiled->ir();
+  for (ir::Ref ref = 0; ref < ir.insts.size(); ++ref) {
+    PyObject* dict = guarded_dict(ir, ir.insts[ref]);
+    if (dict == nullptr) continue;
+    const auto version = static_cast<int64_t>(vm::dict_version(dict));
+    if (version == ir.insts[ref].imm) continue;
+    if (unchanged.count(dict) != 0) {
+      trace.compiled->renew_version(ref, version);
+      renewed.insert(dict);
+    } else if (met.insert(dict).second) {
+      changed.push_back(dict);
+    }
   }
-  const auto renewed = std::stable_partition(changed.begin(), changed.end(), [&](const PyObject* dict) { return used.count(dict) == 0 || refuted.count(dict) != 0; });
-  const std::unordered_set<const PyObject*> holding(renewed, changed.end());
-  changed.erase(renewed, changed.end());
-  if (holding.empty()) return changed;
+  if (renewed.empty()) return changed;
   trace.renewals++;
-  for (ir::Ref ref = 0; ref < ir.insts.size(); ++ref)
-    if (PyObject* dict = guarded_dict(ir, ir.insts[ref]); dict != nullptr && holding.count(dict) != 0) trace.compiled->renew_version(ref, static_cast<int64_t>(vm::dict_version(dict)));
-  DYNVM_LOG(kGuard, "trace {} {}: items of {} namespaces are as they were, others have changed", trace.id, ir.name, holding.size());
+  DYNVM_LOG(kGuard, "trace {} {}: items of {} namespaces are as they were, others have changed", trace.id, ir.name, renewed.size());
   return changed;
 }
 

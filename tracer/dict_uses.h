@@ -9,6 +9,7 @@
 
 #include <Python.h>
 
+#include <unordered_set>
 #include <vector>
 
 #include "ir/trace.h"
@@ -28,8 +29,11 @@ struct DictUse {
 // As the item is now; what has to live as long as the trace goes to *owned.
 DictUse use_of(PyObject* dict, PyObject* key, std::vector<PyObject*>* owned);
 
-// Is all that the trace knows of the dict whose version is guarded as it was? False where it knows nothing, and for other guards.
-bool uses_hold(const LoopTrace& trace, const ir::Inst& guard);
+// The constant dict whose version is guarded, borrowed; null: it is another guard.
+PyObject* guarded_dict(const ir::Trace& ir, const ir::Inst& guard);
+
+// The dicts that the trace knows something of, all of which is as it was. To compare only.
+std::unordered_set<const PyObject*> unchanged_dicts(const LoopTrace& trace);
 
 // A guard on a dict's version has failed. Where all that the trace knows of a dict is as it was, no guard on it need fail: they hold again. Output: the dicts of which this is not so, borrowed;
 // all that have changed where the trace has been renewed too often for what it does.

@@ -2,7 +2,6 @@
 //
 // An iterator over known items is virtual: exits make one that stands where it stood. One that had to become an object still gives known
 // items (iterators_): its step is an operation, its item needs no guard. Any other iterator's item is guarded to be there.
-#include "tracer/decisions.h"
 #include "tracer/recorder.h"
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "runtime/base/heuristics.h"
 #include "runtime/base/policy.h"
 #include "runtime/base/switches.h"
+#include "tracer/decisions.h"
 
 namespace dynvm::tracer {
 
@@ -195,11 +195,12 @@ bool Recorder::count_loop(int unit, bool traced, V iterator) {
   loop.insts = insts;
   if (loop.count == 0) loop.ops = tensor_ops_, loop.first = insts;
   const bool light = tensor_ops_ - loop.ops <= loop.count;
-  int64_t limit = light ? base::heuristics().max_unroll_light : base::heuristics().max_unroll;
-  loop.count++;
-  // One over a model's parts does the same each time; which way one takes whose rounds are alike may depend on data.
-  const bool varies = !light && loop.count > 1 && loop.changes <= loop.count / kAlike;
   const base::Heuristics& limits = base::heuristics();
+  int64_t limit = light ? limits.max_unroll_light : limits.max_unroll;
+  loop.count++;
+  const bool alike = loop.changes <= loop.count / kAlike;
+  // One over a model's parts does the same each time; which way one takes whose rounds are alike may depend on data.
+  const bool varies = !light && loop.count > 1 && alike;
   if (insts >= limits.large_unrolled && too_early(static_cast<uint64_t>(insts), varies ? limits.large_pays : limits.unroll_pays, gone_round_)) {
     give_up(Abort::k_trace_too_long, "it unrolls loops, too early to pay");
     return false;
@@ -207,8 +208,7 @@ bool Recorder::count_loop(int unit, bool traced, V iterator) {
   const int64_t left = iterator != kNoValue && loop.count > 1 ? left_of(iterator) : -1;
   if (loop.count > 1 && loop.count + left > limit) {
     const int64_t more = left >= 0 ? left : loop.count;  // of an unknown number as many again
-    const bool fits = insts + (insts - loop.first) / (loop.count - 1) * more <= base::heuristics().max_insts / 4 * 3;
-    const bool alike = loop.changes <= loop.count / kAlike;
+    const bool fits = insts + (insts - loop.first) / (loop.count - 1) * more <= limits.max_insts / 4 * 3;
     if (!fits || (alike && loop.count >= 2 * kAlike)) limit = loop.count - 1;
     else if (!alike) limit = loop.count + more;
   }

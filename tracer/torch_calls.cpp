@@ -747,15 +747,18 @@ bool Recorder::convert_record(OpRecord& record, const ScalarArguments& scalars, 
   if (base::seeded(base::Defect::kGradAddedTwice) && backward && call.name == "aten::add_")
     emit(IrOp::k_aten, Type::kVoid, compact, static_cast<int64_t>(trace_.calls.size()) - 1, true);
   Ref ref = emit(IrOp::k_aten, Type::kVoid, compact, static_cast<int64_t>(trace_.calls.size()) - 1, true);
+  // backward() may look at a tensor of the graph as the script does (the transpose of a saved transpose): the script's is that one still, with its graph.
+  const bool only_looks = backward && mutates.empty() && !is_differentiated(call);
+  const auto has_graph = [&](int32_t id) {
+    const auto known = tensors_.find(id);
+    const ir::TensorMeta* meta = known != tensors_.end() ? &trace_.metas[trace_.insts[known->second].meta] : nullptr;
+    return meta != nullptr && meta->requires_grad && !meta->is_leaf;
+  };
   for (size_t i = 0; i < ids.size(); i++) {
     if (ids[i] < 0) continue;
     Ref result = emit(IrOp::k_result, Type::kTensor, {ref}, static_cast<int64_t>(i));
     trace_.insts[result].meta = call.results[i];
-    const auto has_graph = [this](Ref ref) { return trace_.metas[trace_.insts[ref].meta].requires_grad && !trace_.metas[trace_.insts[ref].meta].is_leaf; };
-    // backward() may look at a tensor of the graph as the script does (the transpose of a saved transpose): the script's is that one still, with its graph.
-    const auto known = tensors_.find(ids[i]);
-    const bool has_one = backward && mutates.empty() && call.result_alias[i] >= 0 && known != tensors_.end() && has_graph(known->second) && !is_differentiated(call);
-    if (!has_one) tensors_[ids[i]] = result;
+    if (!only_looks || call.result_alias[i] < 0 || !has_graph(ids[i])) tensors_[ids[i]] = result;
   }
   // Where guards leave to before several instructions, what they leave would draw other random numbers when it is done again.
   if (call.is_random && (handling_.open || !consumers_.empty())) effect();

@@ -265,8 +265,9 @@ void TraceCache::keep(Kept& kept, LoopTrace& trace, const Place* place, _PyInter
   // The next process goes on.
   if (base::report().cache.write_ms > base::heuristics().cache_free_time + base::heuristics().cache_time_share * ms_since(first) / 100) return refused("no time");
   const ir::Trace& ir = trace.compiled->ir();
+  const std::unordered_set<const PyObject*> unchanged = unchanged_dicts(trace);
   for (const ir::Inst& inst : ir.insts)
-    if (is_version_guard(inst) && version_now(ir, inst) != inst.imm && !uses_hold(trace, inst)) return refused("changed meanwhile");
+    if (is_version_guard(inst) && version_now(ir, inst) != inst.imm && unchanged.count(guarded_dict(ir, inst)) == 0) return refused("changed meanwhile");
   std::vector<PyObject*> objects;
   std::vector<PyTypeObject*> types;
   auto add = [&](void* object) {

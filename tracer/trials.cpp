@@ -130,7 +130,6 @@ void Trials::advance(const vm::ThreadView& view, LoopState& loop) {
   trial.frame_ = view.frame;
   const Clock::time_point before = std::exchange(trial.arrived_, Clock::now());
   const uint64_t passed = loop.iterations - std::exchange(trial.arrived_iterations_, loop.iterations);
-  if (trial.blocks_.empty()) trial.slowest_ = 0, trial.fastest_ = HUGE_VAL;
   if (!same || !trial.measuring_) {
     trial.measuring_ = same;
     trial.since_ = trial.arrived_;
@@ -138,9 +137,11 @@ void Trials::advance(const vm::ThreadView& view, LoopState& loop) {
     trial.since_recorded_ = recorded;
     return;
   }
-  const double each = std::chrono::duration<double, std::milli>(trial.arrived_ - before).count() / static_cast<double>(std::max<uint64_t>(passed, 1));
-  if (trial.blocks_.size() % 2 == 0) trial.slowest_ = std::max(trial.slowest_, each);
-  else trial.fastest_ = std::min(trial.fastest_, each);
+  if (trial.since_recorded_ == recorded) {
+    const double each = std::chrono::duration<double, std::milli>(trial.arrived_ - before).count() / static_cast<double>(std::max<uint64_t>(passed, 1));
+    if (trial.blocks_.size() % 2 == 0) trial.slowest_ = std::max(trial.slowest_, each);
+    else trial.fastest_ = std::min(trial.fastest_, each);
+  }
   const uint64_t rounds = loop.iterations - trial.since_iterations_;
   if (rounds < static_cast<uint64_t>(base::heuristics().trial_block)) return;
   // What recordings cost has a budget of its own.
@@ -210,6 +211,8 @@ bool Trials::is_interpreted(vm::ThreadView& view, LoopState& loop, bool comes_ag
     trial.disturbed_ = 0;
     trial.frame_ = nullptr;
     trial.measuring_ = false;
+    trial.slowest_ = 0;
+    trial.fastest_ = HUGE_VAL;
   }
   trial.recorded_ = recorded;
   trial.entered_ = entered;
