@@ -662,8 +662,8 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
           give_up(Abort::k_opcode, "__contains__ that gives no bool");
           return HookResult::kContinue;
         }
-        const vm::Inst* at_call = nullptr;
-        if (vm::caller_of(view, view.frame, &k, &at_call) && vm::oparg(at_call) != 0) result = negation(result);
+        vm::Callers callers(view);
+        if (callers.next() && vm::oparg(callers.at) != 0) result = negation(result);
       }
       if (k == vm::Continuation::kSize) {
         const bool fits = PyLong_CheckExact(concrete(result)) && PyLong_AsSsize_t(concrete(result)) >= 0;

@@ -9,24 +9,24 @@
 namespace dynvm::tracer {
 namespace {
 
-// Counting makes each operation slower, so it ends with the loop for which it began. A loop may be left before its iteration ends, though: others that end within it
-// so often show that.
-const LoopState* outermost = nullptr;  // to compare only
-int ended_within = 0;
+// Counting makes each operation slower, so it ends with the loop or function for which it began.
+struct Outermost {
+  const LoopState* loop = nullptr;     // null: nothing is counted. To compare only, as all here
+  bool function = false;
+  const PyThreadState* thread = nullptr;
+  _PyInterpreterFrame* frame = nullptr;
+  vm::HotCounter body{};               // where it lies in the code
+} outermost;
 uint64_t functions_counted = 0;
-constexpr int kMostWithin = 1000;
 constexpr int64_t kOwnPart = 16;  // a loop around traces of others that runs less than one of so many operations itself is not worth a trace
 
 }  // namespace
 
 uint64_t counted_functions() { return functions_counted; }
 
-void begin_counting(LoopState& loop, bridge::Bridge& bridge, const RunByTraces& run) {
+void begin_counting(const vm::ThreadView& view, LoopState& loop, bridge::Bridge& bridge, const RunByTraces& run) {
   functions_counted += loop.function;
-  if (outermost == nullptr) {
-    outermost = &loop;
-    ended_within = 0;
-  }
+  if (outermost.loop == nullptr) outermost = {&loop, loop.function, view.tstate, view.frame, *loop.counter};
   bridge.set_counting(true);
   loop.probe_start = bridge.ops_counted() + run.functions;
   loop.probe_start_in_traces = run.loops;
@@ -34,11 +34,20 @@ void begin_counting(LoopState& loop, bridge::Bridge& bridge, const RunByTraces& 
   loop.probe_start_differentiated = bridge.differentiated_ops_counted();
 }
 
+namespace {
+void stop(bridge::Bridge& bridge) {
+  outermost = {};
+  if (!base::report_wanted()) bridge.set_counting(false);
+}
+}  // namespace
+
+void end_counting_if_left(const vm::ThreadView& view, const LoopState& loop, bridge::Bridge* bridge) {
+  if (outermost.loop == nullptr || outermost.function || outermost.thread != view.tstate || bridge == nullptr) return;
+  if (outermost.loop == &loop ? !loop.probing : !vm::is_inside(view, loop.unit, outermost.body, outermost.frame)) stop(*bridge);
+}
+
 void end_counting(LoopState& loop, bridge::Bridge& bridge, const RunByTraces& run) {
-  if (outermost == &loop || outermost == nullptr || ++ended_within > kMostWithin) {
-    outermost = nullptr;
-    if (!base::report_wanted()) bridge.set_counting(false);
-  }
+  if (outermost.loop == &loop || outermost.loop == nullptr) stop(bridge);
   loop.ops = static_cast<int64_t>(bridge.ops_counted() + run.functions - loop.probe_start);
   loop.trains = bridge.backward_ops_counted() > loop.probe_start_in_backward;
   loop.whole = loop.trains || bridge.differentiated_ops_counted() == loop.probe_start_differentiated;

@@ -15,7 +15,10 @@ struct RunByTraces {
 };
 
 // An iteration in which others begin and end is counted to its end.
-void begin_counting(LoopState& loop, bridge::Bridge& bridge, const RunByTraces& run);
+void begin_counting(const vm::ThreadView& view, LoopState& loop, bridge::Bridge& bridge, const RunByTraces& run);
+
+// At each arrival of a loop, this one or another: one may have been left in the iteration that is counted. Then counting ends.
+void end_counting_if_left(const vm::ThreadView& view, const LoopState& loop, bridge::Bridge* bridge);
 
 // Functions for which it has begun.
 uint64_t counted_functions();

@@ -12,7 +12,6 @@
 #include "runtime/base/report.h"
 #include "runtime/base/switches.h"
 #include "tracer/counting.h"
-#include "tracer/manager.h"
 #include "tracer/penalties.h"
 #include "tracer/trace_cache.h"
 #include "tracer/trials.h"
@@ -23,15 +22,14 @@ namespace dynvm::tracer {
 namespace {
 
 constexpr double kMost = 0.7;          // of the time of an iteration of the outer loop
+constexpr uint64_t kSeen = 8;          // iterations after which a loop is known that goes round once in each run
 constexpr int kRounds = 16;            // times as long a function waits that has a loop with traces of its own
 constexpr uint64_t kUnrolledPart = 4;  // an unrolled loop may take one of so many parts of what a recording may have
 
-// The unit that a function's calls are counted at; -1: none.
-int beginning_of(PyCodeObject* code) {
-  const vm::Inst* inst = vm::first_inst(code, false);
-  for (int i = 0; i < vm::inst_count(code); i++, inst++)
-    if (vm::opcode(inst) == vm::Op::kResume && vm::oparg(inst) == 0) return vm::unit_of(code, inst);
-  return -1;
+// Of a function whose calls have been looked at; else null.
+const LoopState* state_of_calls(PyCodeObject* code) {
+  const vm::HotCounter* const counter = vm::call_counter(code);
+  return counter != nullptr ? state_of(*counter) : nullptr;
 }
 
 std::string text_of(PyObject* object) {
@@ -57,22 +55,20 @@ bool within_budget(const LoopState& loop) {
   return loop.recording_ms <= limits.recording_time + limits.recording_share * since / 100;
 }
 
-// Has the test found a loop around this one, in its frame or in one that called it? *outermost: the last frame that was looked at.
+// Has the test found a loop around this one, in its frame or in one that called it? It is given that frame, the loop's counter, and its state, null where it has never arrived.
+// *outermost: the last frame that was looked at.
 template <typename Test>
-static bool any_loop_around(vm::ThreadView& view, const LoopState& loop, _PyInterpreterFrame** outermost, const Test& test) {
-  _PyInterpreterFrame* frame = view.frame;
-  const int around = vm::enclosing_loop(loop.code, loop.unit - 1);
-  if (around >= 0 && around != loop.unit && test(frame, loop.code, around)) return true;
-  vm::Continuation continuation;
-  const vm::Inst* at = nullptr;
-  while (vm::caller_of(view, frame, &continuation, &at)) {
-    frame = vm::FrameView::previous(frame);
-    PyCodeObject* code = vm::FrameView::code(frame);
-    const int header = vm::enclosing_loop(code, vm::unit_of(code, at));
-    if (header >= 0 && test(frame, code, header)) return true;
+static bool any_loop_around(const vm::ThreadView& view, const LoopState& loop, _PyInterpreterFrame** outermost, const Test& test) {
+  const auto found = [&](_PyInterpreterFrame* frame, const vm::HotCounter* around) { return around != nullptr && test(frame, *around, state_of(*around)); };
+  const vm::HotCounter* const around = vm::enclosing_loop(loop.code, loop.unit - 1);
+  vm::Callers callers(view);
+  bool is_found = around != loop.counter && found(view.frame, around);
+  while (!is_found && callers.next()) {
+    PyCodeObject* code = vm::FrameView::code(callers.frame);
+    is_found = found(callers.frame, vm::enclosing_loop(code, vm::unit_of(code, callers.at)));
   }
-  *outermost = frame;
-  return false;
+  *outermost = callers.frame;
+  return is_found;
 }
 
 // It waits, not only after one recording that may have been bad luck, or has had all recordings that it may have: nobody waits for its trace.
@@ -84,17 +80,13 @@ static bool took_most(const LoopState& loop, const LoopState& outer) {
   return loop.arrived_when - loop.run_began > kMost * (outer.arrived_when - outer.arrived_before);
 }
 
-// The loop of this header, where it goes round in this frame and has arrived since that arrival; else null.
-static const LoopState* arrived_since(uint64_t arrival, _PyInterpreterFrame* frame, PyCodeObject* code, int header) {
-  const auto outer = all_loops().find({code, header});
-  return outer != all_loops().end() && outer->second->frame == frame && outer->second->arrived_at > arrival ? outer->second.get() : nullptr;
-}
+// Does the loop, where there is one, go round in this frame and has it arrived since that arrival?
+static bool arrived_since(uint64_t arrival, const _PyInterpreterFrame* frame, const LoopState* outer) { return outer != nullptr && outer->frame == frame && outer->arrived_at > arrival; }
 
 bool begins_anew(vm::ThreadView& view, LoopState& loop) {
   _PyInterpreterFrame* outermost = nullptr;
-  return !loop.function && any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) {
-    const LoopState* const outer = arrived_since(loop.arrived_at, frame, code, header);
-    if (outer == nullptr) return false;
+  return !loop.function && any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, const vm::HotCounter&, const LoopState* outer) {
+    if (!arrived_since(loop.arrived_at, frame, outer)) return false;
     loop.run = 0;
     if (has_failed(*outer)) return false;
     loop.dominates = frame == view.frame && loop.rounds > 0 && took_most(loop, *outer);
@@ -105,7 +97,7 @@ bool begins_anew(vm::ThreadView& view, LoopState& loop) {
 bool waits_for_next_round(vm::ThreadView& view, LoopState& loop) {
   if (loop.function || loop.roots.empty() || loop.lessons_in_row > 0 || loop.longest < threshold(loop) || base::policy() != nullptr) return false;
   _PyInterpreterFrame* outermost = nullptr;
-  const bool first = any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) { return arrived_since(loop.before, frame, code, header) != nullptr; });
+  const bool first = any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, const vm::HotCounter&, const LoopState* outer) { return arrived_since(loop.before, frame, outer); });
   if (first && loop.first_rounds < threshold(loop)) return ++loop.first_rounds, true;
   loop.first_rounds = 0;
   return false;
@@ -128,52 +120,47 @@ static int64_t deferred(int64_t operations) { return base::options().hot > 0 ? o
 // A loop in a calling frame gets no trace, so that a function that it calls may be recorded by itself, with all runs of this short loop: does it wait for that?
 static bool function_first(vm::ThreadView& view, const LoopState& loop) {
   _PyInterpreterFrame *outermost = nullptr, *around = nullptr;
-  const bool lost = any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) {
-    const auto outer = all_loops().find({code, header});
+  const bool lost = any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, const vm::HotCounter&, const LoopState* outer) {
     around = frame;
-    return outer != all_loops().end() && (has_failed(*outer->second) || outer->second->trial.is_lost());
+    return outer != nullptr && (has_failed(*outer) || outer->trial.is_lost());
   });
   if (!lost || loop.longest >= base::heuristics().hot_step || static_cast<int64_t>(loop.iterations) * loop.ops >= 2 * deferred(base::heuristics().hot_defer_long)) return false;
   for (_PyInterpreterFrame* frame = view.frame; frame != around; frame = vm::FrameView::previous(frame)) {
     PyCodeObject* code = vm::FrameView::code(frame);
     if (!may_be_root(code)) continue;
-    const auto function = all_loops().find({code, beginning_of(code)});
-    if (function == all_loops().end() || (!has_failed(*function->second) && function->second->unpaid == 0)) return true;
+    const LoopState* const function = state_of_calls(code);
+    if (function == nullptr || (!has_failed(*function) && function->unpaid == 0)) return true;
   }
   return false;
 }
 
 bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
   if (loop.function) return false;
-  const auto& loops = all_loops();
   _PyInterpreterFrame* outermost = nullptr;
-  const bool waits = any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) {
-    auto outer = loops.find({code, header});
-    bool going_round = outer != loops.end() && outer->second->goes_round(frame);
-    if (outer != loops.end() && has_failed(*outer->second)) return false;
-    const bool untried = outer == loops.end() || !outer->second->kept.asked;
-    if (untried && TraceCache::has(code, header)) going_round = true;
-    if (outer != loops.end())
-      for (const auto& trace : outer->second->roots.traces())
+  const bool waits = any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, const vm::HotCounter& counter, const LoopState* outer) {
+    bool going_round = outer != nullptr && outer->goes_round(frame);
+    if (outer != nullptr && has_failed(*outer)) return false;
+    const bool untried = outer == nullptr || !outer->kept.asked;
+    if (untried && TraceCache::has(counter.code, counter.unit)) going_round = true;
+    if (outer != nullptr)
+      for (const auto& trace : outer->roots.traces())
         if (!trace->compiled->ready()) return true;  // it is about to be there
     if (loop.rounds >= base::heuristics().hot_step && loop.ops > 1 && is_step(loop, loop, frame != view.frame)) return false;
     return static_cast<int64_t>(loop.consecutive) * loop.ops < deferred(going_round ? base::heuristics().hot_defer_long : base::heuristics().hot_defer);
   });
   if (waits || function_first(view, loop)) return true;
-  PyCodeObject* code = vm::FrameView::code(outermost);
-  auto function = loops.find({code, beginning_of(code)});
-  if (function == loops.end() || !function->second->function || function->second->consecutive < 2) return false;  // called once so far
-  if (function->second->waits > 0 || !function->second->roots.empty()) return false;
+  const LoopState* const function = state_of_calls(vm::FrameView::code(outermost));
+  if (function == nullptr || function->consecutive < 2) return false;  // called once so far
+  if (function->waits > 0 || !function->roots.empty()) return false;
   return static_cast<int64_t>(loop.consecutive) * loop.ops < base::heuristics().hot_defer_long;
 }
 
 // Is a loop around this one going round that has no trace yet, but may get one with all of this in it?
 static bool outer_loop_may_come(vm::ThreadView& view, const LoopState& loop) {
   _PyInterpreterFrame* outermost = nullptr;
-  return !loop.function && any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) {
-    auto outer = all_loops().find({code, header});
-    if (outer == all_loops().end() || !outer->second->goes_round(frame) || outer->second->waits > 0) return false;
-    const auto& traces = outer->second->roots.traces();
+  return !loop.function && any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, const vm::HotCounter&, const LoopState* outer) {
+    if (outer == nullptr || !outer->goes_round(frame) || outer->waits > 0) return false;
+    const auto& traces = outer->roots.traces();
     return std::none_of(traces.begin(), traces.end(), [](const auto& trace) { return trace->compiled->ready(); });
   });
 }
@@ -181,9 +168,8 @@ static bool outer_loop_may_come(vm::ThreadView& view, const LoopState& loop) {
 const LoopState* loop_around(vm::ThreadView& view, const LoopState& loop, int rounds) {
   const LoopState* found = nullptr;
   _PyInterpreterFrame* outermost = nullptr;
-  any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) {
-    const auto outer = all_loops().find({code, header});
-    if (outer != all_loops().end() && outer->second->frame == frame && outer->second->consecutive >= rounds) found = outer->second.get();
+  any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, const vm::HotCounter&, const LoopState* outer) {
+    if (outer != nullptr && outer->frame == frame && outer->consecutive >= rounds) found = outer;
     return found != nullptr;
   });
   return found;
@@ -259,11 +245,8 @@ int calls_to_wait(vm::ThreadView& view, LoopState& loop) {
   if (trials::is_inside_interpreted(view, true)) return 1;
   if (!long_loops(loop.code, true, {loop.consecutive, HUGE_VAL}).empty()) return limits.inner_call_wait * kRounds;  // its trace would end there
   _PyInterpreterFrame* outermost = nullptr;
-  const bool may_come = any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, PyCodeObject* code, int header) {
-    const auto outer = all_loops().find({code, header});
-    if (outer == all_loops().end() || !outer->second->goes_round(frame)) return false;
-    const LoopState& state = *outer->second;
-    return state.roots.empty() && state.waits == 0 && !state.trial.is_lost() && within_budget(state) && (state.tensors || state.penalty == 0);
+  const bool may_come = any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, const vm::HotCounter&, const LoopState* outer) {
+    return outer != nullptr && outer->goes_round(frame) && outer->roots.empty() && outer->waits == 0 && !outer->trial.is_lost() && within_budget(*outer) && (outer->tensors || outer->penalty == 0);
   });
   if (may_come) return limits.inner_call_wait;
   if (!loop.tensors) return 0;  // they are to be counted
@@ -289,7 +272,8 @@ bool calls_pay(LoopState& loop) {
 bool is_hot(vm::ThreadView& view, const LoopState& loop, bool counted) {
   const bool ahead = !counted && !loop.function;  // the next iteration is the one whose operations are counted
   const int arrivals = loop.recordings == 0 ? loop.rounds : loop.consecutive;
-  const bool usual = arrivals + (ahead ? 1 : 0) >= threshold(loop);
+  const bool goes_round = loop.function || loop.longest > 1 || loop.iterations < kSeen;  // else each arrival is its end
+  const bool usual = goes_round && arrivals + (ahead ? 1 : 0) >= threshold(loop);
   return base::decide(base::Decision::kRecord, usual && !(base::policy() != nullptr && counted && outer_loop_first(view, loop)), [&] {
     return base::Facts{{"file", text_of(loop.code->co_filename)},
                        {"line", int64_t{PyCode_Addr2Line(loop.code, loop.unit * 2)}},

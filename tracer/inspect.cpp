@@ -10,7 +10,7 @@
 #include "ir/kernel/text.h"
 #include "ir/text.h"
 #include "tracer/compile.h"
-#include "tracer/manager.h"
+#include "tracer/loop_state.h"
 
 namespace dynvm::tracer {
 namespace {
@@ -28,7 +28,7 @@ struct Seen {
 std::map<int, Seen> all_traces() {
   std::map<int, Seen> all;
   for (const auto& [key, loop] : all_loops()) {
-    if (loop->dead) continue;
+    if (loop->counter == nullptr) continue;
     for (const TraceGroup::Trace& trace : loop->roots.traces()) all[trace->id] = {loop.get(), nullptr, trace};
     for (const auto& [place, side] : loop->sides)
       for (const TraceGroup::Trace& trace : side.group.traces()) all[trace->id] = {loop.get(), &place, trace};

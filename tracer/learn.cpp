@@ -8,7 +8,7 @@
 #include "runtime/base/log.h"
 #include "tracer/dead_objects.h"
 #include "tracer/dict_uses.h"
-#include "tracer/manager.h"
+#include "tracer/loop_state.h"
 #include "tracer/penalties.h"
 #include "vm/objects.h"
 
@@ -74,18 +74,14 @@ std::vector<std::vector<PyObject*>> held_by_call(const vm::ThreadView& view, con
     held.emplace_back(vm::FrameView::locals(frame), sp);
     std::erase(held.back(), nullptr);
   };
-  _PyInterpreterFrame* frame = view.frame;
-  bool inside = frame != root;
+  bool inside = view.frame != root;
   size_t ending = 0;  // of them the first so many
-  hold(frame, view.sp);
-  vm::Continuation continuation;
-  const vm::Inst* at = nullptr;
-  for (PyObject** sp = nullptr; vm::caller_of(view, frame, &continuation, &at, &sp);) {
-    frame = vm::FrameView::previous(frame);
-    PyCodeObject* code = vm::FrameView::code(frame);
-    if (!inside && vm::enclosing_loop(code, vm::unit_of(code, at)) >= 0) ending = held.size();
-    inside = inside && frame != root;
-    hold(frame, sp);
+  hold(view.frame, view.sp);
+  for (vm::Callers callers(view); callers.next();) {
+    PyCodeObject* code = vm::FrameView::code(callers.frame);
+    if (!inside && vm::enclosing_loop(code, vm::unit_of(code, callers.at)) != nullptr) ending = held.size();
+    inside = inside && callers.frame != root;
+    hold(callers.frame, callers.sp);
   }
   held.resize(ending);
   return held;

@@ -37,7 +37,7 @@ struct Arrivals {
 struct LoopState : Arrivals {
   PyCodeObject* code = nullptr;
   int unit = 0;
-  bool dead = false;                     // its code is no more: neither it nor `code` is ever met again
+  vm::HotCounter* counter = nullptr;     // null: its code is no more; neither it nor `code` is ever met again
   bool left_out = false;                 // --disable=trace: it gets no traces
   bool function = false;                 // no loop: a function that C, or a coroutine, calls; `unit` is its beginning
   Lessons lessons;
@@ -87,6 +87,7 @@ struct LoopState : Arrivals {
   double round_ms = 0;                   // what all its rounds have taken, of a function the time since its first call
   bool dominates = false;                // its last run took most of an iteration of the loop around it, which is in the same frame
   Trial trial;
+  bool passes = false;                   // arrivals are not looked at for a while (trials::arrivals_to_pass)
   // How long the interpreter takes for an iteration: where the report wants it, and where sizes wait for a trace.
   Clock::time_point arrival;             // the last one, where the interpreter went on by itself from there
   bool timing = false;
@@ -205,6 +206,11 @@ struct LoopState : Arrivals {
     if (fastest_ms == 0 || ms < fastest_ms) fastest_ms = ms;
   }
 };
+
+// All loops and functions that were ever hot; they stay where they are. With the GIL held, and not over anything that may run Python code.
+const std::map<std::pair<PyCodeObject*, int>, std::unique_ptr<LoopState>>& all_loops();
+inline LoopState* state_of(const vm::HotCounter& counter) { return static_cast<LoopState*>(counter.client[0]); }  // null: there is none yet
+LoopState& state_for(vm::HotCounter& counter);  // there is one then
 
 inline TraceGroup& group_of(LoopState& loop, SidePoint* side) { return side != nullptr ? side->group : loop.roots; }
 

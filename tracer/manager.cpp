@@ -60,8 +60,6 @@ using vm::HookResult;
 
 namespace {
 
-// Never destroyed: traces own Python objects, and static destructors run after Python has gone.
-auto& loops = *new std::map<std::pair<PyCodeObject*, int>, std::unique_ptr<LoopState>>;
 // At most one of the recorder, Skip and Probe is at work, in the one thread that the evaluator records in; other threads run traces meanwhile.
 Recorder* recorder = nullptr;
 LoopState* recording_loop = nullptr;
@@ -94,19 +92,6 @@ RunByTraces run_by_traces;
 int next_trace_id = 1;
 bool reset_wanted = false;                   // when nothing is recorded or compiled any more
 
-LoopState& state_of(vm::HotCounter& counter) {
-  if (counter.client[0] == nullptr) {
-    // A counter lives as long as its code. What is there already belongs to a code that has died and left its address to this one.
-    auto state = std::make_unique<LoopState>();
-    state->code = counter.code;
-    state->unit = counter.unit;
-    state->left_out = is_left_out(counter.code, counter.unit);
-    counter.client[0] = state.get();
-    std::swap(loops[{counter.code, counter.unit}], state);
-  }
-  return *static_cast<LoopState*>(counter.client[0]);
-}
-
 void count_calls();
 
 bridge::Bridge* bridge_now() {
@@ -119,7 +104,7 @@ bridge::Bridge* bridge_now() {
   codegen::cuda::set_current_stream(torch_bridge->cuda_stream());
   if (!base::left_out(base::Part::kGemm)) torch_bridge->set_matmul([](const codegen::Matmul& call) { return codegen::matmul(call); });
   torch_bridge->set_heuristics(base::heuristics());
-  torch_bridge->tell_of_kernels([] { if (reset_wanted |= std::any_of(loops.begin(), loops.end(), [](const auto& each) { return each.second->has_tried(); }); running_traces() > 0) reset(); });
+  torch_bridge->tell_of_kernels([] { if (reset_wanted |= std::any_of(all_loops().begin(), all_loops().end(), [](const auto& each) { return each.second->has_tried(); }); running_traces() > 0) reset(); });
   count_calls();
   watch_collector();
   return torch_bridge;
@@ -197,7 +182,7 @@ bool finish_recording() {
       for (const auto& trace : group.traces()) trace->gives_way = false;
     if (sizes && !is_lesson(reason)) group.sizes_failed("recording was given up");
     const bool at_inner = reason == Abort::k_inner_loop_has_trace || reason == Abort::k_inner_loop_begins;
-    if (const auto inner = loops.find(inner_loop); at_inner && inner != loops.end()) gave_way_to(around, loop, *inner->second);
+    if (const auto inner = all_loops().find(inner_loop); at_inner && inner != all_loops().end()) gave_way_to(around, loop, *inner->second);
     penalise(loop, side, reason, detail, place);
     return false;
   };
@@ -641,7 +626,7 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
     counter.count = bridge_file.hopeless() ? INT_MAX : base::heuristics().torch_wait;  // no tensors yet
     return HookResult::kContinue;
   }
-  if (loop.roots.empty() && torch_is_plain()) read_traces(loop, nullptr, view.frame);
+  if (loop.roots.empty() && TraceCache::on() && loop.kept.may_fit() && torch_is_plain()) read_traces(loop, nullptr, view.frame);
   if (!loop.roots.empty()) {
     counter.trace = &loop;
     bool entered = false;
@@ -658,13 +643,13 @@ HookResult decide(vm::ThreadView& view, vm::HotCounter& counter, LoopState& loop
     // Does an iteration, or a call, run tensor operations? Count those of one.
     if (loop.function) {
       if (!is_hot(view, loop, false) || !vm::start_recording(view)) return HookResult::kContinue;
-      begin_counting(loop, *torch_bridge, run_by_traces);
+      begin_counting(view, loop, *torch_bridge, run_by_traces);
       probe = Probe{&loop, view.frame, 0};
       return HookResult::kReload;
     }
     if (!loop.probing) {
       if (!is_hot(view, loop, false)) return HookResult::kContinue;
-      begin_counting(loop, *torch_bridge, run_by_traces);
+      begin_counting(view, loop, *torch_bridge, run_by_traces);
       loop.probing = true;
       return HookResult::kContinue;
     }
@@ -688,19 +673,20 @@ HookResult at_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
     if (probe.loop != nullptr) return HookResult::kContinue;
     if (recorder != nullptr) {
       counter.count = 0;
-      if (counter.client[0] != nullptr) static_cast<LoopState*>(counter.client[0])->timing = false;
+      if (LoopState* const loop = state_of(counter)) loop->timing = false;
       return HookResult::kContinue;
     }
     if (skip.side != nullptr) skip.side->failures = INT_MAX;  // what is skipped has loops of its own
     stop_skip(view);
   }
-  LoopState& loop = state_of(counter);
+  LoopState& loop = state_for(counter);
   loop.of_thread(view.tstate);
+  end_counting_if_left(view, loop, torch_bridge);
   if (loop.frame != view.frame) {
     loop.frame = view.frame;
     loop.consecutive = loop.rounds = loop.run = 0;
     loop.forget_arrival();
-  } else if ((loop.roots.empty() || loop.longest < base::heuristics().hot_step) && begins_anew(view, loop)) {  // a call's frame may lie where the last one's lay
+  } else if (loop.arrived_at != arrivals && (loop.roots.empty() || loop.longest < base::heuristics().hot_step) && begins_anew(view, loop)) {  // a call's frame may lie where the last one's lay
     loop.rounds = 0;
     loop.probing = false;
   }
@@ -711,6 +697,8 @@ HookResult at_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
   loop.arrived();
   if (trials::is_interpreted(view, loop)) {
     loop.forget_arrival();
+    counter.count = trials::arrivals_to_pass(loop);
+    if (counter.count > 0) counter.trace = nullptr;
     return HookResult::kContinue;
   }
   HookResult result = decide(view, counter, loop);
@@ -737,7 +725,7 @@ HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
   const bool inner = !is_root_call(view);
   if (call_passes(view, counter, inner)) return HookResult::kContinue;
   counter.unit = vm::unit_of(counter.code, view.ip);
-  LoopState& loop = state_of(counter);
+  LoopState& loop = state_for(counter);
   loop.function = true;
   loop.inner = inner;
   if (!loop.tensors && loop.waits > 0) {  // most functions have nothing to do with tensors: not asked at each call
@@ -758,8 +746,6 @@ HookResult on_hot_call(vm::ThreadView& view, vm::HotCounter& counter) {
 
 }  // namespace
 
-const std::map<std::pair<PyCodeObject*, int>, std::unique_ptr<LoopState>>& all_loops() { return loops; }
-
 void settle() {
   if (reset_wanted) reset();
   notice_collection();
@@ -773,7 +759,7 @@ void reset() {
   reset_wanted = vm::recording_thread() != nullptr || runtime::own_works > 0;
   if (reset_wanted) return;
   std::vector<TraceGroup> dropped;  // traces own objects, whose ends may run Python code: when all is done
-  for (auto& [place, loop] : loops) loop->forget(&dropped);
+  for (const auto& [place, loop] : all_loops()) loop->forget(&dropped);
   vm::set_hooks(&hooks);            // all counters anew
   // A trace that runs now is left after its iteration.
   Py_AddPendingCall([](void*) { return 0; }, nullptr);
@@ -782,7 +768,7 @@ void reset() {
 void install(const char* bridge_path) {
   runtime::helpers::suspended_generator = vm::suspended_generator;
   bridge_file.set_path(bridge_path);
-  vm::counter_dies = [](vm::HotCounter& counter) { static_cast<LoopState*>(counter.client[0])->dead = true; };
+  vm::counter_dies = [](vm::HotCounter& counter) { state_of(counter)->counter = nullptr; };
   hooks.hot_loop = on_hot_loop;
   hooks.hot_call = on_hot_call;
   hooks.record = on_record;

@@ -7,20 +7,11 @@
 
 #include <Python.h>
 
-#include <map>
-#include <memory>
-#include <utility>
-
-#include "tracer/loop_state.h"
-
 namespace dynvm::tracer {
 
 // Installs the hooks into the evaluator. `bridge_path`: libdynvm_torch.so, loaded when a hot loop is seen after torch was imported
 // (empty: no tensors are traced).
 void install(const char* bridge_path);
-
-// All loops and functions that were ever hot; they stay where they are. With the GIL held, and not over anything that may run Python code.
-const std::map<std::pair<PyCodeObject*, int>, std::unique_ptr<LoopState>>& all_loops();
 
 // Drops all traces, what has been learnt, counters and penalties, as if the script had just begun; what the report counts stays. A trace that runs is
 // left after its iteration. While something is recorded or compiled in any thread, this is done when that is over.

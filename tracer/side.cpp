@@ -8,12 +8,11 @@ namespace dynvm::tracer {
 std::vector<LiveFrame> live_frames(const vm::ThreadView& view, _PyInterpreterFrame* root) {
   std::vector<LiveFrame> frames;
   LiveFrame next{view.frame, view.ip, vm::Continuation::kPush, view.sp};
-  while (next.frame != root) {
-    LiveFrame caller;
-    if (!vm::caller_of(view, next.frame, &next.continuation, &caller.at, &caller.sp)) return {};
-    caller.frame = vm::FrameView::previous(next.frame);
+  for (vm::Callers callers(view); next.frame != root;) {
+    if (!callers.next()) return {};
+    next.continuation = callers.continuation;
     frames.push_back(next);
-    next = caller;
+    next = {callers.frame, callers.at, vm::Continuation::kPush, callers.sp};
   }
   frames.push_back(next);
   std::reverse(frames.begin(), frames.end());

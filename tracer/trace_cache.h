@@ -37,6 +37,7 @@ class TraceCache {
     std::vector<Entry> entries;
     bool asked = false;       // the file was looked for
     int tries = 0;
+    bool may_fit() const { return !asked || !entries.empty(); }
   };
 
   // Off: nothing is kept, and nobody looks for anything. So it is with a policy, which may answer otherwise next time.

@@ -24,7 +24,8 @@ class Trials {
  public:
   bool is_interpreted(vm::ThreadView& view, LoopState& loop, bool comes_again);
   bool is_inside(vm::ThreadView& view, int unit);
-  bool is_measured() const { return interpreted_.trial != nullptr && interpreted_.trial == on_trial_; }
+  int arrivals_to_pass(LoopState& loop) const;
+  bool is_measured() const { return interpreted_.loop != nullptr && &interpreted_.loop->trial == on_trial_; }
   void forget(const Trial* trial);
 
   uint64_t recorded = 0, entered = 0;
@@ -38,19 +39,18 @@ class Trials {
 
   Trial* on_trial_ = nullptr;
   int refused_ = 0;                        // arrivals of other loops that could have begun a trial meanwhile
-  // The iteration that is the interpreter's, until the loop's next arrival: its frame and the part of its code that is the loop's body.
+  // The iteration that is the interpreter's, until the loop's next arrival.
   struct {
-    const Trial* trial = nullptr;          // null: none is
+    const LoopState* loop = nullptr;       // null: none is
     const PyThreadState* thread = nullptr;
     _PyInterpreterFrame* frame = nullptr;
-    PyCodeObject* code = nullptr;
-    int first = 0, last = 0;
     bool comes_again = false;
   } interpreted_;
 };
 
 namespace {
 
+constexpr int kPass = 128;                 // arrivals
 constexpr int kAbandoned = 32;             // arrivals of others after which a trial that does not go on is given up
 constexpr double kFar = 0.8;               // part of the interpreter's time from which two pairs of blocks tell all, where each iteration of theirs was faster
 constexpr double kClear = 0.5;             // and from which the first does: what disturbs a block rarely doubles its time
@@ -62,6 +62,12 @@ bool possible() {
 }
 
 bool is_lost(double with, double without) { return 100 * without < base::heuristics().trial_part * with; }
+
+// What lies inside of an iteration that has traces again is to be looked at at once.
+void look_at_all() {
+  for (const auto& [place, each] : all_loops())
+    if (std::exchange(each->passes, false) && each->counter != nullptr) each->counter->count = 0;
+}
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -83,24 +89,15 @@ void Trial::reset() {
 
 void Trials::forget(const Trial* trial) {
   if (on_trial_ == trial) on_trial_ = nullptr;
-  if (interpreted_.trial == trial) interpreted_ = {};
+  if (interpreted_.loop != nullptr && &interpreted_.loop->trial == trial) interpreted_ = {};
 }
 
 bool Trials::is_quiet(const LoopState& loop) { return loop.iterations - loop.trial.quiet_since_ >= static_cast<uint64_t>(base::heuristics().trial_quiet); }
 
 // Is code that runs now, at this unit of the view's frame, inside of the iteration that is the interpreter's? That one is over when it is not.
 bool Trials::is_inside(vm::ThreadView& view, int unit) {
-  if (interpreted_.trial == nullptr || interpreted_.thread != view.tstate) return false;
-  _PyInterpreterFrame *frame = view.frame, *callee = nullptr;
-  while (frame != nullptr && frame != interpreted_.frame) frame = vm::FrameView::previous(callee = frame);
-  bool inside = frame != nullptr && vm::FrameView::code(frame) == interpreted_.code;
-  vm::Continuation continuation;
-  const vm::Inst* at = nullptr;
-  if (inside && callee != nullptr) {
-    if (!vm::caller_of(view, callee, &continuation, &at)) return true;  // C code has called what runs
-    unit = vm::unit_of(interpreted_.code, at);
-  }
-  inside = inside && interpreted_.first <= unit && unit <= interpreted_.last;
+  if (interpreted_.loop == nullptr || interpreted_.thread != view.tstate) return false;
+  const bool inside = interpreted_.loop->counter != nullptr && vm::is_inside(view, unit, *interpreted_.loop->counter, interpreted_.frame);
   if (!inside) interpreted_ = {};
   return inside;
 }
@@ -151,7 +148,14 @@ void Trials::advance(const vm::ThreadView& view, LoopState& loop) {
   }
   trial.blocks_.push_back(ms_since(trial.since_) / static_cast<double>(rounds));
   trial.measuring_ = false;
+  look_at_all();
   if (trial.blocks_.size() % 2 == 0) decide(loop);
+}
+
+int Trials::arrivals_to_pass(LoopState& loop) const {
+  if (interpreted_.loop == &loop) return 0;
+  loop.passes = true;
+  return kPass;
 }
 
 // A pair of blocks more: is it known what is faster?
@@ -193,7 +197,7 @@ void Trials::decide(LoopState& loop) {
 
 bool Trials::is_interpreted(vm::ThreadView& view, LoopState& loop, bool comes_again) {
   Trial& trial = loop.trial;
-  const bool own = interpreted_.trial == &trial && interpreted_.frame == view.frame;
+  const bool own = interpreted_.loop == &loop && interpreted_.frame == view.frame;
   if (own && std::exchange(interpreted_.comes_again, false)) return true;
   if (own) interpreted_ = {};
   else if (is_inside(view, loop.unit)) return true;
@@ -206,6 +210,7 @@ bool Trials::is_interpreted(vm::ThreadView& view, LoopState& loop, bool comes_ag
   } else if (may_begin(view, loop)) {
     if (on_trial_ != nullptr) on_trial_->blocks_.clear();
     on_trial_ = &trial;
+    look_at_all();
     refused_ = 0;
     trial.begun_ = loop.iterations;
     trial.disturbed_ = 0;
@@ -217,8 +222,7 @@ bool Trials::is_interpreted(vm::ThreadView& view, LoopState& loop, bool comes_ag
   trial.recorded_ = recorded;
   trial.entered_ = entered;
   if (on_trial_ == &trial ? trial.blocks_.size() % 2 == 0 : !trial.interpreted_) return false;
-  if (trial.end_ < 0) trial.end_ = vm::end_of_loop(loop.code, loop.unit);
-  interpreted_ = {&trial, view.tstate, view.frame, loop.code, loop.unit, trial.end_, comes_again};
+  interpreted_ = {&loop, view.tstate, view.frame, comes_again};
   loop.consecutive++;
   loop.begun();
   return true;
@@ -227,6 +231,7 @@ bool Trials::is_interpreted(vm::ThreadView& view, LoopState& loop, bool comes_ag
 namespace trials {
 
 bool is_interpreted(vm::ThreadView& view, LoopState& loop, bool comes_again) { return possible() && all.is_interpreted(view, loop, comes_again); }
+int arrivals_to_pass(LoopState& loop) { return all.arrivals_to_pass(loop); }
 bool is_inside_interpreted(vm::ThreadView& view, bool measured) { return possible() && all.is_inside(view, -1) && (!measured || all.is_measured()); }
 void note_recorded() { all.recorded++; }
 void note_entered() { all.entered++; }

@@ -39,7 +39,6 @@ class Trial {
   friend class Trials;
   bool interpreted_ = false;              // the verdict of the last trial
   int made_ = 0;                          // trials
-  int end_ = -1;                          // unit of the last jump to the header; -1: not asked for yet
   uint64_t next_ = 0;                     // iterations from which the next one may begin
   const LoopState* outer_ = nullptr;      // the loop around it when one was last about to begin, to compare only, its iterations, and this one's
   uint64_t outer_iterations_ = 0, asked_ = 0;
@@ -64,6 +63,8 @@ namespace trials {
 // At each arrival at the header of a loop, before anything else is done about it: is this iteration the interpreter's? The loop's arrival has been counted then.
 // comes_again: from a trace, so that the interpreter arrives there too.
 bool is_interpreted(vm::ThreadView& view, LoopState& loop, bool comes_again = false);
+// After that has been said, of a loop inside of that iteration: its arrivals that pass unseen, unless iterations with traces follow.
+int arrivals_to_pass(LoopState& loop);
 // At each call of a function that may have traces of its own: is it inside of such an iteration? measured: of a trial under way.
 bool is_inside_interpreted(vm::ThreadView& view, bool measured = false);
 

@@ -43,7 +43,7 @@ struct Code {
   Inst* plain;              // made on demand
   int32_t* unit_to_index;   // for each code unit, prefixes and caches included, the instruction it belongs to
   int32_t* start_unit;      // for each instruction its first unit; one more entry for the end
-  HotCounter* counters;     // [0] is the function's, then one for each loop header by rising unit
+  HotCounter* counters;     // [0] is the function's, then one for each loop header
   mutable int32_t heat;     // calls until native code is made
   uint64_t heated_from;     // calls of all functions when its heat began to be counted
   void* native;             // what vm/native/ keeps

@@ -15,36 +15,48 @@ namespace {
 
 Activation& activation_of(const ThreadView& view) { return *static_cast<Activation*>(view.activation); }
 
-// Calls visit(Link&, frame) for each inlined frame from the current one outwards, then the entry frame is reached.
-template <class Visit>
-void each_link(const Activation& activation, Visit visit) {
-  cpython::Frame* frame = activation.inner_top != nullptr ? activation.inner_frame : activation.cpython_entry.current(activation.tstate);
-  // The Links of generators are found from the top of the data stack: each lies directly below what was pushed after it.
-  auto* top = activation.inner_top != nullptr ? activation.inner_top : activation.tstate->datastack_top;
-  _PyStackChunk* chunk = activation.tstate->datastack_chunk;
-  const auto find_chunk = [&] {  // a chunk's beginning is the end of the one before
+}  // namespace
+
+// From an activation's current frame outwards.
+struct LinkWalk {
+  explicit LinkWalk(const Activation& activation)
+      : frame(activation.inner_top != nullptr ? activation.inner_frame : activation.cpython_entry.current(activation.tstate)),
+        entry(activation.entry),
+        top(activation.inner_top != nullptr ? activation.inner_top : activation.tstate->datastack_top),
+        chunk(activation.tstate->datastack_chunk) {
+    find_chunk();
+  }
+  explicit LinkWalk(const Callers& callers) : frame(callers.frame), entry(callers.entry_), top(callers.top_), chunk(callers.chunk_) {}
+  void keep_in(Callers* callers) const {
+    callers->frame = frame;
+    callers->entry_ = entry;
+    callers->top_ = top;
+    callers->chunk_ = chunk;
+  }
+
+  // That of `frame`, which is the caller's then; nullptr at the entry frame.
+  Link* next() {
+    if (frame == nullptr || frame == entry) return nullptr;
+    // The Links of generators are found from the top of the data stack: each lies directly below what was pushed after it.
+    Link* const link = (is_inlined_generator(frame) ? reinterpret_cast<Link*>(top) : reinterpret_cast<Link*>(frame)) - 1;
+    top = reinterpret_cast<PyObject**>(link);
+    find_chunk();
+    frame = frame->previous;
+    return link;
+  }
+  void find_chunk() {  // a chunk's beginning is the end of the one before
     while (chunk->previous != nullptr && (top <= &chunk->data[0] || reinterpret_cast<char*>(top) > reinterpret_cast<char*>(chunk) + chunk->size)) {
       const bool at_beginning = top == &chunk->data[0];
       chunk = chunk->previous;
       if (at_beginning) top = &chunk->data[chunk->top];
     }
-  };
-  find_chunk();
-  while (frame != nullptr && frame != activation.entry) {
-    Link* link;
-    if (is_inlined_generator(frame)) {
-      link = reinterpret_cast<Link*>(top) - 1;
-    } else {
-      link = reinterpret_cast<Link*>(frame) - 1;
-    }
-    top = reinterpret_cast<PyObject**>(link);
-    find_chunk();
-    visit(*link, frame);
-    frame = frame->previous;
   }
-}
 
-}  // namespace
+  cpython::Frame* frame;
+  const cpython::Frame* entry;
+  PyObject** top;
+  _PyStackChunk* chunk;
+};
 
 void Below::stand_below(Activation* recorder, cpython::Frame* frame) {
   PyThreadState* tstate = recorder->tstate;
@@ -75,7 +87,8 @@ const Inst* convert_positions(Activation& activation, const Inst* ip, bool plain
   const auto convert = [plain](PyCodeObject* code, const Inst* inst) {
     return plain ? as_plain(code, inst) : as_fast(code, inst);
   };
-  each_link(activation, [&](Link& link, cpython::Frame* frame) { link.ip = convert(cpython::code_of(frame->previous), link.ip); });
+  LinkWalk walk(activation);
+  while (Link* const link = walk.next()) link->ip = convert(cpython::code_of(walk.frame), link->ip);
   return ip != nullptr ? convert(cpython::code_of(activation.cpython_entry.current(activation.tstate)), ip) : nullptr;
 }
 
@@ -239,16 +252,31 @@ void suspend_frame(ThreadView& view) {
   Py_DECREF(value);
 }
 
-bool caller_of(const ThreadView& view, _PyInterpreterFrame* frame, Continuation* continuation, const Inst** at, PyObject*** sp) {
-  bool found = false;
-  each_link(activation_of(view), [&](Link& link, cpython::Frame* candidate) {
-    if (candidate != frame) return;
-    *continuation = link.continuation;
-    *at = link.ip;
-    if (sp != nullptr) *sp = link.sp;
-    found = true;
-  });
-  return found;
+Callers::Callers(const ThreadView& view) {
+  LinkWalk walk(activation_of(view));
+  while (walk.frame != view.frame && walk.next() != nullptr) {}
+  walk.keep_in(this);
+}
+
+bool Callers::next() {
+  LinkWalk walk(*this);
+  const Link* const link = walk.next();
+  if (link == nullptr) return false;
+  walk.keep_in(this);
+  continuation = link->continuation;
+  at = link->ip;
+  sp = link->sp;
+  return true;
+}
+
+bool is_inside(const ThreadView& view, int unit_offset, const HotCounter& loop, const cpython::Frame* frame) {
+  Callers callers(view);
+  while (callers.frame != frame && callers.next()) {}
+  const cpython::Frame* found = callers.frame;
+  while (found != nullptr && found != frame) found = found->previous;
+  if (found == nullptr || cpython::code_of(found) != loop.code) return false;
+  if (found != callers.frame) return true;  // C code has called what runs
+  return lies_in(loop, callers.at != nullptr ? unit_of(loop.code, callers.at) : unit_offset);
 }
 
 }  // namespace dynvm::vm

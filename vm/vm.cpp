@@ -95,27 +95,22 @@ const Inst* as_fast(PyCodeObject* code, const Inst* inst) {
   return in_plain(decoded, inst) ? to_fast(decoded, inst) : inst;
 }
 
-int enclosing_loop(PyCodeObject* code, int unit_offset) {
+HotCounter* enclosing_loop(PyCodeObject* code, int unit_offset) {
   Code* decoded = ready(code, false);
-  if (decoded == nullptr) return -1;
-  int best = -1;
-  for (int i = 0; i < decoded->inst_count; ++i) {
-    const Inst* inst = decoded->fast + i;
-    if (!is_backward_jump(inst) || opcode(inst) == Op::kJumpBackwardNoInterrupt) continue;
-    const int header = decoded->start_unit[jump_target(inst) - decoded->fast], unit = unit_offset & ~kSecondHalf;
-    if (header <= unit && unit <= decoded->start_unit[i] && header > best) best = header;
+  HotCounter* best = nullptr;
+  for (int i = 1; decoded != nullptr && i < decoded->counter_count; ++i) {
+    HotCounter& loop = decoded->counters[i];
+    if (lies_in(loop, unit_offset) && (best == nullptr || loop.unit > best->unit)) best = &loop;
   }
   return best;
 }
-
-int end_of_loop(PyCodeObject* code, int header) {
+bool lies_in(const HotCounter& loop, int unit_offset) {
+  const int unit = unit_offset & ~kSecondHalf;
+  return loop.unit <= unit && unit <= loop.end;
+}
+HotCounter* call_counter(PyCodeObject* code) {
   Code* decoded = ready(code, false);
-  int last = header;
-  for (int i = 0; decoded != nullptr && i < decoded->inst_count; ++i) {
-    const Inst* inst = decoded->fast + i;
-    if (is_backward_jump(inst) && decoded->start_unit[jump_target(inst) - decoded->fast] == header) last = decoded->start_unit[i];
-  }
-  return last;
+  return decoded != nullptr ? &decoded->counters[0] : nullptr;
 }
 
 // ---- frames

@@ -84,10 +84,12 @@ bool is_plain(PyCodeObject* code, const Inst* inst);
 // The same instruction in the other form.
 const Inst* as_plain(PyCodeObject* code, const Inst* inst);
 const Inst* as_fast(PyCodeObject* code, const Inst* inst);
-// First unit of the header of the innermost loop around a unit, or -1. A loop is what a backward jump closes.
-int enclosing_loop(PyCodeObject* code, int unit_offset);
-// Unit of the last backward jump to this header; the header itself where there is none.
-int end_of_loop(PyCodeObject* code, int header);
+// Counter of the innermost loop around a unit, or nullptr. A loop is what a backward jump closes.
+HotCounter* enclosing_loop(PyCodeObject* code, int unit_offset);
+// Does the unit lie between the header of the counter's loop and the last jump back?
+bool lies_in(const HotCounter& loop, int unit_offset);
+// Counter of the function's calls; nullptr only when memory is exhausted.
+HotCounter* call_counter(PyCodeObject* code);
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Frames, for clients that may not include CPython's internal headers
@@ -118,6 +120,7 @@ struct HotCounter {
   void* client[2];      // client's
   PyCodeObject* code;   // borrowed: the counter lives as long as the code object
   int32_t unit;         // of the loop header, or of kResume for a function
+  int32_t end;          // of a loop: of the last jump back
   int32_t heat;         // iterations until native code is made
   bool is_call;
 };
@@ -221,8 +224,25 @@ void set_position(ThreadView& view, const Inst* at);
 void drop_frame(ThreadView& view);
 // Leaves view.frame, a generator's inlined one that stands at its yield, as that yield does, but drops the value: the generator is suspended there.
 void suspend_frame(ThreadView& view);
-// Continuation and calling instruction of an inlined frame of the activation, and its caller's stack pointer; false for the entry frame.
-bool caller_of(const ThreadView& view, _PyInterpreterFrame* frame, Continuation* continuation, const Inst** at, PyObject*** sp = nullptr);
+// Goes from the view's frame outwards, through the frames of its activation that are inlined, up to its entry frame.
+class Callers {
+ public:
+  explicit Callers(const ThreadView& view);
+  bool next();                                // one caller further; false: `frame` is the entry frame
+  _PyInterpreterFrame* frame;
+  // Of what was called from there, once it has gone on:
+  Continuation continuation{};
+  const Inst* at = nullptr;                   // the calling instruction
+  PyObject** sp = nullptr;                    // the caller's stack pointer
+
+ private:
+  friend struct LinkWalk;
+  const _PyInterpreterFrame* entry_;
+  PyObject** top_;                            // of the data stack below the frame
+  struct _stack_chunk* chunk_;
+};
+// Does this thread, whose current frame stands at that unit, run an iteration of the loop that goes round in `frame`? Also where C code lies between.
+bool is_inside(const ThreadView& view, int unit_offset, const HotCounter& loop, const _PyInterpreterFrame* frame);
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Installing

@@ -53,18 +53,14 @@ HookResult stress_hot(ThreadView& view, HotCounter& counter) {
 
 // Takes the current inlined frame, which stands at its first kResume, away and pushes it anew with the same locals.
 bool rebuild_frame(ThreadView& view) {
-  Continuation continuation;
-  const Inst* at;
-  if (FrameView::generator(view.frame) != nullptr || !FrameView::give_up_object(view.frame) ||
-      !caller_of(view, view.frame, &continuation, &at)) {
-    return false;
-  }
+  Callers callers(view);
+  if (FrameView::generator(view.frame) != nullptr || !FrameView::give_up_object(view.frame) || !callers.next()) return false;
   auto* function = reinterpret_cast<PyFunctionObject*>(Py_NewRef(reinterpret_cast<PyObject*>(FrameView::function(view.frame))));
   const Inst* here = view.ip;
   std::vector<PyObject*> locals;
   for (int i = 0; i < FrameView::local_count(view.frame); ++i) locals.push_back(Py_XNewRef(FrameView::locals(view.frame)[i]));
   drop_frame(view);
-  _PyInterpreterFrame* frame = view.ip == at ? push_frame(view, function, continuation) : nullptr;
+  _PyInterpreterFrame* frame = view.ip == callers.at ? push_frame(view, function, callers.continuation) : nullptr;
   if (frame == nullptr) Py_FatalError("stress: a frame could not be pushed again");
   for (size_t i = 0; i < locals.size(); ++i) FrameView::locals(frame)[i] = locals[i];
   set_position(view, here);
@@ -181,7 +177,8 @@ PyObject* loop_of(PyObject*, PyObject* arguments) {
   PyObject* code;
   int unit;
   if (!PyArg_ParseTuple(arguments, "O!i", &PyCode_Type, &code, &unit)) return nullptr;
-  return PyLong_FromLong(enclosing_loop(reinterpret_cast<PyCodeObject*>(code), unit));
+  const HotCounter* const loop = enclosing_loop(reinterpret_cast<PyCodeObject*>(code), unit);
+  return PyLong_FromLong(loop != nullptr ? loop->unit : -1);
 }
 
 PyObject* decode_(PyObject*, PyObject* arguments) {
