@@ -22,6 +22,7 @@ namespace dynvm::tracer {
 namespace {
 
 constexpr double kMost = 0.7;          // of the time of an iteration of the outer loop
+constexpr int kMostDoubled = 4;        // times that a function's calls wait for twice as many, while a loop around it may get a trace
 constexpr uint64_t kSeen = 8;          // iterations after which a loop is known that goes round once in each run
 constexpr int kRounds = 16;            // times as long a function waits that has a loop with traces of its own
 constexpr uint64_t kUnrolledPart = 4;  // an unrolled loop may take one of so many parts of what a recording may have
@@ -199,9 +200,8 @@ bool runs_long(const LoopState& loop, bool in_caller, const GoneRound& outer) {
 
 std::set<int> long_loops(PyCodeObject* code, bool in_caller, const GoneRound& outer) {
   std::set<int> headers;
-  const auto& loops = all_loops();
-  for (auto loop = loops.lower_bound({code, INT_MIN}); loop != loops.end() && loop->first.first == code; ++loop)
-    if (!loop->second->function && runs_long(*loop->second, in_caller, outer)) headers.insert(loop->second->unit);
+  for (const vm::HotCounter& counter : vm::loop_counters(code))
+    if (const LoopState* const loop = state_of(counter); loop != nullptr && runs_long(*loop, in_caller, outer)) headers.insert(loop->unit);
   return headers;
 }
 
@@ -248,7 +248,7 @@ int calls_to_wait(vm::ThreadView& view, LoopState& loop) {
   const bool may_come = any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, const vm::HotCounter&, const LoopState* outer) {
     return outer != nullptr && outer->goes_round(frame) && outer->roots.empty() && outer->waits == 0 && !outer->trial.is_lost() && within_budget(*outer) && (outer->tensors || outer->penalty == 0);
   });
-  if (may_come) return limits.inner_call_wait;
+  if (may_come) return limits.inner_call_wait << std::min(loop.asked++, kMostDoubled);
   if (!loop.tensors) return 0;  // they are to be counted
   if (loop.ops < limits.inner_call_ops) {
     loop.tensors = false;

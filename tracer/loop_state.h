@@ -65,6 +65,7 @@ struct LoopState : Arrivals {
   int64_t settled_ops = 0, traced_ops = 0;
   int traced_calls = 0;
   int unpaid = 0;                        // times that this was too little
+  int asked = 0;                         // times that a loop around it was still to get a trace
   double costliest_ms = 0;               // what one of them took at most
   bool before_inner = false;             // it has had a trace that ends before an inner loop
   double first_recorded_ms = 0, recorded_ms = 0, recording_ms = 0;  // when the first one, the last one began; what all have taken, with compilation
@@ -148,7 +149,7 @@ struct LoopState : Arrivals {
     turns.clear();
     parted.clear();
     again = false;
-    num_sides = turned = overs = changes = recordings = longest = first_rounds = waits = penalty = lessons_in_row = traced_calls = unpaid = 0;
+    num_sides = turned = overs = changes = recordings = longest = first_rounds = waits = penalty = lessons_in_row = traced_calls = unpaid = asked = 0;
     crowd = {};
     kept = {};
     kept.asked = true;  // they are not to come back from the disk

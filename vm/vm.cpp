@@ -95,13 +95,15 @@ const Inst* as_fast(PyCodeObject* code, const Inst* inst) {
   return in_plain(decoded, inst) ? to_fast(decoded, inst) : inst;
 }
 
-HotCounter* enclosing_loop(PyCodeObject* code, int unit_offset) {
+std::span<HotCounter> loop_counters(PyCodeObject* code) {
   Code* decoded = ready(code, false);
+  if (decoded == nullptr) return {};
+  return {decoded->counters + 1, static_cast<size_t>(decoded->counter_count - 1)};
+}
+HotCounter* enclosing_loop(PyCodeObject* code, int unit_offset) {
   HotCounter* best = nullptr;
-  for (int i = 1; decoded != nullptr && i < decoded->counter_count; ++i) {
-    HotCounter& loop = decoded->counters[i];
+  for (HotCounter& loop : loop_counters(code))
     if (lies_in(loop, unit_offset) && (best == nullptr || loop.unit > best->unit)) best = &loop;
-  }
   return best;
 }
 bool lies_in(const HotCounter& loop, int unit_offset) {

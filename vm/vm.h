@@ -13,6 +13,7 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -84,7 +85,9 @@ bool is_plain(PyCodeObject* code, const Inst* inst);
 // The same instruction in the other form.
 const Inst* as_plain(PyCodeObject* code, const Inst* inst);
 const Inst* as_fast(PyCodeObject* code, const Inst* inst);
-// Counter of the innermost loop around a unit, or nullptr. A loop is what a backward jump closes.
+// Counters of the code's loops. A loop is what a backward jump closes.
+std::span<HotCounter> loop_counters(PyCodeObject* code);
+// That of the innermost loop around a unit, or nullptr.
 HotCounter* enclosing_loop(PyCodeObject* code, int unit_offset);
 // Does the unit lie between the header of the counter's loop and the last jump back?
 bool lies_in(const HotCounter& loop, int unit_offset);

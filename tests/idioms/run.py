@@ -4,7 +4,7 @@
 Usage:   run.py [-v] [--stress | --table] [NAME ...]   NAME: a program, or a part of a theme's or program's name
 Inputs:  programs/*.py, a theme each. A theme is cut at lines `# %% NAME`; what stands before the first is put in front of each of its programs, and PRELUDE in front of that. A program
          has `for epoch in range(EPOCHS)` around its hot loop, with `mark()` at the end of an epoch: a time is taken there. DYNVM and DYNVM_TEST_PYTHON: what is tested.
-Outputs: for each program that prints something else than under python, what. -v: a line for each, the worst first. --table: writes TABLE.md, from runs in turn. Last line
+Outputs: for each program that prints something else than under python, what. -v: a line for each, the worst first. --table: writes TABLE.md, its times from runs in turn, one program at a time and without a report. Last line
          "N passed, N failed, N skipped"; exit status 1 when one failed. Skipped are programs that python itself does not bring to an end (a package or a part of torch is not there).
 Method:  programs run in children of a process that has torch (tests/programs/session.py), with one thread. Floats may differ as tests/programs/tolerant.py says. The share is of the
          tensor operations of the whole run, its start included; the time is the least of an epoch's among the last half.
@@ -79,13 +79,13 @@ def read_programs():
     return found
 
 
-def run_all(programs, mode, folder, options=(), env=None):
+def run_all(programs, mode, folder, options=(), env=None, **how):
     """The Runs of programs; their times are noted."""
     paths = [os.path.join(folder, program.name.replace("/", "__") + ".py") for program in programs]
     for program, path in zip(programs, paths):
         with open(path, "w", encoding="utf-8") as file:
             file.write(program.text)
-    runs = run_shared(mode, paths, options=options, env={TIMES: folder, BACKEND: "eager" if mode == "python" else "inductor", **(env or {})}, seconds=SECONDS)
+    runs = run_shared(mode, paths, options=options, env={TIMES: folder, BACKEND: "eager" if mode == "python" else "inductor", **(env or {})}, seconds=SECONDS, **how)
     for program, path in zip(programs, paths):
         try:
             with open(path + ".json", encoding="utf-8") as file:
@@ -94,8 +94,9 @@ def run_all(programs, mode, folder, options=(), env=None):
         except OSError:
             continue
         epochs = [after - before for before, after in zip(marks, marks[1:])]
-        program.times[mode].append(1e3 * min(epochs[len(epochs) // 2:]) / STEPS)
-        program.wholes[mode].append(1e3 * sum(epochs))
+        whose = "python" if mode == "python" else "dynvm"
+        program.times[whose].append(1e3 * min(epochs[len(epochs) // 2:]) / STEPS)
+        program.wholes[whose].append(1e3 * sum(epochs))
     return runs
 
 
@@ -157,8 +158,10 @@ def main():
         expected = run_all(programs, "python", folder)
         compare(programs, expected, run_all(programs, "dynvm", folder, options, env))
         if arguments.table:
-            run_all(programs, "python", folder)
-            run_all(programs, "dynvm", folder)
+            for each in programs:
+                each.times, each.wholes = {"python": [], "dynvm": []}, {"python": [], "dynvm": []}
+            for mode in ("python", "timed", "python", "timed"):
+                run_all(programs, mode, folder, jobs=1)
     failed = [each for each in programs if each.difference and not each.skipped]
     for each in programs:
         if each.skipped:

@@ -53,7 +53,8 @@ def read_report(path):
 def _command(mode, options, folder):
     if mode == "python":
         return [PYTHON]
-    return [DYNVM, "--report", os.path.join(folder, "report.json"), *options]
+    report = [] if mode == "timed" else ["--report", os.path.join(folder, "report.json")]  # which counts operations: each takes longer
+    return [DYNVM, *report, *options]
 
 
 def _run_part(mode, scripts, options, env, seconds):
@@ -96,7 +97,7 @@ def defects(aborts):
 
 
 def run_shared(mode, scripts, *, options=(), env=None, seconds=60, jobs=JOBS):
-    """The Runs of scripts, mode "python" or "dynvm", in `jobs` drivers side by side."""
+    """The Runs of scripts, mode "python", "dynvm" or "timed" (dynvm without a report), in `jobs` drivers side by side."""
     parts = [scripts[k::jobs] for k in range(jobs)]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         results = list(pool.map(lambda part: _run_part(mode, part, options, env or {}, seconds) if part else [], parts))
