@@ -4,7 +4,7 @@ Purpose:  nothing of Dynamo or Inductor is imported or run for a script that onl
   looks like torch's own (`_orig_mod`, `_torchdynamo_orig_callable`, keys of state_dict(), pickles).
 Inputs:   the module torch, imported. Outputs: torch.compile and the functions of torch.compiler that go with it, replaced.
 Invariants: torch's own compiler runs where a script asks for what only it does: another backend, torch's operators of higher
-  order, an unknown mode, whose error it raises. It is not replaced for code that holds it already (`from torch import compile` in torch itself).
+  order but torch.cond, an unknown mode, whose error it raises. It is not replaced for code that holds it already (`from torch import compile` in torch itself).
 Tests:    tests/dynamo/test_hint.py.
 """
 
@@ -106,6 +106,23 @@ def compiled_function(function):
     return compiled
 
 
+def direct_cond(torch, own_runs):
+    """torch.cond that calls the branch which the data choose, where torch's own would have Dynamo compile both. Inside of tracers and transforms, and where anything but tensors is given, it is torch's own."""
+    own, plain = torch.cond, (torch.Tensor, torch.nn.Parameter)
+    modes, level = torch._C._len_torch_dispatch_stack, torch._C._functorch.maybe_current_level
+
+    @functools.wraps(own)
+    def cond(pred, true_fn, false_fn, operands=()):
+        given = isinstance(operands, (tuple, list)) and type(pred) is torch.Tensor and callable(true_fn) and callable(false_fn)
+        if torch.compiler.is_compiling() or own_runs() or not given or modes() > 0 or level() is not None:
+            return own(pred, true_fn, false_fn, operands)
+        if pred.numel() != 1 or any(type(operand) not in plain for operand in operands):
+            return own(pred, true_fn, false_fn, operands)
+        return (true_fn if pred else false_fn)(*operands)
+
+    return cond
+
+
 def install(torch):
     made, own_runs = module_class(torch), False
 
@@ -181,3 +198,5 @@ def install(torch):
         return fn
 
     torch.compile = compile
+    if hasattr(torch, "cond"):
+        torch.cond = direct_cond(torch, lambda: own_runs)

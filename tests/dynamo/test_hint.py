@@ -71,6 +71,22 @@ SEEN = {
         print(model(x).shape, torch.compile(plain, disable=True) is plain)
         torch.compiler.reset()
     """,
+    "cond": """
+        up, down = (lambda a: (a * 2).sum()), (lambda a: (a * 3).sum() - 1)
+        w = torch.ones(3, requires_grad=True)
+        for i in range(60):
+            w.grad = None
+            torch.cond(w.sum() > 2, up, down, (w,)).backward()
+            with torch.no_grad():
+                w -= 0.01 * w.grad
+        print([round(each, 4) for each in w.tolist()], torch.cond(True, up, down, (w,)).item())
+        print(torch.func.vmap(lambda a: torch.cond(a.sum() > 0, torch.sin, torch.cos, (a,)))(x).sum().item())
+        for wrong in ((x > 0, up, down, (w,)), ("no", up, down, (w,)), (x.sum() > 0, 3, down, (w,)), (x.sum() > 0, up, down, (3,))):
+            try:
+                print(torch.cond(*wrong))
+            except Exception as error:
+                print(type(error).__name__, str(error)[:60])
+    """,
     "errors": """
         for options in ({"mode": "nonsense"}, {"mode": "default", "options": {"a": 1}}, {"backend": "nonsense"}):
             try:
@@ -123,6 +139,17 @@ class Hint(unittest.TestCase):
         loss, *rest = self.run_text(PYTHON, LOOP, backend="eager").split()
         self.assertEqual(seen.split(), [loss, "False", "False"])
         self.assertGreater(report["tensor_ops_compiled"], 0.9 * report["tensor_ops_total"])
+
+    def test_cond_calls_the_branch(self):
+        text = """
+            total = torch.zeros(3)
+            for i in range(80):
+                total = total + torch.cond(total.sum() > 5, torch.cos, torch.exp, (total,))
+            print(round(total.sum().item(), 4), "torch._dynamo.convert_frame" in sys.modules)
+        """
+        expected, imported = self.run_text(PYTHON, text).split()
+        self.assertEqual(imported, "True")
+        self.assertEqual(self.run_text(DYNVM, text).split(), [expected, "False"])
 
     def test_other_backends_are_torchs(self):
         text = """
