@@ -6,6 +6,7 @@
 //
 // backward(): the engine runs inside the call, so its operations are records like others; what it did to `.grad` is read off afterwards.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -710,8 +711,16 @@ bool Recorder::convert_record(OpRecord& record, const ScalarArguments& scalars, 
   call.in_backward = backward;
   if (!record.note.empty()) base::report().notes.emplace("random numbers", record.note);
   if (record.number != OpRecord::kNoNumber) {
-    Type type = record.number == OpRecord::kIntNumber ? Type::kInt : record.number == OpRecord::kFloatNumber ? Type::kFloat : Type::kBool;
-    last_number_ = emit(IrOp::k_read_scalar, type, {compact.empty() ? kNoRef : compact[0]}, 0, true);
+    const Type type = record.number == OpRecord::kIntNumber ? Type::kInt : record.number == OpRecord::kFloatNumber ? Type::kFloat : Type::kBool;
+    const AtenArg& read = call.args[0];
+    if (read.kind == AtenArg::kNumberTensor) {  // C++ code has made a tensor of a number, and reads it
+      last_number_ = type == Type::kFloat ? emit(IrOp::k_const_float, type, {}, std::bit_cast<int64_t>(read.f)) : emit(type == Type::kInt ? IrOp::k_const_int : IrOp::k_const_bool, type, {}, read.i);
+    } else if (read.kind == AtenArg::kScalarTensor) {
+      last_number_ = compact[0];
+      if (trace_.insts[last_number_].type != type) return give_up(Abort::k_shadow_mismatch, "number"), false;
+    } else {
+      last_number_ = emit(IrOp::k_read_scalar, type, {compact[0]}, 0, true);
+    }
     tensor_ops_++;
     return true;
   }
