@@ -113,10 +113,9 @@ def direct_cond(torch, own_runs):
 
     @functools.wraps(own)
     def cond(pred, true_fn, false_fn, operands=()):
-        given = isinstance(operands, (tuple, list)) and type(pred) is torch.Tensor and callable(true_fn) and callable(false_fn)
-        if torch.compiler.is_compiling() or own_runs() or not given or modes() > 0 or level() is not None:
-            return own(pred, true_fn, false_fn, operands)
-        if pred.numel() != 1 or any(type(operand) not in plain for operand in operands):
+        traced = torch.compiler.is_compiling() or own_runs() or modes() > 0 or level() is not None
+        given = not traced and type(pred) is torch.Tensor and pred.numel() == 1 and callable(true_fn) and callable(false_fn) and isinstance(operands, (tuple, list))
+        if not given or any(type(operand) not in plain for operand in operands):
             return own(pred, true_fn, false_fn, operands)
         return (true_fn if pred else false_fn)(*operands)
 

@@ -12,13 +12,17 @@ namespace {
 // Counting makes each operation slower, so it ends with the loop or function for which it began.
 struct Outermost {
   const LoopState* loop = nullptr;     // null: nothing is counted. To compare only, as all here
-  bool function = false;
   const PyThreadState* thread = nullptr;
   _PyInterpreterFrame* frame = nullptr;
-  vm::HotCounter body{};               // where it lies in the code
+  vm::HotCounter body{};               // where it lies in the code, as it was then: the code may die
 } outermost;
 uint64_t functions_counted = 0;
 constexpr int64_t kOwnPart = 16;  // a loop around traces of others that runs less than one of so many operations itself is not worth a trace
+
+void stop(bridge::Bridge& bridge) {
+  outermost = {};
+  if (!base::report_wanted()) bridge.set_counting(false);
+}
 
 }  // namespace
 
@@ -26,7 +30,7 @@ uint64_t counted_functions() { return functions_counted; }
 
 void begin_counting(const vm::ThreadView& view, LoopState& loop, bridge::Bridge& bridge, const RunByTraces& run) {
   functions_counted += loop.function;
-  if (outermost.loop == nullptr) outermost = {&loop, loop.function, view.tstate, view.frame, *loop.counter};
+  if (outermost.loop == nullptr) outermost = {&loop, view.tstate, view.frame, *loop.counter};
   bridge.set_counting(true);
   loop.probe_start = bridge.ops_counted() + run.functions;
   loop.probe_start_in_traces = run.loops;
@@ -34,15 +38,8 @@ void begin_counting(const vm::ThreadView& view, LoopState& loop, bridge::Bridge&
   loop.probe_start_differentiated = bridge.differentiated_ops_counted();
 }
 
-namespace {
-void stop(bridge::Bridge& bridge) {
-  outermost = {};
-  if (!base::report_wanted()) bridge.set_counting(false);
-}
-}  // namespace
-
 void end_counting_if_left(const vm::ThreadView& view, const LoopState& loop, bridge::Bridge* bridge) {
-  if (outermost.loop == nullptr || outermost.function || outermost.thread != view.tstate || bridge == nullptr) return;
+  if (outermost.loop == nullptr || outermost.body.is_call || outermost.thread != view.tstate || bridge == nullptr) return;
   if (outermost.loop == &loop ? !loop.probing : !vm::is_inside(view, loop.unit, outermost.body, outermost.frame)) stop(*bridge);
 }
 

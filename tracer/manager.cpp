@@ -698,7 +698,8 @@ HookResult at_hot_loop(vm::ThreadView& view, vm::HotCounter& counter) {
   if (trials::is_interpreted(view, loop)) {
     loop.forget_arrival();
     counter.count = trials::arrivals_to_pass(loop);
-    if (counter.count > 0) counter.trace = nullptr;
+    loop.passes = counter.count > 0;
+    if (loop.passes) counter.trace = nullptr;
     return HookResult::kContinue;
   }
   HookResult result = decide(view, counter, loop);

@@ -19,12 +19,14 @@
 
 namespace dynvm::tracer {
 
+constexpr int kPass = 128;  // arrivals
+
 // What is shared by all loops' trials.
 class Trials {
  public:
   bool is_interpreted(vm::ThreadView& view, LoopState& loop, bool comes_again);
   bool is_inside(vm::ThreadView& view, int unit);
-  int arrivals_to_pass(LoopState& loop) const;
+  int arrivals_to_pass(const LoopState& loop) const { return interpreted_.loop == &loop ? 0 : kPass; }
   bool is_measured() const { return interpreted_.loop != nullptr && &interpreted_.loop->trial == on_trial_; }
   void forget(const Trial* trial);
 
@@ -50,7 +52,6 @@ class Trials {
 
 namespace {
 
-constexpr int kPass = 128;                 // arrivals
 constexpr int kAbandoned = 32;             // arrivals of others after which a trial that does not go on is given up
 constexpr double kFar = 0.8;               // part of the interpreter's time from which two pairs of blocks tell all, where each iteration of theirs was faster
 constexpr double kClear = 0.5;             // and from which the first does: what disturbs a block rarely doubles its time
@@ -152,12 +153,6 @@ void Trials::advance(const vm::ThreadView& view, LoopState& loop) {
   if (trial.blocks_.size() % 2 == 0) decide(loop);
 }
 
-int Trials::arrivals_to_pass(LoopState& loop) const {
-  if (interpreted_.loop == &loop) return 0;
-  loop.passes = true;
-  return kPass;
-}
-
 // A pair of blocks more: is it known what is faster?
 void Trials::decide(LoopState& loop) {
   Trial& trial = loop.trial;
@@ -231,7 +226,7 @@ bool Trials::is_interpreted(vm::ThreadView& view, LoopState& loop, bool comes_ag
 namespace trials {
 
 bool is_interpreted(vm::ThreadView& view, LoopState& loop, bool comes_again) { return possible() && all.is_interpreted(view, loop, comes_again); }
-int arrivals_to_pass(LoopState& loop) { return all.arrivals_to_pass(loop); }
+int arrivals_to_pass(const LoopState& loop) { return all.arrivals_to_pass(loop); }
 bool is_inside_interpreted(vm::ThreadView& view, bool measured) { return possible() && all.is_inside(view, -1) && (!measured || all.is_measured()); }
 void note_recorded() { all.recorded++; }
 void note_entered() { all.entered++; }

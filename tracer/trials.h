@@ -64,7 +64,7 @@ namespace trials {
 // comes_again: from a trace, so that the interpreter arrives there too.
 bool is_interpreted(vm::ThreadView& view, LoopState& loop, bool comes_again = false);
 // After that has been said, of a loop inside of that iteration: its arrivals that pass unseen, unless iterations with traces follow.
-int arrivals_to_pass(LoopState& loop);
+int arrivals_to_pass(const LoopState& loop);
 // At each call of a function that may have traces of its own: is it inside of such an iteration? measured: of a trial under way.
 bool is_inside_interpreted(vm::ThreadView& view, bool measured = false);
 

@@ -57,7 +57,10 @@ class Program:
         self.skipped = False
         self.share = 0.0
         self.aborts = ""
-        self.times = {"python": [], "dynvm": []}  # milliseconds of a step
+        self.forget_times()
+
+    def forget_times(self):
+        self.times = {"python": [], "dynvm": []}   # milliseconds of a step
         self.wholes = {"python": [], "dynvm": []}  # milliseconds of all epochs
 
     def ratio(self, times=None):
@@ -159,7 +162,7 @@ def main():
         compare(programs, expected, run_all(programs, "dynvm", folder, options, env))
         if arguments.table:
             for each in programs:
-                each.times, each.wholes = {"python": [], "dynvm": []}, {"python": [], "dynvm": []}
+                each.forget_times()
             for mode in ("python", "timed", "python", "timed"):
                 run_all(programs, mode, folder, jobs=1)
     failed = [each for each in programs if each.difference and not each.skipped]
