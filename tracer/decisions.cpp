@@ -139,6 +139,7 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
   if (loop.function) return false;
   _PyInterpreterFrame* outermost = nullptr;
   const bool waits = any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, const vm::HotCounter& counter, const LoopState* outer) {
+    if (counter.yields) return false;  // it gets no trace
     bool going_round = outer != nullptr && outer->goes_round(frame);
     if (outer != nullptr && has_failed(*outer)) return false;
     const bool untried = outer == nullptr || !outer->kept.asked;
@@ -159,8 +160,8 @@ bool outer_loop_first(vm::ThreadView& view, const LoopState& loop) {
 // Is a loop around this one going round that has no trace yet, but may get one with all of this in it?
 static bool outer_loop_may_come(vm::ThreadView& view, const LoopState& loop) {
   _PyInterpreterFrame* outermost = nullptr;
-  return !loop.function && any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, const vm::HotCounter&, const LoopState* outer) {
-    if (outer == nullptr || !outer->goes_round(frame) || outer->waits > 0) return false;
+  return !loop.function && any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, const vm::HotCounter& counter, const LoopState* outer) {
+    if (counter.yields || outer == nullptr || !outer->goes_round(frame) || outer->waits > 0) return false;
     const auto& traces = outer->roots.traces();
     return std::none_of(traces.begin(), traces.end(), [](const auto& trace) { return trace->compiled->ready(); });
   });
@@ -245,8 +246,8 @@ int calls_to_wait(vm::ThreadView& view, LoopState& loop) {
   if (trials::is_inside_interpreted(view, true)) return 1;
   if (!long_loops(loop.code, true, {loop.consecutive, HUGE_VAL}).empty()) return limits.inner_call_wait * kRounds;  // its trace would end there
   _PyInterpreterFrame* outermost = nullptr;
-  const bool may_come = any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, const vm::HotCounter&, const LoopState* outer) {
-    return outer != nullptr && outer->goes_round(frame) && outer->roots.empty() && outer->waits == 0 && !outer->trial.is_lost() && within_budget(*outer) && (outer->tensors || outer->penalty == 0);
+  const bool may_come = any_loop_around(view, loop, &outermost, [&](_PyInterpreterFrame* frame, const vm::HotCounter& counter, const LoopState* outer) {
+    return !counter.yields && outer != nullptr && outer->goes_round(frame) && outer->roots.empty() && outer->waits == 0 && !outer->trial.is_lost() && within_budget(*outer) && (outer->tensors || outer->penalty == 0);
   });
   if (may_come) return limits.inner_call_wait << std::min(loop.asked++, kMostDoubled);
   if (!loop.tensors) return 0;  // they are to be counted

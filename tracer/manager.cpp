@@ -376,7 +376,7 @@ HookResult consider_root(vm::ThreadView& view, LoopState& loop) {
   if (futile || !is_hot(view, loop, true)) return HookResult::kContinue;
   if (!within_budget(loop) || waits_for_next_round(view, loop) || !make_room(loop, nullptr)) return HookResult::kContinue;
   if (base::policy() == nullptr && outer_loop_first(view, loop)) return HookResult::kContinue;  // else it is among the policy's facts
-  if (vm::FrameView::generator(view.frame) != nullptr) {
+  if (loop.counter->yields) {
     penalise(loop, nullptr, Abort::k_generator_frame, "");
     return HookResult::kContinue;
   }

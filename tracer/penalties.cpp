@@ -47,6 +47,7 @@ void penalise(LoopState& loop, SidePoint* side, Abort reason, const std::string&
   } else if (lesson) {
     loop.waits = 0;
   } else {
+    if (reason == Abort::k_no_tensor_work && loop.penalty == 0) loop.penalty = base::heuristics().penalty_start;  // no bad luck: no loop inside of it waits for the next
     wait_longer(loop);
   }
 }

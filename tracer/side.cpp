@@ -29,7 +29,7 @@ Place place_of(const std::vector<LiveFrame>& frames) {
 }
 
 bool can_begin(const std::vector<LiveFrame>& frames) {
-  if (frames.empty() || vm::FrameView::generator(frames[0].frame) != nullptr) return false;
+  if (frames.empty()) return false;
   for (size_t i = 1; i < frames.size(); i++) {
     _PyInterpreterFrame* frame = frames[i].frame;
     if (vm::FrameView::generator(frame) != nullptr || !vm::FrameView::give_up_object(frame)) return false;

@@ -275,15 +275,18 @@ Code* decode(PyCodeObject* code) {
   decoded->unit_to_index[decoded->unit_count] = inst_count;
   decoded->start_unit[inst_count] = decoded->unit_count;
 
-  decoded->counters[0] = {0, g_call_limit, nullptr, {nullptr, nullptr}, code, 0, 0, native::g_settings.loops, true};
+  decoded->counters[0] = {0, g_call_limit, nullptr, {nullptr, nullptr}, code, 0, 0, native::g_settings.loops, true, false};
   decoded->counter_count = 1;
   for (const Step& step : g_steps) {
     if (!counts(step)) continue;
     const int header = decoded->start_unit[decoded->unit_to_index[step.target]];
     HotCounter* counter = find_counter(decoded, header);
-    if (counter == nullptr) *(counter = &decoded->counters[decoded->counter_count++]) = {0, g_loop_limit, nullptr, {nullptr, nullptr}, code, header, header, native::g_settings.loops, false};
+    if (counter == nullptr) *(counter = &decoded->counters[decoded->counter_count++]) = {0, g_loop_limit, nullptr, {nullptr, nullptr}, code, header, header, native::g_settings.loops, false, false};
     counter->end = std::max(counter->end, step.unit);
   }
+  for (const Step& step : g_steps)
+    for (int i = 1; step.op == Op::kYieldValue && i < decoded->counter_count; ++i)
+      decoded->counters[i].yields |= lies_in(decoded->counters[i], step.unit);
   for (int i = 0; i < decoded->counter_count; ++i) decoded->counters[i].count = counter_start(decoded->counters[i]);
 
   fill(decoded, decoded->fast, false);

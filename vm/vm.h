@@ -126,6 +126,7 @@ struct HotCounter {
   int32_t end;          // of a loop: of the last jump back
   int32_t heat;         // iterations until native code is made
   bool is_call;
+  bool yields;          // of a loop: a generator or coroutine may be suspended inside of it
 };
 
 enum class Continuation : uint8_t {

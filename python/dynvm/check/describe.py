@@ -239,7 +239,9 @@ class Describer:
         frame = getattr(value, "gi_frame", None) or getattr(value, "cr_frame", None) or getattr(value, "ag_frame", None)
         code = getattr(value, "gi_code", None) or getattr(value, "cr_code", None) or getattr(value, "ag_code", None)
         self.put(path, "is", f"{name_of(type(value))} {code.co_qualname if code else ''}")
-        self.put(path + " position", "is", repr(frame.f_lasti) if frame is not None else "over")
+        # Where a frame stands that runs is known of its instruction, not of the generator.
+        running = any(getattr(value, kind + "_running", False) for kind in ("gi", "cr", "ag"))
+        self.put(path + " position", "is", "running" if running else repr(frame.f_lasti) if frame is not None else "over")
         if frame is not None and frame.f_lasti >= 0:
             for name, item in sorted(frame.f_locals.items()):
                 if name.startswith("."):
