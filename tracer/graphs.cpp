@@ -396,11 +396,21 @@ bool Recorder::fill_wraps() {
     rerun.clear();
     used.clear();
     const auto need = [&](Ref ref) {
-      if (ref > tensor || !queued.insert(ref)) return;  // operands stand before what they are used for
+      if (ref > i || !queued.insert(ref)) return;  // operands stand before what they are used for
       work.push_back(ref);
       std::push_heap(work.begin(), work.end());
     };
-    need(tensor);
+    bool draws = false;  // again, what has been written
+    // A value, as it is used at an instruction: with what autograd has seen written to it through its views, on memory that the trace has made.
+    const auto need_value = [&](Ref ref, Ref at) {
+      need(ref);
+      if (ref < i && trace_.insts[ref].type == Type::kTensor && input_storages_.count(trace_.metas[trace_.insts[ref].meta].storage) == 0 && writes.graph_between(ref, ref, at, rerun))
+        writes.each(ref, at, [&](Ref call) {
+          draws = draws || trace_.calls[trace_.insts[call].imm].is_random;
+          need(call);
+        });
+    };
+    need_value(tensor, i);
     while (!work.empty()) {
       std::pop_heap(work.begin(), work.end());
       const Ref r = work.back();
@@ -423,7 +433,8 @@ bool Recorder::fill_wraps() {
             continue;
           }
           // A call that is run again writes it, and would do so twice: that one needs memory as it was before.
-          if (call.is_random || ir::is_view_call(trace_, trace_.insts[trace_.arg(r, 0)]) || writes.between(r, r, until, rerun)) return false;
+          const bool of_input = ir::is_view_call(trace_, trace_.insts[trace_.arg(r, 0)]) && input_storages_.count(trace_.metas[inst.meta].storage) != 0;
+          if (call.is_random || of_input || writes.between(r, r, until, rerun)) return false;
           need(trace_.arg(r, 0));
         } else if (writes.between(r, r, last, rerun)) {
           return false;  // written through another name before it was used: the calls that made it would give what it was before
@@ -435,8 +446,8 @@ bool Recorder::fill_wraps() {
         slice.push_back(r);
         for (uint32_t k = 0; k < inst.count; k++) {
           const Ref operand = trace_.arg(r, k);
-          need(operand);
-          if (operand > tensor) continue;
+          need_value(operand, r);
+          if (operand > i) continue;
           if (used.insert(operand)) uses[operand] = {r, r};
           uses[operand].first = r;  // walking backwards
         }
@@ -445,6 +456,7 @@ bool Recorder::fill_wraps() {
         leaves.push_back(r);
       }
     }
+    if (draws) return false;
     std::reverse(slice.begin(), slice.end());
     std::reverse(leaves.begin(), leaves.end());
     wrap.forward = slice;

@@ -35,6 +35,15 @@ class Writes {
   bool graph_between(ir::Ref tensor, ir::Ref after, ir::Ref before, const ir::Marks& but_by) const {
     return any(tensor, after, before, but_by, false, [this](ir::Ref call) { return is_differentiated(trace_.calls[trace_.insts[call].imm]); });
   }
+  // Calls `with` on each call between its making and `before` that writes to the memory of this tensor value.
+  template <typename With>
+  void each(ir::Ref tensor, ir::Ref before, const With& with) const {
+    const ir::TensorMeta& read = trace_.metas[trace_.insts[tensor].meta];
+    const auto found = of_storage_.find(read.storage);
+    if (found == of_storage_.end()) return;
+    for (const auto& [call, meta] : found->second)
+      if (call > tensor && call < before && ir::may_overlap(read, trace_.metas[meta])) with(call);
+  }
   // Does one of these?
   bool by(const ir::Marks& calls, ir::Ref tensor, ir::Ref after, ir::Ref before) const { return any(tensor, after, before, calls, true); }
 

@@ -5,6 +5,7 @@
 #include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/conj_physical.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
@@ -726,6 +727,12 @@ bool any_requires_grad(const Stack& stack, size_t arguments) {
   });
 }
 
+// No trace has lazily conjugated tensors (convert.h). Those that autograd's C++ code makes, as the gradients of complex products do, no script gets to see.
+bool conjugates_in_gradient(const c10::OperatorHandle& op, const Stack& stack) {
+  if (!autograd_engine_is_running() || op.operator_name().name != "aten::_conj" || PyGILState_Check() != 0) return false;
+  return stack.back().toTensor().is_complex() && !stack.back().toTensor().is_conj();
+}
+
 void fallback(const c10::OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const DispatchKeySet below = keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, kRecordKey);
   // Under inference mode composites arrive whole: let them decompose with the key still on. Their parts come here again. A composite for
@@ -748,6 +755,11 @@ void fallback(const c10::OperatorHandle& op, DispatchKeySet keys, Stack* stack) 
   const bool recorded = c10::impl::tls_is_dispatch_key_included(kRecordedMark);
   RecorderImpl* recorder = recorded ? active_recorder.load(std::memory_order_acquire) : nullptr;
   if (recorder != nullptr) {
+    if (conjugates_in_gradient(op, *stack)) {
+      const at::AutoDispatchBelowADInplaceOrView below_autograd;
+      stack->back() = at::conj_physical(stack->back().toTensor());  // comes here again
+      return;
+    }
     recorder->record(op, stack, redispatch);
     return;
   }
