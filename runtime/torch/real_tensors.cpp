@@ -105,6 +105,12 @@ at::Tensor SessionImpl::as_shown(int32_t number) {
   return at::empty_strided(meta.sizes, meta.shown, shadow.options()).copy_(shadow);
 }
 
+// Do they have one version counter? torch compares none: it is one pointer.
+static bool count_together(const at::Tensor& a, const at::Tensor& b) {
+  static_assert(sizeof(c10::VariableVersion) == sizeof(void*));
+  return std::memcmp(&a.unsafeGetTensorImpl()->version_counter(), &b.unsafeGetTensorImpl()->version_counter(), sizeof(void*)) == 0;
+}
+
 // What the call gives that has made this view, of that base.
 std::vector<at::Tensor> SessionImpl::view_again(const TensorPlan& plan, const at::Tensor& base) {
   const CallPlan& view = program_.calls[static_cast<size_t>(plan.view_call)];
@@ -113,7 +119,10 @@ std::vector<at::Tensor> SessionImpl::view_again(const TensorPlan& plan, const at
     replace_tensor(stack, place, place.argument == view.call.result_alias[static_cast<size_t>(plan.view_result)] ? base : shadows_[static_cast<size_t>(place.tensor)]);
   const ModesOfCall modes(view.call, device_of(view).type());
   view.op.callBoxed(&stack);
-  return flat_results(stack);
+  std::vector<at::Tensor> results = flat_results(stack);
+  // Nobody but this result looks at what _unsafe_view is given: it counts what is written there.
+  if (results.size() == 1 && !base.is_inference() && !count_together(results[0], base)) results[0].unsafeGetTensorImpl()->set_version_counter(base.unsafeGetTensorImpl()->version_counter());
+  return results;
 }
 
 at::Tensor SessionImpl::real_tensor(int32_t number, bool detach_base) {
@@ -182,12 +191,6 @@ void SessionImpl::note_rebuilt(int32_t number, const at::Tensor& value) {
 void SessionImpl::share_memory(size_t s) {
   StorageSlot& slot = storages_[s];
   if (!slot.shared && slot.rebuilt && slot.has_counter) slot.shared = move_rebuilt(s, true);
-}
-
-// Do they have one version counter? torch compares none: it is one pointer.
-static bool count_together(const at::Tensor& a, const at::Tensor& b) {
-  static_assert(sizeof(c10::VariableVersion) == sizeof(void*));
-  return std::memcmp(&a.unsafeGetTensorImpl()->version_counter(), &b.unsafeGetTensorImpl()->version_counter(), sizeof(void*)) == 0;
 }
 
 // to_shared: to that memory; else back to what they were computed into, for an operation of the graph that writes. False: they lie otherwise there.

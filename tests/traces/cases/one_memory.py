@@ -74,3 +74,11 @@ for i in range(60):
     plain.add_(1)
     if i % 11 == 0:
         show("versions", i, data._version, leaf._version, same._version, plain._version)
+
+
+# What _unsafe_view gives counts for itself: a linear layer adds its bias to it.
+weight, bias, wide = torch.randn(3, 2), torch.randn(3), torch.randn(4, 2, 9)
+last = None
+for _ in range(20):
+    last = torch.nn.functional.linear(wide.transpose(-1, 1), weight, bias)
+print(last._version, last._base, last.shape)
