@@ -60,14 +60,6 @@ std::set<Ref> Recorder::run_by_engine(const std::vector<V>& inputs, size_t retai
   return graph;
 }
 
-// Does it go back to a tensor that came into the trace with a graph of its own?
-bool Recorder::from_outside(const std::set<Ref>& graph) {
-  return std::any_of(graph.begin(), graph.end(), [this](Ref ref) {
-    const ir::Inst& inst = trace_.insts[ref];
-    return inst.op == IrOp::k_unbox_tensor && trace_.metas[inst.meta].requires_grad && !trace_.metas[inst.meta].is_leaf;
-  });
-}
-
 // Does this call give a tensor object that was there before the trace another graph? Autograd hangs what an operation in place computes at the object that it
 // writes, and at all views of its memory: no trace can, as it runs no autograd.
 bool Recorder::graph_of_outsider(const ir::AtenCall& call, const std::vector<Ref>& operands) const {

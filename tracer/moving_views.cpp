@@ -87,6 +87,19 @@ void Recorder::place_views(ir::AtenCall* call, const std::vector<int32_t>& ids, 
   }
 }
 
+// C++ code that computes where a view begins (fill_diagonal_) counts from where its operand does: that begins elsewhere each time, if it moves. False: given up.
+bool Recorder::follow_offset(ir::AtenCall* call, int32_t id) {
+  constexpr size_t kOffset = 3;
+  if (id < 0 || !call->name.starts_with("aten::as_strided") || call->args.size() <= kOffset || call->args[kOffset].kind != AtenArg::kInt) return true;
+  const ir::TensorMeta& meta = trace_.metas[static_cast<size_t>(meta_of(id))];
+  if (moved_storages_.count(meta.storage) == 0 && meta.open == 0) return true;
+  if (torch_call_ != nullptr && torch_call_->what.ends_with("as_strided")) return true;  // the script's own number
+  if (call->args[kOffset].i != meta.offset) return give_up(Abort::k_unsupported_operation, call->name + " of a view that moves"), false;
+  call->args[kOffset] = {};
+  call->args[kOffset].kind = AtenArg::kNone;
+  return true;
+}
+
 // Is memory written that a moving view looks at? Then recording is given up.
 bool Recorder::moving_view_written(const std::vector<Ref>& written, const std::string& name) {
   for (Ref ref : written) {

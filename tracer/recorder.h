@@ -371,6 +371,7 @@ class Recorder {
     const std::set<ir::Ref>& graph;   // that backward() runs and frees
     std::pair<PyCodeObject*, int> place{};    // what lessons on it are kept for
     bool keeps_graph = false;         // backward() with retain_graph
+    std::string_view what{};          // is called
     bool followed = false;            // a callback of it has been followed
     // Of torch.autograd.Function.apply (functions.cpp): what it is given, functions that it calls, the context that it has made, what forward() has given.
     const std::vector<V>* arguments = nullptr;
@@ -591,16 +592,18 @@ class Recorder {
   bool read_numbers(PyObject* callee, std::vector<V>* args);
   Handler torch_call(vm::ThreadView& view, V callee, std::vector<V> args, PyObject* kwnames, int pops);
   struct Asked {
-    PyObject* what = nullptr;  // what Bridge::ask_override gives: fn was not run then
-    bool drops = false;        // what a __torch_function__ gives is not looked at
+    PyObject* what = nullptr;   // what Bridge::ask_override gives: fn was not run then
+    bool drops = false;         // what a __torch_function__ gives is not looked at
+    PyObject* names = nullptr;  // of the call's keyword arguments
   };
   // Runs `fn` with the ATen recorder on and turns what it recorded into IR. executed_: it ran, and raw_result_ owns its result. Returns true
   // with the result's Value in *out (kNoValue: no tensor operation, no tensor result); false: given up, or raised (*error).
   bool with_torch(const std::function<PyObject*()>& fn, const std::vector<V>& inputs, const char* what, V* out, bool* error, PyObject* callee = nullptr,
                   Asked* asked = nullptr);
-  std::set<ir::Ref> graph_of(const std::vector<V>& tensors);
-  std::set<ir::Ref> graph_of(std::set<ir::Ref> tensors) const;
-  std::set<ir::Ref> run_by_engine(const std::vector<V>& inputs, size_t retains);
+  std::set<ir::Ref> graph_of(const std::vector<V>& tensors), graph_of(std::set<ir::Ref> tensors) const, run_by_engine(const std::vector<V>& inputs, size_t retains);
+  struct EngineOutside;
+  bool is_outside(ir::Ref tensor) const, is_engine_outside(const std::vector<V>& inputs, PyObject* callee), guard_apart(const std::vector<V>& asked, const std::vector<V>& outsiders);
+  bool prepare_outside(const std::set<ir::Ref>& graph, size_t retains, EngineOutside* beyond), go_on_outside(EngineOutside* beyond);
   void note_held(PyObject* object);
   struct Mortal { PyObject* object; Py_ssize_t held; };  // by Values
   Mortal* find_mortal(PyObject* object);
@@ -608,20 +611,17 @@ class Recorder {
   bool one_has_died() const, one_dies_with_frame() const;
   std::vector<V> live_graphs();
   void before_write(const std::vector<ir::Ref>& written);
-  bool from_outside(const std::set<ir::Ref>& graph);
   bool graph_of_outsider(const ir::AtenCall& call, const std::vector<ir::Ref>& operands) const;
   static size_t numbers_read_first(const std::vector<bridge::OpRecord>& records), first_write_to_given(const std::vector<bridge::OpRecord>& records);
   std::string not_repeatable(const std::vector<bridge::OpRecord>& records, PyObject* result, const std::vector<V>& inputs, std::string_view name);
   std::string read_unseen(const std::vector<bridge::OpRecord>& records, const std::vector<V>& tensors, PyObject* result, std::string_view name);
   bool convert_records(std::vector<bridge::OpRecord>& records, const std::vector<V>& inputs, bool backward);
-  bool made_alike(ir::Ref a, ir::Ref b, int depth) const;
+  bool made_alike(ir::Ref a, ir::Ref b, int depth) const, any_asks_for_grad(const std::vector<PyObject*>& objects);
   bool look_alike(const ir::Inst& other, const ir::AtenCall& call, const std::vector<ir::Ref>& operands, std::vector<std::pair<ir::Ref, ir::Ref>>* numbers);
-  bool any_asks_for_grad(const std::vector<PyObject*>& objects);
   int32_t place_apart(int32_t id, int32_t index);
   void place_views(ir::AtenCall* call, const std::vector<int32_t>& ids, const std::vector<ir::Ref>& compact);
-  bool moving_view_written(const std::vector<ir::Ref>& written, const std::string& name);
+  bool moving_view_written(const std::vector<ir::Ref>& written, const std::string& name), nobody_has(int32_t id), follow_offset(ir::AtenCall* call, int32_t id);
   void move_to_own(ir::TensorMeta* view, const std::pair<PyCodeObject*, int>& place);
-  bool nobody_has(int32_t id);
   bool coincides(int32_t id, const ir::AtenCall& call, const std::vector<ir::Ref>& operands, const ir::TensorMeta& meta);
   // scalars: arguments that are changing numbers, or lists of some.
   using ScalarArguments = std::vector<std::pair<size_t, std::vector<V>>>;

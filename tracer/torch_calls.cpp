@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "tracer/recorder.h"
+#include "tracer/outside_graphs.h"
 #include "runtime/base/defects.h"
 #include "runtime/base/report.h"
 #include "runtime/base/switches.h"
@@ -326,7 +326,8 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
   // Which of its tensors are one object is not to be seen in what is recorded, nor how sizes come about in C++: a call of rows drawn by chance, or of padding to the longest, stays a call.
   const std::pair<PyCodeObject*, int> place{top().code, current_unit_};
   if ((lessons_.coincidences.count(place) != 0 || lessons_.size_calls.count(place) != 0) && !any_asks_for_grad(objects)) return residual_call(view, residual_op(o, args), callee, args, kwnames, pops);
-  Asked asked;
+  if (is_engine_outside(args, o)) return residual_call(view, IrOp::k_call, callee, args, kwnames, pops);
+  Asked asked{.names = kwnames};
   bool fine = with_torch([&]() { return PyObject_Vectorcall(o, objects.data(), objects.size() - nkw, kwnames); }, args, name.c_str(), &result, &error, o, &asked);
   if (error) return raised(view);
   if (asked.what != nullptr) return call_override(view, asked.what, args, pops, vm::Continuation::kOverride);
@@ -370,7 +371,7 @@ HookResult Recorder::torch_operator(vm::ThreadView& view, IrOp op, std::vector<V
   for (V v : args) objects.push_back(concrete(v));
   V result = kNoValue;
   bool error = false;
-  Asked asked{nullptr, !pushes};
+  Asked asked{.drops = !pushes};
   bool method = op == IrOp::k_get_attr && imm == 1;  // load_attribute passes whether NULL goes below
   subscript_ = op == IrOp::k_get_item || op == IrOp::k_set_item;
   bool fine = with_torch([&]() -> PyObject* {
@@ -427,10 +428,8 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   if (keeps != inputs.end() && !is_const(*keeps)) promote(*keeps);
   const std::set<Ref> graph = backward ? graph_of(tensors) : std::set<Ref>{};
   std::set<Ref> run = backward ? run_by_engine(inputs, static_cast<size_t>(keeps - inputs.begin())) : std::set<Ref>{};
-  if (from_outside(graph)) {
-    give_up(Abort::k_graph_from_outside);
-    return false;
-  }
+  EngineOutside beyond{this, callee, asked != nullptr ? asked->names : nullptr, inputs, error};
+  if (!prepare_outside(graph, static_cast<size_t>(keeps - inputs.begin()), &beyond)) return false;
   if (backward) {
     note_grads();
     if (!guard_hooks(graph)) return false;
@@ -448,7 +447,7 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   python_in_torch_ = false;
   const bool keeps_graph = keeps != inputs.end() && concrete(*keeps) == Py_True;
   if (!run.empty() && !keeps_graph) leave_what_keeps_nothing(&run);
-  TorchCall call{inputs, backward, run, {top().code, current_unit_}, keeps_graph};
+  TorchCall call{inputs, backward, run, {top().code, current_unit_}, keeps_graph, what};
   const size_t outer_callbacks = callbacks_.size();
   TorchCall* const outer_call = std::exchange(torch_call_, &call);
   // Entering or leaving a mode runs no operations, and may keep the thread's dispatch keys for later: the recorder's must not be among them.
@@ -474,6 +473,7 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
     result = fn();
   }
   executed_ = true;
+  if (result != nullptr && beyond.cut != nullptr) beyond.stopped();
   std::vector<OpRecord> records = aten_->take();
   Py_XSETREF(raw_result_, result);
   struct Over {
@@ -525,7 +525,7 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   refresh_written(records);
   if (backward) note_new_grads();
   if (backward && !call.followed && !call.keeps_graph && !done_) free_graph(run);
-  if (done_) return false;
+  if (done_ || (beyond.due && !go_on_outside(&beyond))) return false;
   bool ok = true;
   *out = tensor_result(result, inputs, records, &ok);
   if (!ok && !done_) give_up(Abort::k_tensor_result, what);
@@ -709,6 +709,7 @@ bool Recorder::convert_record(OpRecord& record, const ScalarArguments& scalars, 
     arg.kind = arg.kind == AtenArg::kNumberTensor ? AtenArg::kScalarTensor : AtenArg::kScalar;
   }
   call.in_backward = backward;
+  if (!follow_offset(&call, record.tensors.empty() ? -1 : record.tensors[0])) return false;
   if (!record.note.empty()) base::report().notes.emplace("random numbers", record.note);
   if (record.number != OpRecord::kNoNumber) {
     const Type type = record.number == OpRecord::kIntNumber ? Type::kInt : record.number == OpRecord::kFloatNumber ? Type::kFloat : Type::kBool;

@@ -287,6 +287,13 @@ class Captures {
 using ParallelBody = void (*)(void* context, int64_t begin, int64_t end);
 using ParallelForFunction = void (*)(int64_t size, int64_t grain, ParallelBody body, void* context);
 
+// While it lives, the edges of a graph that lead to certain tensors' own graphs end: autograd's engine comes there and goes no further.
+class GraphCut {
+ public:
+  virtual ~GraphCut() = default;
+  virtual std::vector<PyObject*> gradients() = 0;  // that have come to each of the tensors: new references, null where none has
+};
+
 class Bridge {
  public:
   virtual ~Bridge() = default;
@@ -305,6 +312,8 @@ class Bridge {
   virtual PyObject* get_grad(PyObject* tensor) = 0;                    // new reference (None when there is none)
   virtual int set_grad(PyObject* tensor, PyObject* grad_or_none) = 0;  // as `tensor.grad = ...` does
   virtual void take_graph(PyObject* tensor, PyObject* from) { (void)tensor; (void)from; }  // tensor's autograd node becomes from's
+  // Cuts the graph of `roots` in front of the tensors `outsiders`. Null: it cannot be.
+  virtual std::unique_ptr<GraphCut> cut_graph(const std::vector<PyObject*>& roots, const std::vector<PyObject*>& outsiders) { return (void)roots, (void)outsiders, nullptr; }
   virtual std::unique_ptr<Rehearsal> rehearsal() { return nullptr; }
   // Any object. Is it a tensor of this dtype and device and as many dimensions, where the meta's sizes are constants, but of other sizes or strides? *sizes, *strides: these.
   virtual bool has_other_geometry(PyObject* object, const ir::TensorMeta& meta, std::vector<int64_t>* sizes, std::vector<int64_t>* strides) { return (void)object, (void)meta, (void)sizes, (void)strides, false; }

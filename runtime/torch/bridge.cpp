@@ -16,6 +16,7 @@
 #include "runtime/torch/gemm.h"
 #include "runtime/torch/graph_nodes.h"
 #include "runtime/torch/operator_facts.h"
+#include "runtime/torch/outside_graphs.h"
 #include "runtime/torch/overrides.h"
 #include "runtime/torch/program.h"
 #include "runtime/torch/python_tensor.h"
@@ -43,6 +44,7 @@ class BridgeImpl final : public bridge::Bridge {
   PyObject* get_grad(PyObject* tensor) override { return get_grad_object(tensor); }
   int set_grad(PyObject* tensor, PyObject* grad) override { return set_grad_object(tensor, grad); }
   void take_graph(PyObject* tensor, PyObject* from) override { torch_bridge::take_graph(tensor, from); }
+  std::unique_ptr<bridge::GraphCut> cut_graph(const std::vector<PyObject*>& roots, const std::vector<PyObject*>& outsiders) override { return torch_bridge::cut_graph(roots, outsiders); }
   std::unique_ptr<bridge::Rehearsal> rehearsal() override { return make_rehearsal(); }
   uint64_t storage_key(PyObject* tensor) override {
     const at::Tensor& t = unpack(tensor);

@@ -12,6 +12,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "runtime/torch/outside_graphs.h"
+
 namespace dynvm::torch_bridge {
 namespace {
 
@@ -37,6 +39,7 @@ PyObject* exit(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 PyObject* signature_original = nullptr;
 PyObject* signature_shortcut = nullptr;
+PyObject* apart = nullptr;  // no shortcut, but a function that only traces call
 constexpr const char* kSignatureName = "signature";
 
 // What the signature of a plain function is made of, and it itself. All references are owned.
@@ -112,7 +115,7 @@ PyObject* function_of(PyMethodDef* definition, const char* name, Function* funct
 }
 
 void make_shortcuts() {
-  static PyMethodDef enter_definition, exit_definition, signature_definition;
+  static PyMethodDef enter_definition, exit_definition, signature_definition, apart_definition;
   if (enter_shortcut != nullptr) return;
   enter_original = find_operator(kEnterName, nullptr);
   exit_original = find_operator(kExitName, "_RecordFunction");
@@ -120,6 +123,7 @@ void make_shortcuts() {
   exit_shortcut = function_of(&exit_definition, kExitName, &exit);
   signature_original = find_signature();
   signature_shortcut = function_of(&signature_definition, kSignatureName, &signature);
+  apart = function_of(&apart_definition, kApartName, &graphs_are_apart);
   PyErr_Clear();
 }
 
@@ -134,13 +138,16 @@ PyObject* shortcut_of(PyObject* callee) {
 }
 
 std::string shortcut_name(PyObject* shortcut) {
-  if (shortcut == nullptr) return "";
-  return shortcut == enter_shortcut ? kEnterName : shortcut == exit_shortcut ? kExitName : shortcut == signature_shortcut ? kSignatureName : "";
+  for (const auto& [function, name] : {std::pair(enter_shortcut, kEnterName), {exit_shortcut, kExitName}, {signature_shortcut, kSignatureName}, {apart, kApartName}})
+    if (shortcut != nullptr && shortcut == function) return name;
+  return "";
 }
 
 PyObject* shortcut_named(const std::string& name) {
   make_shortcuts();
-  return name == kEnterName ? enter_shortcut : name == kExitName ? exit_shortcut : name == kSignatureName ? signature_shortcut : nullptr;
+  for (const auto& [function, its_name] : {std::pair(enter_shortcut, kEnterName), {exit_shortcut, kExitName}, {signature_shortcut, kSignatureName}, {apart, kApartName}})
+    if (name == its_name) return function;
+  return nullptr;
 }
 
 }  // namespace dynvm::torch_bridge

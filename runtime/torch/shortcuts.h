@@ -13,7 +13,7 @@ namespace dynvm::torch_bridge {
 
 // A borrowed reference that stays valid. No Python exception is left set.
 PyObject* shortcut_of(PyObject* callee);
-// The shortcuts by their names; "" and null where there is none.
+// The shortcuts, and the functions that only traces call (outside_graphs.h), by their names; "" and null where there is none.
 std::string shortcut_name(PyObject* shortcut);
 PyObject* shortcut_named(const std::string& name);
 
