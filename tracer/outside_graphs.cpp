@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "runtime/base/heuristics.h"
+#include "runtime/base/switches.h"
 
 namespace dynvm::tracer {
 
@@ -64,6 +65,7 @@ bool Recorder::prepare_outside(const std::set<Ref>& graph, size_t retains, Engin
   std::set<Ref> outside;
   std::copy_if(graph.begin(), graph.end(), std::inserter(outside, outside.end()), [this](Ref ref) { return is_outside(ref); });
   if (outside.empty()) return true;
+  if (base::left_out(base::Part::kNodes)) return give_up(Abort::k_graph_from_outside), false;
   if (side_ && gone_round_.inside && lessons_.graphs_escaped++ < base::heuristics().node_patience) return give_up(Abort::k_graph_from_outside, "a loop around it is waited for"), false;
   std::vector<V> outsiders, roots, asked, numbers;
   for (const auto& [object, v] : leaf_objects_) {
