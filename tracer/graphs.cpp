@@ -351,7 +351,12 @@ bool Recorder::fill_wraps() {
       return false;
     });
   };
-  const auto is_freed_early = [&](Ref wrap) { return freed_early_.count(wrap) != 0 && is_freed(trace_.arg(wrap, 0), wrap, count); };
+  // Objects that autograd has seen written: each exit gives them the graph that they have there, as to those whose graph a backward() will free.
+  std::set<Ref> written_objects;
+  for (const ir::Snapshot& snapshot : trace_.snapshots)
+    for (const ir::SnapshotStore& store : snapshot.stores)
+      if (store.dict < count && trace_.insts[store.dict].op == IrOp::k_wrap && trace_.arg(store.dict, 0) != trace_.arg(store.value, 0)) written_objects.insert(store.dict);
+  const auto is_freed_early = [&](Ref wrap) { return written_objects.count(wrap) != 0 || (freed_early_.count(wrap) != 0 && is_freed(trace_.arg(wrap, 0), wrap, count)); };
   for (ir::Snapshot& snapshot : trace_.snapshots)  // what has its graph needs no other
     std::erase_if(snapshot.stores, [&](const ir::SnapshotStore& store) { return store.dict < count && trace_.insts[store.dict].op == IrOp::k_wrap && !is_freed_early(store.dict); });
   std::vector<Ref> live;

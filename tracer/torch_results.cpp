@@ -246,6 +246,7 @@ void Recorder::refresh(V v) {
   value.wrap.grad_fn = object.grad_fn;
   value.wrap.output_nr = object.output_nr;
   if (object.requires_grad && !object.is_leaf) requires_graph_[value.ref] = {value.ref, object.grad_fn, object.output_nr};
+  if (twins_.count(v) != 0) hand_out_graph(v);  // exits from here on give the object the graph that it has now
 }
 
 }  // namespace dynvm::tracer

@@ -190,7 +190,7 @@ void ForwardAgain::run() {
     call.op.callBoxed(&stack);
     const std::vector<at::Tensor> results = flat_results(stack);
     for (size_t i = 0; i < results.size() && i < call.results.size(); ++i)
-      if (call.results[i] >= 0) values_[call.results[i]] = results[i];
+      if (call.results[i] >= 0) values_[call.results[i]] = results[i], detached_from_.erase(call.results[i]);  // what has been written is a tensor of the graph
   }
 }
 
