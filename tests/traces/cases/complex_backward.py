@@ -39,7 +39,7 @@ class Spectral(nn.Module):
 
 
 net = nn.Sequential(Spectral(4, 5), nn.GELU(), Spectral(4, 5))
-optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.005)
 for i in range(60):
     x = torch.randn(3, 4, 16)
     loss = (net(x) - x.cumsum(-1)).pow(2).mean()
