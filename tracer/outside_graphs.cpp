@@ -30,9 +30,9 @@ bool Recorder::is_outside(Ref tensor) const {
   return inst.op == IrOp::k_unbox_tensor && trace_.metas[inst.meta].requires_grad && !trace_.metas[inst.meta].is_leaf;
 }
 
-// Does this call of the engine begin outside, with no part of the graph that the trace has?
+// Does a call of the engine with these arguments begin outside, with no part of the graph that the trace has?
 bool Recorder::is_engine_outside(const std::vector<V>& inputs, PyObject* callee) {
-  if (function_ || callable_name(callee).find("run_backward") == std::string::npos || inputs.size() <= roots_of(callee) + kCreatesGraph) return false;
+  if (function_ || inputs.size() <= roots_of(callee) + kCreatesGraph) return false;
   std::vector<V> roots, numbers;
   collect(inputs[roots_of(callee)], &roots, &numbers);
   return !roots.empty() && std::all_of(roots.begin(), roots.end(), [this](V v) {
@@ -118,7 +118,10 @@ Recorder::EngineOutside::~EngineOutside() {
     PyObject* const result = PyObject_Vectorcall(callee, arguments.data(), arguments.size() - (names != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0), names);
     Py_DECREF(roots);
     Py_DECREF(given);
-    if (result == nullptr) *error = true;
+    if (result == nullptr) {
+      *error = true;
+      recorder->give_up(Abort::k_operation_raised, "autograd's engine");
+    }
     Py_XDECREF(result);
   }
   for (PyObject* gradient : gradients) Py_XDECREF(gradient);

@@ -326,7 +326,7 @@ HookResult Recorder::torch_call(vm::ThreadView& view, V callee, std::vector<V> a
   // Which of its tensors are one object is not to be seen in what is recorded, nor how sizes come about in C++: a call of rows drawn by chance, or of padding to the longest, stays a call.
   const std::pair<PyCodeObject*, int> place{top().code, current_unit_};
   if ((lessons_.coincidences.count(place) != 0 || lessons_.size_calls.count(place) != 0) && !any_asks_for_grad(objects)) return residual_call(view, residual_op(o, args), callee, args, kwnames, pops);
-  if (is_engine_outside(args, o)) return residual_call(view, IrOp::k_call, callee, args, kwnames, pops);
+  if (name.ends_with("run_backward") && is_engine_outside(args, o)) return residual_call(view, IrOp::k_call, callee, args, kwnames, pops);
   Asked asked{.names = kwnames};
   bool fine = with_torch([&]() { return PyObject_Vectorcall(o, objects.data(), objects.size() - nkw, kwnames); }, args, name.c_str(), &result, &error, o, &asked);
   if (error) return raised(view);
@@ -422,7 +422,7 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
     as_tensor(v);
     if (done_) return false;
   }
-  bool backward = callee != nullptr && callable_name(callee).find("run_backward") != std::string::npos;
+  bool backward = callee != nullptr && callable_name(callee).ends_with("run_backward");
   // The engine's first truth value says whether the graph stays: then exits rebuild it, and a later backward() may go through it again.
   const auto keeps = backward ? std::find_if(inputs.begin(), inputs.end(), [this](V v) { return PyBool_Check(concrete(v)); }) : inputs.end();
   if (keeps != inputs.end() && !is_const(*keeps)) promote(*keeps);

@@ -200,10 +200,12 @@ finally:
     def test_penalties_and_lessons(self):
         self.holds('''
 dynvm.set_heuristics(penalty_start=4000, penalty_max=4000)
-def loop(n):  # loops of generators are not recorded
+def loop(n):  # loops whose iterations may suspend their generator are not recorded
     x = torch.ones(4)
     for i in range(n):
         x = x + 1
+        if i < 0:
+            yield i
     yield x
 def f(n):
     return next(loop(n))
