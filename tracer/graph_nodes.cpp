@@ -590,6 +590,18 @@ std::string Recorder::make_graph_nodes() {
   if (tensors.size() > kMostTensors) return "too many tensors";
   if (rounds_ > 1) return "several iterations";
   if (!bridge_->torch_state().clean) return "a mode of torch's";
+  // What autograd has seen written through a view hangs at the base, which the parts take for what it was before.
+  const Writes writes(trace_);
+  ir::Marks harmless(trace_.insts.size());
+  for (const auto& [tensor, calls] : tensors) {
+    bool through_view = writes.graph_between(tensor, tensor, static_cast<Ref>(trace_.insts.size()), harmless);
+    for (Ref call : calls)
+      for (int32_t operand : differentiated_operands(trace_.calls[trace_.insts[call].imm])) {
+        const Ref used = trace_.arg(call, static_cast<uint32_t>(operand));
+        through_view |= writes.graph_between(used, used, call, harmless);
+      }
+    if (through_view) return "memory that is written through a view";
+  }
   const auto unrolls = [](const ShadowFrame& frame) { return std::any_of(frame.loops.begin(), frame.loops.end(), [](const auto& loop) { return loop.second.count > 0; }); };
   if (!freed_.empty() && std::any_of(frames_.begin(), frames_.end(), unrolls)) return "a loop inside has a backward(), and can be a trace without";
   Parts parts(trace_);
@@ -603,8 +615,6 @@ std::string Recorder::make_graph_nodes() {
       if (trace_.insts[input].op == IrOp::k_unbox_tensor && trace_.metas[trace_.insts[input].meta].has_hooks) hooked.insert(input);
   if (hooked.size() > 1) return "hooks of several leaves, which are called in the order of eager's graph";
   if (parts.calls() < static_cast<size_t>(base::heuristics().node_ops)) return "too few operations to pay for one";
-  const Writes writes(trace_);
-  ir::Marks harmless(trace_.insts.size());
   for (Ref r = 0; r < trace_.insts.size(); ++r) {
     if (trace_.insts[r].op != IrOp::k_aten) continue;
     const ir::AtenCall& how = trace_.calls[trace_.insts[r].imm];

@@ -100,3 +100,19 @@ for fill in (padded, two_parts, constants_beside, of_a_graph, through_views, by_
         Branch.every = every
         loop = type(run)(run.__code__.replace(), globals())
         print(fill.__name__, every, loop(fill))
+
+# Results whose graphs outlive the iteration.
+w = nn.Parameter(torch.randn(4, 4) * 0.3)
+optimizer = torch.optim.SGD([w], lr=0.05)
+kept = []
+for i in range(60):
+    kept.append((padded(torch.randn(3, 4), w).tanh() * 2).sin() + 0.5)
+    if i % 2 == 0:
+        continue
+    loss = sum(k.pow(2).mean() for k in kept)
+    kept.clear()
+    optimizer.zero_grad()
+    loss.backward()
+    if i % 10 == 1:
+        print(f"{loss.item():.4f} {w.grad.abs().sum().item():.4f}")
+    optimizer.step()
