@@ -10,7 +10,7 @@
 // and the operations that this becomes are a trace of their own. What it reads of the rehearsal is what the node saves of each run.
 //
 // Inputs: the trace, its wraps filled. Outputs: nodes at those wraps that are handed out, backwards_.
-// Not done, so that the trace is given up where it has to: hooks or Functions in between, changing numbers or sizes, writes to what parts share.
+// Not done, so that the trace is given up where it has to: hooks or Functions in between, changing numbers or sizes, writes to what parts share or through views.
 // Invariants: nothing of the program changes: no hook runs, no graph is freed, no random number is drawn.
 // Tests: tests/traces/cases/graph_nodes.py.
 #include <algorithm>

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "ir/effects.h"
 #include "runtime/base/heuristics.h"
 #include "runtime/base/switches.h"
 
@@ -21,6 +22,21 @@ constexpr const char* kApart = "graphs_are_apart";  // runtime/torch/outside_gra
 // Arguments of run_backward, from the roots on. The engine stands before them where it is not bound.
 constexpr size_t kGradients = 1, kCreatesGraph = 3;
 size_t roots_of(PyObject* callee) { return PyCFunction_Check(callee) ? 0 : 1; }
+
+// Has autograd seen memory written through a view? What hangs at its base then is not followed (Recorder::graph_of).
+bool writes_through_view(const ir::Trace& trace) {
+  return std::any_of(trace.insts.begin(), trace.insts.end(), [&](const ir::Inst& inst) {
+    if (inst.op != IrOp::k_aten || !is_differentiated(trace.calls[inst.imm])) return false;
+    const ir::AtenCall& call = trace.calls[inst.imm];
+    return std::any_of(call.mutates.begin(), call.mutates.end(), [&](int32_t argument) {
+      const std::vector<int32_t>& written = call.args[static_cast<size_t>(argument)].operands;
+      return std::any_of(written.begin(), written.end(), [&](int32_t operand) {
+        const Ref value = operand < 0 ? ir::kNoRef : trace.arg(inst, static_cast<uint32_t>(operand));
+        return value != ir::kNoRef && trace.insts[value].op == IrOp::k_result && ir::is_view_call(trace, trace.insts[trace.arg(value, 0)]);
+      });
+    });
+  });
+}
 
 }  // namespace
 
@@ -63,7 +79,13 @@ bool Recorder::guard_apart(const std::vector<V>& asked, const std::vector<V>& ou
 // Before the engine runs this graph. False: given up.
 bool Recorder::prepare_outside(const std::set<Ref>& graph, size_t retains, EngineOutside* beyond) {
   std::set<Ref> outside;
-  std::copy_if(graph.begin(), graph.end(), std::inserter(outside, outside.end()), [this](Ref ref) { return is_outside(ref); });
+  bool hidden = false;
+  for (Ref ref = 0; ref < trace_.insts.size() && !graph.empty(); ref++) {
+    if (!is_outside(ref)) continue;
+    if (graph.count(ref) != 0) outside.insert(ref);
+    else hidden = true;
+  }
+  if (hidden && writes_through_view(trace_)) return give_up(Abort::k_graph_from_outside, "behind memory that is written through a view"), false;
   if (outside.empty()) return true;
   if (base::left_out(base::Part::kNodes)) return give_up(Abort::k_graph_from_outside), false;
   if (side_ && gone_round_.inside && lessons_.graphs_escaped++ < base::heuristics().node_patience) return give_up(Abort::k_graph_from_outside, "a loop around it is waited for"), false;
