@@ -592,13 +592,13 @@ std::string Recorder::make_graph_nodes() {
   if (!bridge_->torch_state().clean) return "a mode of torch's";
   // What autograd has seen written through a view hangs at the base, which the parts take for what it was before.
   const Writes writes(trace_);
-  ir::Marks harmless(trace_.insts.size());
+  const ir::Marks none(trace_.insts.size());
   for (const auto& [tensor, calls] : tensors) {
-    bool through_view = writes.graph_between(tensor, tensor, static_cast<Ref>(trace_.insts.size()), harmless);
+    bool through_view = writes.graph_between(tensor, tensor, static_cast<Ref>(trace_.insts.size()), none);
     for (Ref call : calls)
       for (int32_t operand : differentiated_operands(trace_.calls[trace_.insts[call].imm])) {
         const Ref used = trace_.arg(call, static_cast<uint32_t>(operand));
-        through_view |= writes.graph_between(used, used, call, harmless);
+        through_view |= writes.graph_between(used, used, call, none);
       }
     if (through_view) return "memory that is written through a view";
   }
@@ -615,6 +615,7 @@ std::string Recorder::make_graph_nodes() {
       if (trace_.insts[input].op == IrOp::k_unbox_tensor && trace_.metas[trace_.insts[input].meta].has_hooks) hooked.insert(input);
   if (hooked.size() > 1) return "hooks of several leaves, which are called in the order of eager's graph";
   if (parts.calls() < static_cast<size_t>(base::heuristics().node_ops)) return "too few operations to pay for one";
+  ir::Marks harmless(trace_.insts.size());
   for (Ref r = 0; r < trace_.insts.size(); ++r) {
     if (trace_.insts[r].op != IrOp::k_aten) continue;
     const ir::AtenCall& how = trace_.calls[trace_.insts[r].imm];

@@ -352,13 +352,14 @@ bool Recorder::fill_wraps() {
     });
   };
   // Objects that autograd has seen written: each exit gives them the graph that they have there, as to those whose graph a backward() will free.
+  const auto gives_graph = [&](const ir::SnapshotStore& store) { return store.dict < count && trace_.insts[store.dict].op == IrOp::k_wrap; };
   std::set<Ref> written_objects;
   for (const ir::Snapshot& snapshot : trace_.snapshots)
     for (const ir::SnapshotStore& store : snapshot.stores)
-      if (store.dict < count && trace_.insts[store.dict].op == IrOp::k_wrap && trace_.arg(store.dict, 0) != trace_.arg(store.value, 0)) written_objects.insert(store.dict);
+      if (gives_graph(store) && trace_.arg(store.dict, 0) != trace_.arg(store.value, 0)) written_objects.insert(store.dict);
   const auto is_freed_early = [&](Ref wrap) { return written_objects.count(wrap) != 0 || (freed_early_.count(wrap) != 0 && is_freed(trace_.arg(wrap, 0), wrap, count)); };
   for (ir::Snapshot& snapshot : trace_.snapshots)  // what has its graph needs no other
-    std::erase_if(snapshot.stores, [&](const ir::SnapshotStore& store) { return store.dict < count && trace_.insts[store.dict].op == IrOp::k_wrap && !is_freed_early(store.dict); });
+    std::erase_if(snapshot.stores, [&](const ir::SnapshotStore& store) { return gives_graph(store) && !is_freed_early(store.dict); });
   std::vector<Ref> live;
   for (size_t i = 0; i < count; i++) {
     if (trace_.insts[i].op != IrOp::k_wrap) continue;

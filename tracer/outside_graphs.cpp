@@ -78,9 +78,10 @@ bool Recorder::guard_apart(const std::vector<V>& asked, const std::vector<V>& ou
 
 // Before the engine runs this graph. False: given up.
 bool Recorder::prepare_outside(const std::set<Ref>& graph, size_t retains, EngineOutside* beyond) {
+  if (graph.empty()) return true;
   std::set<Ref> outside;
   bool hidden = false;
-  for (Ref ref = 0; ref < trace_.insts.size() && !graph.empty(); ref++) {
+  for (Ref ref = 0; ref < trace_.insts.size(); ref++) {
     if (!is_outside(ref)) continue;
     if (graph.count(ref) != 0) outside.insert(ref);
     else hidden = true;

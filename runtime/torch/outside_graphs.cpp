@@ -21,15 +21,29 @@ constexpr size_t kMostNodes = 4096;
 
 // Keeps what comes to it.
 struct Sink final : Node {
-  explicit Sink(std::string name) : name_of_it(std::move(name)) {}
-  std::string name() const override { return name_of_it; }
+  explicit Sink(const std::string&) {}  // as new_node makes nodes
   variable_list apply(variable_list&& gradients) override {
     gradient = gradients[0];
     return {};
   }
-  std::string name_of_it;
   at::Tensor gradient;
 };
+
+// Does the engine come from these nodes to a wanted one behind them? Also where more than `most` nodes lie there.
+template <class IsWanted>
+bool leads_to(std::vector<Node*> work, size_t most, IsWanted is_wanted) {
+  std::unordered_set<Node*> met;
+  while (!work.empty()) {
+    Node* const node = work.back();
+    work.pop_back();
+    for (const Edge& edge : node->next_edges()) {
+      if (!edge.is_valid() || !met.insert(edge.function.get()).second) continue;
+      if (met.size() > most || is_wanted(edge.function.get())) return true;
+      work.push_back(edge.function.get());
+    }
+  }
+  return false;
+}
 
 class Cut final : public bridge::GraphCut {
  public:
@@ -49,7 +63,7 @@ class Cut final : public bridge::GraphCut {
       const Edge edge = torch::autograd::impl::gradient_edge(tensor);
       outside.insert(edge.function.get());
       places.emplace(std::pair(edge.function.get(), edge.input_nr), sinks_.size());
-      sinks_.push_back(new_node<Sink>("Sink"));
+      sinks_.push_back(new_node<Sink>({}));
       sinks_.back()->add_input_metadata(tensor);
     }
     std::vector<Node*> work;
@@ -77,26 +91,11 @@ class Cut final : public bridge::GraphCut {
         edges[i] = Edge(sinks_[place->second], 0);
       }
     }
-    return !lead_back(outside, met);
+    // Both may come to the same leaves.
+    return !leads_to({outside.begin(), outside.end()}, SIZE_MAX, [&](Node* node) { return met.count(node) != 0 && node->num_outputs() != 0; });
   }
 
  private:
-  // Do the graphs outside lead back to nodes inside? Both may come to the same leaves.
-  static bool lead_back(const std::unordered_set<Node*>& outside, const std::unordered_set<Node*>& inside) {
-    std::unordered_set<Node*> met = outside;
-    std::vector<Node*> work(outside.begin(), outside.end());
-    while (!work.empty()) {
-      Node* const node = work.back();
-      work.pop_back();
-      for (const Edge& edge : node->next_edges()) {
-        if (!edge.is_valid() || !met.insert(edge.function.get()).second) continue;
-        if (inside.count(edge.function.get()) != 0 && edge.function->num_outputs() != 0) return true;
-        work.push_back(edge.function.get());
-      }
-    }
-    return false;
-  }
-
   struct Joined {
     NodePointer node;
     size_t index;
@@ -125,26 +124,13 @@ PyObject* graphs_are_apart(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (asked < 0 || asked >= count) return PyErr_Occurred() != nullptr ? nullptr : PyErr_Format(PyExc_TypeError, "%s(count, *tensors)", kApartName);
   for (Py_ssize_t i = 1; i < count; ++i)
     if (!is_tensor_object(args[i])) return PyErr_Format(PyExc_TypeError, "%s: a tensor is wanted, not %R", kApartName, args[i]);
-  std::unordered_set<Node*> ends, met;
-  std::vector<Node*> work;
-  const auto meet_behind = [&](Node* node) {
-    for (const Edge& edge : node->next_edges())
-      if (edge.is_valid() && met.insert(edge.function.get()).second) work.push_back(edge.function.get());
-  };
+  std::unordered_set<Node*> ends;
+  std::vector<Node*> others;
   const auto node_of = [](PyObject* object) { return torch::autograd::impl::gradient_edge(unpack(object)).function.get(); };
   for (Py_ssize_t i = 1; i <= asked; ++i) ends.insert(node_of(args[i]));
   for (Py_ssize_t i = 1 + asked; i < count; ++i)
-    if (Node* const node = node_of(args[i]); node != nullptr) {
-      if (ends.count(node) != 0) meet_behind(node);
-      else if (met.insert(node).second) work.push_back(node);
-    }
-  while (!work.empty()) {
-    Node* const node = work.back();
-    work.pop_back();
-    if (ends.count(node) != 0 || met.size() > kMostNodes) Py_RETURN_FALSE;
-    meet_behind(node);
-  }
-  Py_RETURN_TRUE;
+    if (Node* const node = node_of(args[i]); node != nullptr) others.push_back(node);
+  return PyBool_FromLong(!leads_to(std::move(others), kMostNodes, [&](Node* node) { return ends.count(node) != 0; }));
 }
 
 }  // namespace dynvm::torch_bridge

@@ -9,6 +9,7 @@
 
 #include <ATen/record_function.h>
 
+#include <array>
 #include <unordered_map>
 #include <utility>
 
@@ -137,15 +138,19 @@ PyObject* shortcut_of(PyObject* callee) {
   return nullptr;
 }
 
+static std::array<std::pair<PyObject*, const char*>, 4> named_functions() {
+  return {{{enter_shortcut, kEnterName}, {exit_shortcut, kExitName}, {signature_shortcut, kSignatureName}, {apart, kApartName}}};
+}
+
 std::string shortcut_name(PyObject* shortcut) {
-  for (const auto& [function, name] : {std::pair(enter_shortcut, kEnterName), {exit_shortcut, kExitName}, {signature_shortcut, kSignatureName}, {apart, kApartName}})
+  for (const auto& [function, name] : named_functions())
     if (shortcut != nullptr && shortcut == function) return name;
   return "";
 }
 
 PyObject* shortcut_named(const std::string& name) {
   make_shortcuts();
-  for (const auto& [function, its_name] : {std::pair(enter_shortcut, kEnterName), {exit_shortcut, kExitName}, {signature_shortcut, kSignatureName}, {apart, kApartName}})
+  for (const auto& [function, its_name] : named_functions())
     if (name == its_name) return function;
   return nullptr;
 }
