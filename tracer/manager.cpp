@@ -342,7 +342,16 @@ void on_event(vm::ThreadView& view, const vm::EventInfo& info) {
   }
 }
 
+// Another thread is only looked at, and may wait in a call for this very one: a recording goes before. That thread finds out at its next instruction.
+void take_over(vm::ThreadView& view) {
+  const PyThreadState* const looked_at = vm::recording_thread();
+  if (recorder != nullptr || looked_at == nullptr || looked_at == view.tstate) return;
+  if (probe.loop != nullptr) end_probe();
+  stop_skip(view);
+}
+
 bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint* side) {
+  take_over(view);
   std::vector<LiveFrame> frames = live_frames(view, root);
   if (!may_trace() || !can_begin(frames) || !vm::start_recording(view)) return false;
   frames = live_frames(view, root);  // in plain code now
