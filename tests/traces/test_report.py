@@ -255,7 +255,7 @@ class Report(CompareCase):
     def test_loops_around_traces(self):
         """Operations that all run in traces of an inner loop count as the outer one's, where they are not too many to be unrolled, and once the outer one has gone round long enough for that."""
         for most, pays, loops in ((256, 0, ["layers", "outer"]), (10, 0, ["layers"]), (256, 1000000, ["layers"])):
-            report, _ = self.report_of(AROUND, "--cache=off", "--hot=0", f"--heuristics=hot_call=1000000,hot_defer=0,hot_defer_long=0,around_traces={most},unroll_pays={pays}")
+            report, _ = self.report_of(AROUND, "--cache=off", "--hot=0", f"--heuristics=hot_call=1000000,hot_defer=0,hot_defer_long=0,trial_after=0,around_traces={most},unroll_pays={pays}")
             self.assertEqual([loop["function"] for loop in report["loops"] if loop["function"] in ("layers", "outer")], loops)
 
     def test_steps_of_training_are_recorded_in_the_first_epoch(self):
