@@ -139,6 +139,21 @@ std::vector<Ref> views_behind(const Trace& trace, Ref tensor) {
   return views;
 }
 
+std::vector<Ref> views_of_wrap(const Trace& trace, const Inst& wrap) {
+  std::vector<Ref> views;
+  const auto add = [&](Ref tensor) {
+    for (Ref view : views_behind(trace, tensor))
+      if (std::find(views.begin(), views.end(), view) == views.end()) views.push_back(view);
+  };
+  add(trace.arg(wrap, 0));
+  const Wrap& how = trace.wraps[wrap.imm];
+  for (const GraphNode& node : how.nodes) std::for_each(node.saved.begin(), node.saved.end(), add);
+  for (Ref call : how.forward)
+    for (uint32_t k = 0; k < trace.insts[call].count; ++k)
+      if (trace.insts[trace.arg(call, k)].type == Type::kTensor) add(trace.arg(call, k));
+  return views;
+}
+
 bool is_view_call(const Trace& trace, const Inst& inst) {
   const AtenCall& call = trace.calls[inst.imm];
   if (!call.mutates.empty() || call.is_random || call.results.empty()) return false;

@@ -26,6 +26,8 @@ TensorEffects tensor_effects(const Trace& trace, Ref ref);
 Ref written_operand(const Trace& trace, Ref ref);
 // The calls of views by which a tensor's object is made from its base's, the last one first.
 std::vector<Ref> views_behind(const Trace& trace, Ref tensor);
+// Those by which a wrap makes tensors: its own, what its nodes save, and what calls read that it runs again.
+std::vector<Ref> views_of_wrap(const Trace& trace, const Inst& wrap);
 
 // Of a copy that the trace makes for itself (is_relayout), what it copies: that, or kNoRef.
 Ref relaid_operand(const Trace& trace, Ref ref);

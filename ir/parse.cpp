@@ -287,7 +287,7 @@ class Parser {
       if (!integer(&reached)) return false;
       node->reached_by.push_back(static_cast<uint64_t>(reached));
     }
-    return values(&node->saved) && values(&node->calls);
+    return values(&node->saved) && values(&node->sized) && values(&node->calls);
   }
 
   bool object(int64_t* index) {  // after '@'

@@ -181,6 +181,7 @@ class Printer {
     values(node.inputs);
     for (uint64_t reached : node.reached_by) out_ += " " + std::to_string(reached);
     values(node.saved);
+    values(node.sized);
     values(node.calls);
   }
 

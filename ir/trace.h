@@ -208,6 +208,7 @@ struct GraphNode {
   std::vector<Ref> inputs;            // tensor values that it gives gradients of: the trace's inputs, and outputs of nodes before it
   std::vector<uint64_t> reached_by;   // of each input: the outputs (a bit each) that are computed from it
   std::vector<Ref> saved;             // what its backward reads beside the gradients
+  std::vector<Ref> sized;             // what it reads the sizes of, and no more
   std::vector<Ref> calls;             // aten instructions, in order: some of the wrap's `forward`
   std::shared_ptr<void> backward;     // a bridge::Backward; not in the text, nor in archives
 };

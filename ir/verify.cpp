@@ -152,7 +152,7 @@ class Verifier {
         for (const FreedNode& freed : trace_.wraps[inst.imm].freed_behind)
           if (freed.value >= ref_ || inst_of(freed.value).type != Type::kTensor) fail("a freed node is of what is no tensor before it");
         for (const GraphNode& node : trace_.wraps[inst.imm].nodes)
-          for (const std::vector<Ref>* values : {&node.outputs, &node.inputs, &node.saved})
+          for (const std::vector<Ref>* values : {&node.outputs, &node.inputs, &node.saved, &node.sized})
             for (Ref value : *values)
               if (value >= ref_ || inst_of(value).type != Type::kTensor) fail("a graph's node names what is no tensor before it");
         for (const GraphNode& node : trace_.wraps[inst.imm].nodes)

@@ -530,6 +530,7 @@ std::string Recorder::record_backward(Rehearsal& rehearsal, ir::GraphNode* node)
       const ir::TensorMeta& known = trace_.metas[saved.meta];
       if (known.open != 0 || known.symbolic) return record.call.name + " in its backward reads memory of changing size";
       ir::TensorMeta meta = aten_->meta(id);
+      if (sizes_are_numbers_ && (meta.sizes != known.sizes || meta.strides != known.strides || meta.offset != known.offset)) return record.call.name + " in its backward reads memory that lies otherwise in its rehearsal";
       const bool outside = saved.op == IrOp::k_unbox_tensor;
       meta.requires_grad = outside && known.requires_grad;
       meta.is_leaf = !outside || known.is_leaf;
@@ -584,7 +585,6 @@ std::string Recorder::make_graph_nodes() {
   }
   if (wraps.empty()) return "";
   if (base::left_out(base::Part::kNodes)) return "left out";
-  if (sizes_are_numbers_) return "changing sizes";
   if (!recipes_.empty()) return "a Function, or hooks";
   const std::map<Ref, Ref> views = find_views(trace_, &tensors);
   if (tensors.size() > kMostTensors) return "too many tensors";

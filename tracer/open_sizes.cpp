@@ -48,17 +48,24 @@ GenericTrace::Opening::Opening(const GenericTrace& generic, const Walk& a, const
 
 std::string GenericTrace::Opening::run() {
   trace_ = old_;
+  made_.backwards.clear();
   trace_.metas = a_.metas;
   mark();
+  const std::vector<TensorMeta> metas = trace_.metas;
+  const std::vector<CallFacts> facts = call_facts();
+  trace_.insts.resize(generic_.backwards_.ends()[0]);
   const bool on_gpu = std::any_of(trace_.metas.begin(), trace_.metas.end(), [](const TensorMeta& meta) { return meta.device_type != 0; });
-  if (!on_gpu || base::options().cuda_symbols) give_symbols(b_.metas, call_facts(), &trace_);
+  const bool symbolic = !on_gpu || base::options().cuda_symbols;
+  if (symbolic) give_symbols(b_.metas, facts, &trace_);
   symbol_sizes_.assign(trace_.symbols.size(), {kNoRef, 0});
   if (std::string why = check(); !why.empty()) return why;
   trace_.insts.clear();
   trace_.operands.clear();
   size_t number = 0, input = 0;
+  std::vector<Ref> ends;
   for (Ref old = 0; old < old_.insts.size(); old++) {
     const ir::Inst& inst = old_.insts[old];
+    while (ends.size() < generic_.backwards_.ends().size() && old == generic_.backwards_.ends()[ends.size()]) ends.push_back(static_cast<Ref>(trace_.insts.size()));
     if (inst.snapshot != ir::kNoSnapshot) snapshot_ = inst.snapshot;
     if (inst.op == IrOp::k_aten) {
       if (std::string why = call(old, number++); !why.empty()) return why;
@@ -89,6 +96,8 @@ std::string GenericTrace::Opening::run() {
   for (ir::SnapshotFrame& frame : trace_.frames) ir::for_each_value(frame, rename);
   for (ir::Snapshot& each : trace_.snapshots) ir::for_each_store_value(each, rename);
   for (ir::Wrap& wrap : trace_.wraps) ir::for_each_value(wrap, rename);
+  while (ends.size() < generic_.backwards_.ends().size()) ends.push_back(static_cast<Ref>(trace_.insts.size()));
+  if (std::string why = generic_.backwards_.part({&trace_, renamed_, ends, metas, symbolic ? &b_.metas : nullptr, facts}, &made_.backwards); !why.empty()) return why;
   base::report().sizes.open++;
   return "";
 }
@@ -166,8 +175,21 @@ std::vector<CallFacts> GenericTrace::Opening::call_facts() const {
   for (size_t k = 0; k < generic_.calls_.size(); k++) {
     const size_t call = static_cast<size_t>(old_.insts[generic_.calls_[k]].imm);
     const std::vector<Fit>& fits = generic_.fits_[k];
+    std::vector<int32_t> named;
+    const auto is_size = [](const Source& source) { return source.kind == Source::kSize || source.kind == Source::kElements; };
+    const auto name = [&](const Source& source) { named.push_back(old_.insts[source.ref].meta); };
+    for (const Fit& fit : fits) {
+      const Expression& e = fit.value;
+      if (depends(e) == kConstant) continue;
+      if (!is_size(e.a) || (e.product && !is_size(e.b)) || e.plus != 0) {
+        named.clear();
+        break;
+      }
+      name(e.a);
+      if (e.product) name(e.b);
+    }
     facts[call] = {generic_.recording_.sizes.after_effect[call], std::any_of(fits.begin(), fits.end(), [&](const Fit& fit) { return depends(fit.value) == kBySteps; }),
-                   ir::is_index(old_.calls[call]) && (!fits.empty() || moves_in_place(old_, old_.calls[call]))};
+                   ir::is_index(old_.calls[call]) && (!fits.empty() || moves_in_place(old_, old_.calls[call])), std::move(named)};
   }
   return facts;
 }
@@ -282,9 +304,12 @@ void GenericTrace::Opening::same_class(Ref old, size_t dim, const std::vector<in
 void GenericTrace::Opening::same_size(Ref size, const std::vector<int64_t>& seen) {
   if (const auto first = class_sizes_.find(seen); first != class_sizes_.end()) return guard(trace_.add(IrOp::k_eq_int, Type::kBool, {size, first->second}));
   for (auto other = class_sizes_.begin(); related_ && other != class_sizes_.end(); ++other) {
-    const std::optional<int64_t> more = steady_difference(seen, other->first);
-    if (!more) continue;
-    guard(trace_.add(IrOp::k_eq_int, Type::kBool, {size, trace_.add(IrOp::k_add_int, Type::kInt, {other->second, constant(*more)}, 0, snapshot_)}));
+    const std::optional<SizeRelation> relation = steady_relation(seen, other->first);
+    if (!relation) continue;
+    const auto times = [&](Ref value, int64_t factor) { return factor == 1 ? value : trace_.add(IrOp::k_mul_int, Type::kInt, {value, constant(factor)}, 0, snapshot_); };
+    Ref related = times(other->second, relation->times);
+    if (relation->plus != 0) related = trace_.add(IrOp::k_add_int, Type::kInt, {related, constant(relation->plus)}, 0, snapshot_);
+    guard(trace_.add(IrOp::k_eq_int, Type::kBool, {times(size, relation->by), related}));
     break;
   }
   class_sizes_.emplace(seen, size);

@@ -14,7 +14,7 @@ namespace dynvm::tracer {
 // From two walks that differ in the open sizes alone.
 class GenericTrace::Opening {
  public:
-  // made: has everything but the trace. a: the walk whose sizes stand in the trace as examples. related: sizes that always differed by the same have to.
+  // made: has everything but the trace. a: the walk whose sizes stand in the trace as examples. related: sizes that were always in one relation have to be.
   Opening(const GenericTrace& generic, const Walk& a, const Walk& b, bool related, Recording* made);
   // Empty, or why the trace cannot be made.
   std::string run();

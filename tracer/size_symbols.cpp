@@ -71,17 +71,54 @@ class Giver {
       unknown = unknown || (meta.open != 0 && !meta.symbolic);
       if (meta.symbolic) add_all(&of_operands, meta.sizes);
     }
-    if (unknown && std::any_of(call.result_alias.begin(), call.result_alias.end(), [](int32_t alias) { return alias >= 0; })) return;
+    const bool named = ir::names_sizes(call) && names_sizes(inst, facts, &of_operands);
+    const bool in_place = !call.mutates.empty() && std::all_of(call.result_alias.begin(), call.result_alias.end(), [](int32_t alias) { return alias >= 0; });
+    if (unknown && std::any_of(call.result_alias.begin(), call.result_alias.end(), [](int32_t alias) { return alias >= 0; })) {
+      if (in_place) keep_places(inst, call);
+      return;
+    }
     if (!unknown && joined(inst, &call, of_operands)) return;
     Settled settled;
-    const bool in_place = !call.mutates.empty() && std::all_of(call.result_alias.begin(), call.result_alias.end(), [](int32_t alias) { return alias >= 0; });
     const bool moves = ir::is_index(call) && ir::has_run_time_numbers(call);  // it is run to know where it looks
-    call.follows = !unknown && !moves && ir::sizes_follow(trace_, inst) && results(call, of_operands, false, &settled);
+    call.follows = !unknown && !moves && (named || ir::sizes_follow(trace_, inst)) && results(call, of_operands, false, &settled);
     if (!call.follows) {
       settled.clear();
       if (in_place ? !results(call, of_operands, false, &settled) : facts.after_effect || !results(call, of_operands, true, &settled)) return;
     }
     for (auto& [m, meta] : settled) trace_.metas[m] = std::move(meta);
+  }
+
+  // Do its arguments name sizes of tensors that are made of symbols, which become known with its operands', and can its operand be expanded to what it gives?
+  bool names_sizes(const Inst& inst, const CallFacts& facts, Symbols* known) const {
+    const auto closed = [this](int32_t meta) { return trace_.metas[static_cast<size_t>(meta)].open == 0 || trace_.metas[static_cast<size_t>(meta)].symbolic; };
+    if (facts.named.empty() || !std::all_of(facts.named.begin(), facts.named.end(), closed)) return false;
+    const ir::AtenCall& call = trace_.calls[static_cast<size_t>(inst.imm)];
+    if (call.result_alias[0] >= 0) {
+      const auto of = static_cast<size_t>(trace_.insts[trace_.arg(inst, 0)].meta), to = static_cast<size_t>(call.results[0]);
+      const size_t more = before_[to].sizes.size() - before_[of].sizes.size();
+      for (size_t d = 0; d < before_[of].sizes.size(); ++d) {
+        const Pair from{before_[of].sizes[d], other_[of].sizes[d]}, wanted{before_[to].sizes[d + more], other_[to].sizes[d + more]};
+        if (from != wanted && from != Pair{1, 1}) return false;
+      }
+    }
+    for (int32_t meta : facts.named)
+      if (trace_.metas[static_cast<size_t>(meta)].symbolic) add_all(known, trace_.metas[static_cast<size_t>(meta)].sizes);
+    return true;
+  }
+
+  // What is written is what it was, whatever else the operation reads.
+  void keep_places(const Inst& inst, const ir::AtenCall& call) {
+    for (size_t i = 0; i < call.results.size(); ++i) {
+      const ir::AtenArg& argument = call.args[static_cast<size_t>(call.result_alias[i])];
+      if (call.results[i] < 0 || argument.kind != ir::AtenArg::kTensor) continue;
+      const auto m = static_cast<size_t>(call.results[i]), of = static_cast<size_t>(trace_.insts[trace_.arg(inst, static_cast<uint32_t>(argument.operands[0]))].meta);
+      const TensorMeta &before = before_[m], &written = before_[of];
+      if (!trace_.metas[of].symbolic || before.sizes != written.sizes || before.strides != written.strides || before.offset != written.offset) continue;
+      trace_.metas[m].sizes = trace_.metas[of].sizes;
+      trace_.metas[m].strides = trace_.metas[of].strides;
+      trace_.metas[m].offset = trace_.metas[of].offset;
+      trace_.metas[m].symbolic = true;
+    }
   }
 
   // Operands one behind the other: the result's size there is their sum, which is a symbol of its own where it is no product.

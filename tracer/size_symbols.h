@@ -22,6 +22,7 @@ struct CallFacts {
   bool after_effect = false;  // no exit may be at it
   bool by_steps = false;      // a remainder or quotient of open sizes is among its arguments
   bool moves = false;         // its result looks where only running it tells, in memory that it shares
+  std::vector<int32_t> named; // metas of tensors that arguments are sizes of, if all that are open are no more than that
 };
 
 // trace: as recorded, but its metas have the sizes of the first walk, with what is open marked; other: those of the second. Metas that become symbolic are rewritten.

@@ -51,11 +51,17 @@ bool varies(const std::vector<int64_t>& seen) {
   return std::any_of(seen.begin(), seen.end(), [&](int64_t size) { return size != seen.back(); });
 }
 
-std::optional<int64_t> steady_difference(const std::vector<int64_t>& seen, const std::vector<int64_t>& other) {
-  const int64_t more = seen.front() - other.front();
-  bool steady = other.size() == seen.size();
-  for (size_t i = 0; steady && i < seen.size(); i++) steady = seen[i] - other[i] == more;
-  return steady ? std::optional(more) : std::nullopt;
+std::optional<SizeRelation> steady_relation(const std::vector<int64_t>& seen, const std::vector<int64_t>& other) {
+  const int64_t a = seen.front(), b = other.front();
+  SizeRelation found[2] = {{1, 1, a - b}, {}};
+  if (b != 0 && a != 0 && a % b == 0) found[1].times = a / b;
+  else if (b != 0 && a != 0 && b % a == 0) found[1].by = b / a;
+  for (const SizeRelation& relation : found) {
+    bool steady = other.size() == seen.size();
+    for (size_t i = 0; steady && i < seen.size(); i++) steady = relation(other[i]) == seen[i];
+    if (steady) return relation;
+  }
+  return std::nullopt;
 }
 
 GenericTrace::Walk::Walk(const GenericTrace& generic, std::unique_ptr<bridge::Shapes> shapes)

@@ -25,8 +25,12 @@ void set_number(ir::AtenArg* arg, size_t i, const ir::Number& value);
 size_t indexed_dim(const ir::AtenCall& index, size_t rank);
 // Were these sizes of a dimension, or numbers, not all the same?
 bool varies(const std::vector<int64_t>& seen);
-// What a size was more than another one in all recordings, as the length of a cache and that of what it was filled from; nothing: not always the same.
-std::optional<int64_t> steady_difference(const std::vector<int64_t>& seen, const std::vector<int64_t>& other);
+// What a size was of another one in all recordings: so much more, as the length of a cache and that of what it was filled from; so many times it, as the tokens of a batch and its length; or that part of it.
+struct SizeRelation {
+  int64_t times = 1, by = 1, plus = 0;
+  std::optional<int64_t> operator()(int64_t size) const { return size % by == 0 ? std::optional(size / by * times + plus) : std::nullopt; }
+};
+std::optional<SizeRelation> steady_relation(const std::vector<int64_t>& seen, const std::vector<int64_t>& other);
 bool same_geometry(const ir::TensorMeta& a, const ir::TensorMeta& b);
 // The same but for strides of sizes of 1, which lead nowhere: torch's meta functions say others than its kernels.
 bool same_places(const ir::TensorMeta& a, const ir::TensorMeta& b);

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
+#include "ir/lower/lower.h"
 #include "tracer/object_parts.h"
 #include "tracer/open_sizes.h"
 #include "tracer/size_walk.h"
@@ -49,6 +51,13 @@ bool strides_for(const std::vector<TensorMeta>& seen, const std::vector<int64_t>
 }  // namespace
 
 SizeSample sample_of(const Recording& recording) {
+  if (!recording.backwards.empty()) {
+    Recording joined;
+    joined.trace = recording.trace;
+    joined.sizes = recording.sizes;
+    JoinedBackwards().join(&joined.trace, recording.backwards, &joined.sizes);
+    return sample_of(joined);
+  }
   const ir::Trace& recorded = recording.trace;
   SizeSample sample;
   for (const SizeFacts::Free& free : recording.sizes.free)
@@ -65,6 +74,7 @@ SizeSample sample_of(const Recording& recording) {
 }
 
 GenericTrace::GenericTrace(Recording recording, bridge::Bridge* bridge) : recording_(std::move(recording)), bridge_(bridge) {
+  backwards_.join(&recording_.trace, std::exchange(recording_.backwards, {}), &recording_.sizes);
   const ir::Trace& trace = recording_.trace;
   for (Ref ref = 0; ref < trace.insts.size(); ref++) {
     const ir::Inst& inst = trace.insts[ref];
@@ -125,8 +135,9 @@ std::vector<GenericTrace::Source> GenericTrace::sources(Ref aten, size_t* of_ope
   *of_operands = found.size();
   for (Ref tensor : call.tensors)
     if (tensor < aten) add(tensor, false);
+  // What data decide, and what is made for numbers of Python's.
   for (size_t k = 0; k < calls_.size() && calls_[k] < aten; k++)
-    if (trace.calls[trace.insts[calls_[k]].imm].defines_sizes)
+    if (const ir::AtenCall& made = trace.calls[trace.insts[calls_[k]].imm]; made.defines_sizes || (ir::names_sizes(made) && trace.insts[calls_[k]].count == 0))
       for (int32_t result : results_[k])
         if (result >= 0) add(static_cast<Ref>(result), false);
   for (Ref input : inputs_)
@@ -385,17 +396,18 @@ std::string GenericTrace::learn(const std::vector<SizeSample>& samples, size_t* 
 
 namespace {
 
-// What a size is now that was seen in other sizes together with these. Sizes that always differed by the same still do; nothing: it does not change, or two of them
+// What a size is now that was seen in other sizes together with these. Sizes that were always in one relation still are; nothing: it does not change, or two of them
 // say different things.
 std::optional<int64_t> size_now(const std::map<std::vector<int64_t>, int64_t>& now, const std::vector<int64_t>& seen) {
   if (auto equal = now.find(seen); equal != now.end()) return equal->second;
   if (!varies(seen)) return std::nullopt;
   std::optional<int64_t> found;
   for (const auto& [other, size] : now) {
-    const std::optional<int64_t> more = steady_difference(seen, other);
-    if (!more) continue;
-    if (found && *found != size + *more) return std::nullopt;
-    found = size + *more;
+    const std::optional<SizeRelation> relation = steady_relation(seen, other);
+    const std::optional<int64_t> related = relation ? (*relation)(size) : std::nullopt;
+    if (!related) continue;
+    if (found && *found != *related) return std::nullopt;
+    found = related;
   }
   return found;
 }
@@ -509,7 +521,8 @@ static constexpr int64_t kOddPrimes[] = {3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37
 // In the place of a size, for the whole class.
 int64_t GenericTrace::other_size(const std::vector<int64_t>& seen, OtherSizes* others) {
   for (auto other = others->sizes.begin(); others->related && other != others->sizes.end(); ++other)
-    if (const auto more = steady_difference(seen, other->first)) return others->sizes.emplace(seen, other->second + *more).first->second;
+    if (const auto relation = steady_relation(seen, other->first))
+      if (const auto related = (*relation)(other->second)) return others->sizes.emplace(seen, *related).first->second;
   const size_t number = others->sizes.size(), primes = std::size(kOddPrimes);
   const int64_t times = kOddPrimes[number % primes] + 72 * static_cast<int64_t>(number / primes);
   return others->sizes.emplace(seen, seen.back() + others->step * times).first->second;
@@ -583,6 +596,11 @@ PyObject* GenericTrace::shape_object(const std::vector<int64_t>& sizes) {
 std::string GenericTrace::instance(Walk& walk, const Classes& now, bool open_inputs, Recording* out) const {
   Recording& made = *out;
   made = {};
+  const auto dropped = [&](std::string why) {
+    for (PyObject* object : made.owned) Py_DECREF(object);
+    made = {};
+    return why;
+  };
   made.sites = recording_.sites;
   made.uses = recording_.uses;
   made.made = recording_.made;
@@ -608,10 +626,7 @@ std::string GenericTrace::instance(Walk& walk, const Classes& now, bool open_inp
     } else {
       why = Opening(*this, walk, walk, false, &made).run();  // numbers of Python's are what they were
     }
-    if (why.empty()) return why;
-    for (PyObject* object : made.owned) Py_DECREF(object);
-    made = {};
-    return why;
+    return why.empty() ? why : dropped(why);
   }
   made.trace = recording_.trace;
   made.trace.metas = std::move(walk.metas);
@@ -632,7 +647,11 @@ std::string GenericTrace::instance(Walk& walk, const Classes& now, bool open_inp
       made.owned.push_back(shape);
     }
   }
-  return "";
+  std::vector<Ref> same(made.trace.insts.size());
+  std::iota(same.begin(), same.end(), Ref{0});
+  const std::vector<TensorMeta> metas = made.trace.metas;
+  std::string why = backwards_.part({&made.trace, same, backwards_.ends(), metas, nullptr, {}}, &made.backwards);
+  return why.empty() ? why : dropped(why);
 }
 
 }  // namespace dynvm::tracer

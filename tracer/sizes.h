@@ -19,6 +19,8 @@
 // Sizes that an operation defines (nonzero, an index by a mask, a slice whose ends are numbers of the run) differ from run to run, so nothing is compiled for them: where they differed between
 // the recordings they are open in each trace. Those that were always equal to an input's size, or the same each time, are not: with others the trace is left.
 //
+// The backwards of a recording's graph nodes are learnt with it (size_backwards.h).
+//
 // Inputs: recordings, the geometry of the tensor that an entry guard refused. Outputs: recordings with constant sizes.
 // Invariant: a wrong guess about an input's size costs an entry: its guard refuses the tensor.
 // Tests: tests/traces/cases/sizes_*.py.
@@ -35,6 +37,7 @@
 #include "ir/numbers.h"
 #include "runtime/bridge/bridge.h"
 #include "tracer/recorder.h"
+#include "tracer/size_backwards.h"
 
 namespace dynvm::tracer {
 
@@ -130,7 +133,7 @@ class GenericTrace {
   using Classes = std::map<std::vector<int64_t>, int64_t>;
   struct OtherSizes {
     int64_t step;
-    bool related;  // those that always differed by the same still do
+    bool related;  // those that were always in one relation still are
     Classes sizes;
   };
   static int64_t other_size(const std::vector<int64_t>& seen, OtherSizes* others);
@@ -143,7 +146,8 @@ class GenericTrace {
   static PyObject* size_type();
   static PyObject* shape_object(const std::vector<int64_t>& sizes);  // a new torch.Size
 
-  Recording recording_;
+  Recording recording_;                                // behind its end, what its nodes' backwards do
+  JoinedBackwards backwards_;
   bridge::Bridge* bridge_;
   std::vector<ir::Ref> inputs_, calls_;                // unbox_tensor and aten instructions
   std::vector<std::vector<int32_t>> results_;          // of each of calls_: its result instructions, -1

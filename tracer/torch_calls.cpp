@@ -240,13 +240,14 @@ Ref Recorder::tensor_of_id(int32_t id) {
   return found == tensors_.end() ? kNoRef : found->second;
 }
 
-// Tensor objects that backward() may give a gradient.
+// Tensor objects that backward() may give a gradient, in the order of the program: another recording has the same.
 std::vector<std::pair<PyObject*, V>> Recorder::differentiated_leaves() const {
   std::vector<std::pair<PyObject*, V>> found;
   for (const auto& leaf : leaf_objects_) {
     const bridge::TensorObject object = bridge_->describe(leaf.first);
     if (object.requires_grad && object.is_leaf) found.push_back(leaf);
   }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   return found;
 }
 

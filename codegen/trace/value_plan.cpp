@@ -88,14 +88,14 @@ class Planner {
     plan_.values[value].last_use = std::max(plan_.values[value].last_use, at);
   }
 
-  // Calls that a wrap runs again read their scalars again, and so do views by which its object is made.
+  // Calls that a wrap runs again read their scalars again, and so do views by which it makes tensors.
   void use_forward(const Inst& wrap, Ref at) {
     const auto use_operands = [&](Ref call) {
       const Inst& inst = trace_.insts[call];
       for (uint32_t k = 0; k < inst.count; ++k) use(trace_.arg(inst, k), at);
     };
     for (Ref call : trace_.wraps[wrap.imm].forward) use_operands(call);
-    for (Ref view : ir::views_behind(trace_, trace_.arg(wrap, 0)))
+    for (Ref view : ir::views_of_wrap(trace_, wrap))
       if (trace_.calls[trace_.insts[view].imm].follows) use_operands(view);
   }
 

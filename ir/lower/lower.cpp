@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ir/effects.h"
 #include "ir/kernel/symbols.h"
@@ -414,6 +415,15 @@ bool sizes_follow(const Trace& trace, const Inst& aten) {
   const auto rank = static_cast<int64_t>(operand.sizes.size());
   const int64_t dim = call.args[argument].i + (call.args[argument].i < 0 ? rank : 0);
   return dim >= 0 && dim < rank && (operand.open >> dim & 1) == 0;
+}
+
+bool names_sizes(const AtenCall& call) {
+  static const std::unordered_set<std::string_view> table = {
+#define X(name, sentence) "aten::" #name,
+#include "ir/lower/named.def"
+#undef X
+  };
+  return table.count(call.name) != 0 && call.results.size() == 1;
 }
 
 bool adds_sizes(const Trace& trace, const Inst& aten, size_t* dim, std::vector<int64_t>* terms) {

@@ -47,6 +47,8 @@ bool is_elementwise(const AtenCall& call);
 
 // Do the sizes of its results follow from those of its operands alone, whatever these are? Of an elementwise operation, or one of follows.def.
 bool sizes_follow(const Trace& trace, const Inst& aten);
+// Has its result the sizes that an argument names?
+bool names_sizes(const AtenCall& call);
 
 // Does the call put its operands one behind the other (cat), alike in all other dimensions? Along which, and how long each is there, in their order.
 bool adds_sizes(const Trace& trace, const Inst& aten, size_t* dim, std::vector<int64_t>* terms);

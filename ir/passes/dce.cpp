@@ -91,7 +91,7 @@ class Mark {
     if (inst.op == Op::k_wrap) {
       for (Ref call : trace_.wraps[inst.imm].forward) mark(call);
       for (const GraphNode& node : trace_.wraps[inst.imm].nodes)
-        for (const std::vector<Ref>* values : {&node.outputs, &node.inputs, &node.saved})
+        for (const std::vector<Ref>* values : {&node.outputs, &node.inputs, &node.saved, &node.sized})
           for (Ref value : *values) mark(value);
       for (int32_t storage : wrap_storages(trace_, ref)) mark_storage(storage);
     }

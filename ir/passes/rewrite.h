@@ -63,7 +63,7 @@ void for_each_value(Wrap& wrap, Visit visit) {
   for (Ref& call : wrap.forward) visit(call);
   for (FreedNode& freed : wrap.freed_behind) visit(freed.value);
   for (GraphNode& node : wrap.nodes)
-    for (std::vector<Ref>* values : {&node.outputs, &node.inputs, &node.saved, &node.calls})
+    for (std::vector<Ref>* values : {&node.outputs, &node.inputs, &node.saved, &node.sized, &node.calls})
       for (Ref& value : *values) visit(value);
 }
 

@@ -212,8 +212,8 @@ class Builder {
     const auto note_numbers = [&](Ref made, int32_t number) {
       if (!runs(made) && has_numbers(trace_.insts[made])) numbers.push_back({number, numbers_of(trace_.insts[made])});
     };
-    // The bridge makes a view for Python by the calls that made it, so that it has the same base as in eager: they are named, not run.
-    for (Ref view : ir::views_behind(trace_, trace_.arg(inst, 0))) note_numbers(view, call(view));
+    // The bridge makes a view by the calls that made it, so that it has the same base as in eager: they are named, not run.
+    for (Ref view : ir::views_of_wrap(trace_, inst)) note_numbers(view, call(view));
     for (ir::GraphNode& node : spec.wrap.nodes)
       for (Ref& made : node.calls) made = static_cast<Ref>(call(made));
     for (Ref forward : spec.wrap.forward) {
@@ -222,7 +222,7 @@ class Builder {
     }
     spec.wrap.forward.clear();
     for (ir::GraphNode& node : spec.wrap.nodes)
-      for (std::vector<Ref>* values : {&node.outputs, &node.inputs, &node.saved})
+      for (std::vector<Ref>* values : {&node.outputs, &node.inputs, &node.saved, &node.sized})
         for (Ref& value : *values) value = static_cast<Ref>(out_.plan.tensor[value]);
     for (ir::FreedNode& freed : spec.wrap.freed_behind) freed.value = static_cast<Ref>(out_.plan.tensor[freed.value]);
     // A leaf is one tensor of Python, wherever the trace makes it: graphs that are rebuilt have to end in the one that the script has.

@@ -53,6 +53,7 @@ class TraceGraph final : public Node {
     }
     for (Edge& edge : inputs) add_next_edge(std::move(edge));
     for (at::Tensor& saved : parts.saved) saved_.emplace_back(saved, false);
+    sized_ = std::move(parts.sized);
   }
 
   void release_variables() override {
@@ -94,6 +95,9 @@ class TraceGraph final : public Node {
     return at::empty_strided(look.sizes, look.strides, look.options).copy_(gradient);
   }
 
+  // No more than sizes: one byte that all elements lie on.
+  static at::Tensor of_size(const std::vector<int64_t>& sizes) { return at::empty({}, at::kByte).expand(sizes); }
+
   bool run_compiled(const variable_list& gradients, const std::vector<at::Tensor>& saved, variable_list* out) const {
     if (backward_ == nullptr) return false;
     std::vector<at::Tensor> given;
@@ -102,6 +106,7 @@ class TraceGraph final : public Node {
     std::vector<PyObject*> inputs, results;
     for (const at::Tensor& each : given) inputs.push_back(to_python(each));
     for (const at::Tensor& each : saved) inputs.push_back(to_python(each));
+    for (const std::vector<int64_t>& sizes : sized_) inputs.push_back(to_python(of_size(sizes)));
     const bool fine = std::count(inputs.begin(), inputs.end(), nullptr) == 0 && backward_->run(inputs, &results);
     for (PyObject* input : inputs) Py_XDECREF(input);
     for (size_t i = 0; fine && i < results.size(); ++i)
@@ -128,6 +133,7 @@ class TraceGraph final : public Node {
   std::shared_ptr<ForwardAgain> forward_;
   std::vector<Look> outputs_;
   std::vector<torch::autograd::SavedVariable> saved_;
+  std::vector<std::vector<int64_t>> sized_;
   bool released_ = false;
 };
 
@@ -180,7 +186,8 @@ void ForwardAgain::run() {
       detached_from_[call.results[0]] = not_detached(call.tensors[0].tensor);
       continue;
     }
-    std::vector<c10::IValue> stack = copy_arguments(call.constants);
+    const auto now = arguments_.find(k);
+    std::vector<c10::IValue> stack = copy_arguments(now != arguments_.end() ? now->second : call.constants);
     for (const TensorPlace& place : call.tensors) replace_tensor(stack, place, operand(place));
     const ModesOfCall modes(call.call, calls_->devices[k]);
     std::optional<GeneratorAt> drawn;

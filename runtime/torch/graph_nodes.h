@@ -37,6 +37,7 @@ class ForwardAgain {
   const RepeatedCalls& calls() const { return *calls_; }
   void leaf(int32_t tensor, at::Tensor value);  // of what no call makes
   void random(size_t call, Random state) { random_[call] = std::move(state); }
+  void arguments(size_t call, std::vector<c10::IValue> now) { arguments_[call] = std::move(now); }  // of one that numbers of the run are among
 
   // Gradients of a node's inputs, by what its own operations do. Undefined: none. outputs: numbers of tensors. Throws what torch throws. The GIL is not held.
   std::vector<at::Tensor> differentiate(int32_t node, const std::vector<int32_t>& outputs, const std::vector<at::Tensor>& gradients, bool create_graph);
@@ -55,6 +56,7 @@ class ForwardAgain {
   };
   std::shared_ptr<const RepeatedCalls> calls_;
   std::vector<Random> random_;
+  std::map<size_t, std::vector<c10::IValue>> arguments_;
   std::map<int32_t, Leaf> leaves_;
   std::map<int32_t, at::Tensor> values_;
   std::map<std::pair<int32_t, int32_t>, at::Tensor> inputs_;  // by node and tensor: the tensor as that node's operations read it, another one, so that gradients by it are those of the node
@@ -69,6 +71,7 @@ struct NodeParts {
   std::vector<at::Tensor> outputs;            // look as they do; their values are not read
   std::vector<at::Tensor> inputs;             // undefined: an output of an earlier node
   std::vector<at::Tensor> saved;
+  std::vector<std::vector<int64_t>> sized;    // of each, its sizes
   std::shared_ptr<ForwardAgain> forward;
 };
 

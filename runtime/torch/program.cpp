@@ -432,7 +432,6 @@ std::shared_ptr<const RepeatedCalls> ProgramImpl::plan_repeated(const bridge::Wr
   for (int32_t number : spec.forward) {
     repeated->nodes.push_back(node_of.count(number) != 0 ? node_of[number] : -1);
     const CallPlan& call = calls.at(static_cast<size_t>(number));
-    if (!call.scalars.empty()) fail("a graph's node would need numbers of " + call.call.name + " again");
     repeated->calls.push_back(call);
     repeated->numbers.push_back(number);
     const auto device = [this](int32_t tensor) { return static_cast<c10::DeviceType>(tensors.at(static_cast<size_t>(tensor)).meta.device_type); };

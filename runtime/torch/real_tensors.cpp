@@ -306,6 +306,15 @@ at::Tensor SessionImpl::graph_operand(int32_t number, bool required_grad, const 
   return value;
 }
 
+// The graph may keep a number's tensor: it needs one of its own, for the next iteration writes into this one.
+static std::vector<IValue> arguments_now(const CallPlan& call, const CallState& state) {
+  std::vector<IValue> stack = copy_arguments(state.arguments);
+  for (const ScalarPlace& place : call.scalars) {
+    if (place.as == ScalarPlace::kNumberTensor) stack[static_cast<size_t>(place.argument)] = copy_number(state.arguments[static_cast<size_t>(place.argument)].toTensor());
+  }
+  return stack;
+}
+
 // A call of the rebuilt graph, once an iteration.
 void SessionImpl::run_once(int32_t number, const WrapPlan& plan) {
   if (rerun_[static_cast<size_t>(number)]) return;
@@ -341,11 +350,7 @@ void SessionImpl::run_again(int32_t number, const WrapPlan& plan) {
     const size_t s = static_cast<size_t>(program_.tensors[static_cast<size_t>(place.tensor)].meta.storage);
     if (storages_[s].shared && std::count(call.call.mutates.begin(), call.call.mutates.end(), place.argument) != 0) storages_[s].shared = !move_rebuilt(s, false);
   }
-  std::vector<IValue> stack = copy_arguments(state.arguments);
-  // The graph may keep a number's tensor: it needs one of its own, for the next iteration writes into this one.
-  for (const ScalarPlace& place : call.scalars) {
-    if (place.as == ScalarPlace::kNumberTensor) stack[static_cast<size_t>(place.argument)] = copy_number(state.arguments[static_cast<size_t>(place.argument)].toTensor());
-  }
+  std::vector<IValue> stack = arguments_now(call, state);
   for (const TensorPlace& place : call.tensors) {
     at::Tensor value = graph_operand(place.tensor, place.required_grad, plan);
     if (!place.required_grad && value.requires_grad()) value = value.detach();
@@ -442,12 +447,14 @@ void SessionImpl::make_node(const ir::GraphNode& node, const WrapPlan& plan, std
     for (size_t k = 0; k < plan.repeated->calls.size(); ++k) {
       const CallState& state = calls_[static_cast<size_t>(plan.repeated->numbers[k])];
       if (plan.repeated->calls[k].call.is_random) (*forward)->random(k, {state.generator, state.drawn});
+      if (!plan.repeated->calls[k].scalars.empty()) (*forward)->arguments(k, arguments_now(plan.repeated->calls[k], state));
     }
   }
-  NodeParts parts{&node, {}, {}, {}, *forward};
+  NodeParts parts{&node, {}, {}, {}, {}, *forward};
   for (ir::Ref output : node.outputs) parts.outputs.push_back(shadows_[output]);
   for (ir::Ref input : node.inputs) parts.inputs.push_back(nodes_.has(static_cast<int32_t>(input)) ? at::Tensor() : inputs_[input]);
   for (ir::Ref saved : node.saved) parts.saved.push_back(saved_value(static_cast<int32_t>(saved)));
+  for (ir::Ref sized : node.sized) parts.sized.push_back(shadows_[sized].sizes().vec());
   nodes_.make(std::move(parts));
 }
 
