@@ -6,7 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "ir/lower/lower.h"
 #include "tracer/object_parts.h"
 #include "tracer/open_sizes.h"
 #include "tracer/size_walk.h"
@@ -137,7 +136,7 @@ std::vector<GenericTrace::Source> GenericTrace::sources(Ref aten, size_t* of_ope
     if (tensor < aten) add(tensor, false);
   // What data decide, and what is made for numbers of Python's.
   for (size_t k = 0; k < calls_.size() && calls_[k] < aten; k++)
-    if (const ir::AtenCall& made = trace.calls[trace.insts[calls_[k]].imm]; made.defines_sizes || (ir::names_sizes(made) && trace.insts[calls_[k]].count == 0))
+    if (const ir::AtenCall& made = trace.calls[trace.insts[calls_[k]].imm]; made.defines_sizes || trace.insts[calls_[k]].count == 0)
       for (int32_t result : results_[k])
         if (result >= 0) add(static_cast<Ref>(result), false);
   for (Ref input : inputs_)
