@@ -15,7 +15,7 @@
 namespace dynvm::ir {
 namespace {
 
-enum class Mode : uint8_t { kPromote, kFloat, kDivide, kCompare, kLogical, kFirst, kResult };
+enum class Mode : uint8_t { kPromote, kExact, kFloat, kDivide, kCompare, kLogical, kFirst, kResult };
 
 // c10's categories: a dtype of a higher category wins over one of a lower, whatever the operands' ranks.
 int category(DType dtype) { return dtype == DType::kOther ? -1 : is_bool(dtype) ? 0 : is_floating(dtype) ? 2 : 1; }
@@ -43,7 +43,8 @@ class Promotion {
 // Evaluates the formulas of pointwise.def for one operation.
 class Pointwise {
  public:
-  Pointwise(Builder& builder, DType type) : builder_(builder), call_(builder.call()), type(type) {}
+  // rounded: the 16-bit type that ATen rounds numbers to, on a CPU; kOther: none.
+  Pointwise(Builder& builder, DType type, DType rounded) : builder_(builder), call_(builder.call()), rounded_(rounded), type(type) {}
 
   bool refused() const { return reason_ != nullptr; }
   const char* reason() const { return reason_; }
@@ -51,10 +52,13 @@ class Pointwise {
  private:
   Builder& builder_;
   const CallView& call_;
+  const DType rounded_;
   const char* reason_ = nullptr;
 
  public:
   const DType type;  // the compute dtype
+
+  Value round(Value value) { return rounded_ == DType::kOther || !value ? value : builder_.cast(builder_.cast(value, rounded_), type); }
 
   Value refuse(const char* why) {
     if (!reason_) reason_ = why;
@@ -83,7 +87,7 @@ class Pointwise {
   Value either(Value a, Value b, size_t alpha, int sign) {
     if (is_bool(type)) return sign > 0 ? op(KOp::k_or, a, b) : refuse("bool");
     bool one = !has(alpha) || (call_.is_constant(alpha) && call_.real(alpha) == 1);
-    if (!one) b = number(alpha) * b;
+    if (!one) b = round(number(alpha)) * b;
     if (base::seeded(base::Defect::kLowerSubSwapped)) std::swap(a, b);
     return sign > 0 ? a + b : a - b;
   }
@@ -106,12 +110,13 @@ class Pointwise {
     if (exponent == 0) return constant(1);
     if (exponent == 1) return a;
     if (exponent == 2) return a * a;
-    if (exponent == 3) return a * a * a;
+    const auto square = [&] { return rounded_ == DType::kBF16 ? round(a * a) : a * a; };  // in ATen's vectors of bf16 each product is rounded
+    if (exponent == 3) return square() * a;
     if (!is_floating(type)) return exponent > 0 && exponent == std::floor(exponent) ? op(KOp::k_pow, a, b) : refuse("integer power may raise");
     if (exponent == 0.5) return sqrt(a);
     if (exponent == -0.5) return op(KOp::k_rsqrt, a);
     if (exponent == -1) return op(KOp::k_reciprocal, a);
-    if (exponent == -2) return constant(1) / (a * a);
+    if (exponent == -2) return constant(1) / square();
     return op(KOp::k_pow, a, b);
   }
   Value lerp(Value a, Value b, Value weight) {
@@ -227,20 +232,21 @@ bool lower_pointwise(const Request& request, const Row& row, Ref target, std::st
   if (!is_computable(common)) return request.refuse("dtype");
   Builder builder(call, meta.sizes);
   builder.set_type(common);
+  const bool rounds = is_reduced_floating(common) && meta.device_type == 0 && (row.mode == Mode::kPromote || row.mode == Mode::kCompare);
+  Pointwise pointwise(builder, builder.type(), rounds ? common : DType::kOther);
   Value values[3];
   for (size_t k = 0; k < row.arguments.size(); ++k) {
     size_t i = row.arguments[k] - '0';
     if (Ref tensor = call.tensor(i); tensor != kNoRef) {
       values[k] = builder.load(tensor);
     } else if (call.is_number(i)) {
-      values[k] = builder.number(i);
+      values[k] = pointwise.round(builder.number(i));
     }
   }
   // clamp with only an upper bound: `b` stands for the bound that there is.
   if (row.arguments.size() == 3 && !values[1]) values[1] = values[2];
   for (size_t k = 0; k < row.arguments.size(); ++k)
     if (!values[k] && !(k == 2 && values[1])) return request.refuse("an argument is absent");
-  Pointwise pointwise(builder, builder.type());
   Value result = (pointwise.*row.formula)(values[0], values[1], values[2]);
   if (pointwise.refused()) return request.refuse(pointwise.reason());
   // Rounded to the promoted dtype first, as the operation's own result is before it is converted.
