@@ -176,6 +176,12 @@ std::string GenericTrace::Walk::run(size_t number, ir::AtenCall call) {
     for (int32_t result : recorded.results) before.push_back(result < 0 ? TensorMeta{} : trace_.metas[result]);
     const std::string why = shapes_->call(now, operands, results, before, &made);
     if (!why.empty()) return why;
+    for (size_t i = 0; i < results.size(); i++) {
+      const auto known = generic_.laid_out_.find({number, i});
+      if (results[i] < 0 || known == generic_.laid_out_.end()) continue;
+      if (!strides_for(known->second, made[i].sizes, &made[i].strides)) return now.name + ": strides change in a way that is not known";
+      shapes_->input(results[i], made[i]);
+    }
   }
   for (size_t i = 0; i < results.size(); i++) {
     if (results[i] < 0) continue;
@@ -189,6 +195,14 @@ std::string GenericTrace::Walk::run(size_t number, ir::AtenCall call) {
     if (same) shapes_->input(results[i], meta);
   }
   return "";
+}
+
+void GenericTrace::Walk::lies(size_t number, size_t result, const TensorMeta& as) {
+  const Ref ref = static_cast<Ref>(generic_.results_[number][result]);
+  TensorMeta& meta = metas[trace_.insts[ref].meta];
+  meta.strides = as.strides;
+  meta.offset = as.offset;
+  if (shapes_) shapes_->input(static_cast<int32_t>(ref), meta);
 }
 
 std::optional<Number> GenericTrace::Walk::value(const Source& source) const {

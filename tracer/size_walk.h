@@ -44,6 +44,8 @@ class GenericTrace::Walk {
   std::string step(ir::Ref ref);
   // An aten instruction, the `number`th, as `call`.
   std::string run(size_t number, ir::AtenCall call);
+  // Its result lies like this.
+  void lies(size_t number, size_t result, const ir::TensorMeta& as);
   std::optional<ir::Number> value(const Source& source) const;
   std::optional<ir::Number> value(const Expression& e) const;
 

@@ -18,11 +18,9 @@ using ir::Ref;
 using ir::TensorMeta;
 using IrOp = ir::Op;
 
-namespace {
-
-// The strides of an input of these sizes, after the geometries that it had: each stride is constant, or a constant times the product of some of
+// The strides of a tensor of these sizes, after the geometries that it had: each stride is constant, or a constant times the product of some of
 // the other dimensions' sizes. False: of neither form.
-bool strides_for(const std::vector<TensorMeta>& seen, const std::vector<int64_t>& sizes, std::vector<int64_t>* strides) {
+bool GenericTrace::strides_for(const std::vector<TensorMeta>& seen, const std::vector<int64_t>& sizes, std::vector<int64_t>* strides) {
   const size_t rank = sizes.size();
   if (rank > 8) return false;
   auto product = [&](const std::vector<int64_t>& of, size_t subset) {
@@ -46,8 +44,6 @@ bool strides_for(const std::vector<TensorMeta>& seen, const std::vector<int64_t>
   }
   return true;
 }
-
-}  // namespace
 
 SizeSample sample_of(const Recording& recording) {
   if (!recording.backwards.empty()) {
@@ -101,6 +97,7 @@ void GenericTrace::unlearn() {
   geometries_.assign(inputs_.size(), {});
   defined_.clear();
   defined_geometries_.clear();
+  laid_out_.clear();
   free_seen_.clear();
 }
 
@@ -373,7 +370,10 @@ std::string GenericTrace::learn(const std::vector<SizeSample>& samples, size_t* 
       why = walks[w]->run(number, std::move(call));
       if (!why.empty()) *other = w;  // as with sizes of 0 and 1, which broadcast otherwise
       for (size_t i = 0; i < there.results.size() && why.empty(); i++)
-        if (recorded.results[i] >= 0 && used_[recorded.results[i]] && !same_places(walks[w]->metas[recorded.results[i]], there.results[i])) why = recorded.name + ": torch's meta function says otherwise";
+        if (recorded.results[i] >= 0 && used_[recorded.results[i]] && !same_places(walks[w]->metas[recorded.results[i]], there.results[i])) {
+          if (walks[w]->metas[recorded.results[i]].sizes != there.results[i].sizes || !note_layout(number, i, samples)) why = recorded.name + ": torch's meta function says otherwise";
+          else walks[w]->lies(number, i, there.results[i]);
+        }
     }
     if (!why.empty()) return why;
     number++;
@@ -490,6 +490,18 @@ std::string GenericTrace::rewalk(Walk* walk) const {
     if (!why.empty()) return why;
   }
   return "";
+}
+
+// Has the result of this call, which makes it, strides that follow from its sizes as in all recordings?
+bool GenericTrace::note_layout(size_t number, size_t result, const std::vector<SizeSample>& samples) {
+  const ir::AtenCall& call = recording_.trace.calls[recording_.trace.insts[calls_[number]].imm];
+  std::vector<TensorMeta> seen;
+  for (const SizeSample& sample : samples) seen.push_back(sample.calls[number].results[result]);
+  seen.push_back(recording_.trace.metas[call.results[result]]);
+  std::vector<int64_t> strides;
+  if (call.result_alias[result] >= 0 || !strides_for(seen, seen.back().sizes, &strides)) return false;
+  laid_out_[{number, result}] = std::move(seen);
+  return true;
 }
 
 // The sizes that operations define and that differed between the recordings.

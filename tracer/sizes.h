@@ -121,6 +121,8 @@ class GenericTrace {
   std::pair<PyCodeObject*, int> not_known_{nullptr, 0};
 
   std::string learn(const std::vector<SizeSample>& samples, size_t* other);
+  bool note_layout(size_t number, size_t result, const std::vector<SizeSample>& samples);
+  static bool strides_for(const std::vector<ir::TensorMeta>& seen, const std::vector<int64_t>& sizes, std::vector<int64_t>* strides);
   bool same_but_numbers(const ir::AtenArg& a, const ir::AtenArg& b) const;
   // That of torch's which an aten instruction is a part of.
   const SizeFacts::TorchCall& torch_call(const ir::Inst& aten) const {
@@ -160,6 +162,7 @@ class GenericTrace {
   std::map<ir::Ref, std::vector<int64_t>> free_seen_;  // what they were in each sample, then here
   std::vector<Defined> defined_;                       // those that differed between the recordings
   std::map<std::pair<size_t, size_t>, std::vector<ir::TensorMeta>> defined_geometries_;  // of (call, result): in each sample, then here
+  std::map<std::pair<size_t, size_t>, std::vector<ir::TensorMeta>> laid_out_;  // likewise, where torch's meta function says other strides than its kernel
   std::vector<std::vector<ir::TensorMeta>> geometries_;  // of each input: in each sample, then here
   std::vector<std::vector<std::vector<int64_t>>> seen_;  // of each input and dimension: the sizes of those
 };
