@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "codegen/x86/kernel/helpers.h"
+#include "codegen/x86/kernel/vector_math.h"
 #include "codegen/x86/kernel/math.h"
 #include "ir/kernel/half.h"
 
@@ -126,7 +127,8 @@ Value Expressions::cast(DType to, DType from, Value a) {
 }
 
 Value Expressions::call(KOp op, Lane t, Value a, Value b) {
-  LaneHelper helper = lane_helper(op, t);
+  LaneHelper helper = vector_helper(op, t, b_.code().vector_bytes);
+  if (!helper) helper = lane_helper(op, t);
   if (!helper) return kNoValue;
   b_.code().has_calls = true;
   return b_.emit(VOp::k_call, t, a, b, kNoValue, static_cast<int64_t>(reinterpret_cast<intptr_t>(helper)));
