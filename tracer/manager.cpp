@@ -344,8 +344,8 @@ void on_event(vm::ThreadView& view, const vm::EventInfo& info) {
 
 // Another thread is only looked at, and may wait in a call for this very one: a recording goes before. That thread finds out at its next instruction.
 void take_over(vm::ThreadView& view) {
-  const PyThreadState* const looked_at = vm::recording_thread();
-  if (recorder != nullptr || looked_at == nullptr || looked_at == view.tstate) return;
+  const bool looked_at = recorder == nullptr && (probe.loop != nullptr || skip.loop != nullptr);  // it may be compiling, too
+  if (!looked_at || vm::recording_thread() == view.tstate) return;
   if (probe.loop != nullptr) end_probe();
   stop_skip(view);
 }

@@ -269,7 +269,7 @@ bad_instruction:
 // ---- recording -------------------------------------------------------------------------------------------------------
 
 record_stub: {
-  if (unlikely(act.stopped)) {
+  if (unlikely(!act.recording)) {  // plain code is left here, whoever has ended the recording, and wherever this frame's position was kept meanwhile
     act.stopped = false;
     ip = const_cast<Inst*>(as_fast(cpython::code_of(frame), ip));
     DISPATCH();
