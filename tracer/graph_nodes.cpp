@@ -8,9 +8,10 @@
 //
 // A part's backward is recorded at the end of the recording. The part's operations run once more, apart from the program (bridge::Rehearsal), with its inputs as leaves; torch differentiates the outputs by these,
 // and the operations that this becomes are a trace of their own. What it reads of the rehearsal is what the node saves of each run.
+// Where sizes are numbers it is learnt, and made for each size, with the recording (size_backwards.h).
 //
 // Inputs: the trace, its wraps filled. Outputs: nodes at those wraps that are handed out, backwards_.
-// Not done, so that the trace is given up where it has to: hooks or Functions in between, changing numbers or sizes, writes to what parts share or through views.
+// Not done, so that the trace is given up where it has to: hooks or Functions in between, changing numbers, writes to what parts share or through views.
 // Invariants: nothing of the program changes: no hook runs, no graph is freed, no random number is drawn.
 // Tests: tests/traces/cases/graph_nodes.py.
 #include <algorithm>

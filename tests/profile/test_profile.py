@@ -160,7 +160,7 @@ class Whole(CompareCase):
         kernel, = max(self.traces("steady"), key=lambda trace: trace["iterations"])["kernels"]
         self.assertEqual((kernel["name"], kernel["device"], kernel["reads"], kernel["writes"]), ("mul_add_relu", "cpu", ["s0 f32{1}"], ["s3 f32{1}"]))
         self.assertEqual([node["op"] for node in kernel["nodes"]], ["load s0 f32{1}", "0.5", "mul", "1", "add", "0", "max", "store s3 f32{1}"])
-        self.assertEqual([node["args"] for node in kernel["nodes"]], [[], [], [0, 1], [], [2, 3], [], [4, 5], [6]])
+        self.assertEqual([node["args"] for node in kernel["nodes"]], [[], [], [0, 1], [], [2, 3], [], [5, 4], [6]])
         self.assertIn("n2 = mul f32 n0, n1", kernel["text"])
         self.assertGreater(len(bytes.fromhex(kernel["code"])), 40)
 
