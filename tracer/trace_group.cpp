@@ -145,6 +145,7 @@ bool TraceGroup::prepare(Recording* recording, bridge::Bridge* bridge, Lessons& 
   if (refused.empty()) {
     *of = generic;
     failures_ = 0;
+    if (std::exchange(futile_, 0) > 0) cost_ms_ = 0;  // this one may do better
     base::report().sizes.generic++;
   } else {
     sizes_failed(refused);
@@ -247,9 +248,13 @@ TraceGroup::Made TraceGroup::make(const RefusedInput& input, bridge::Bridge* bri
   for (size_t i = generics.size(); i-- > 0 && !why.empty();) why = (generic = generics[i])->specialise(input, &recording);
   recording.ms = ms_since(start);
   Trace trace = finish(std::move(generic), std::move(recording), why, bridge, code, unit, kind, interpreted_ms);
-  if (trace == nullptr) return opened != nullptr ? Made::kYes : Made::kNo;
-  trace->answers = input;
   cost_ms_ = worked_ms() - worked;
+  if (trace == nullptr) {
+    cost_ms_ *= 1 << std::min(++futile_, 16);
+    return opened != nullptr ? Made::kYes : Made::kNo;
+  }
+  trace->answers = input;
+  futile_ = 0;
   seen_.erase(input);
   base::report().sizes.made++;
   made_++;

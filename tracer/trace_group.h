@@ -88,7 +88,8 @@ class TraceGroup {
   // A trace is made for sizes once what the interpreter has lost on them, about half of its time, is what making the trace costs.
   std::map<RefusedInput, int> seen_;                     // times that sizes came which there is no trace for
   int made_ = 0;                                         // traces for certain sizes
-  double cost_ms_ = 0, interpreted_ms_ = 0;              // of the last trace that was made; of the rest of an iteration in the interpreter
+  double cost_ms_ = 0, interpreted_ms_ = 0;              // of the last trace that was made, or more with each that could not be; of the rest of an iteration in the interpreter
+  int futile_ = 0;                                       // times in a row that none could be made
 };
 
 // The group's new traces, for a loop that runs in this frame. Functions of one code may have other global variables: a trace that has looked at such is for its own.
