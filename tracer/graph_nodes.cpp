@@ -23,6 +23,7 @@
 #include "runtime/base/heuristics.h"
 #include "runtime/base/switches.h"
 #include "tracer/recorder.h"
+#include "tracer/size_walk.h"
 #include "tracer/trace_writes.h"
 
 namespace dynvm::tracer {
@@ -531,7 +532,7 @@ std::string Recorder::record_backward(Rehearsal& rehearsal, ir::GraphNode* node)
       const ir::TensorMeta& known = trace_.metas[saved.meta];
       if (known.open != 0 || known.symbolic) return record.call.name + " in its backward reads memory of changing size";
       ir::TensorMeta meta = aten_->meta(id);
-      if (sizes_are_numbers_ && (meta.sizes != known.sizes || meta.strides != known.strides || meta.offset != known.offset)) return record.call.name + " in its backward reads memory that lies otherwise in its rehearsal";
+      if (sizes_are_numbers_ && (!same_geometry(meta, known) || meta.offset != known.offset)) return record.call.name + " in its backward reads memory that lies otherwise in its rehearsal";
       const bool outside = saved.op == IrOp::k_unbox_tensor;
       meta.requires_grad = outside && known.requires_grad;
       meta.is_leaf = !outside || known.is_leaf;

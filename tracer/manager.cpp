@@ -351,9 +351,10 @@ void take_over(vm::ThreadView& view) {
 }
 
 bool start_recorder(vm::ThreadView& view, LoopState& loop, _PyInterpreterFrame* root, SidePoint* side) {
-  take_over(view);
   std::vector<LiveFrame> frames = live_frames(view, root);
-  if (!may_trace() || !can_begin(frames) || !vm::start_recording(view)) return false;
+  if (!may_trace() || !can_begin(frames)) return false;
+  take_over(view);
+  if (!vm::start_recording(view)) return false;
   frames = live_frames(view, root);  // in plain code now
   recording_loop = &loop;
   loop.recorded_ms = base::ms_since_start();

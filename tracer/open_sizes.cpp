@@ -176,17 +176,16 @@ std::vector<CallFacts> GenericTrace::Opening::call_facts() const {
     const size_t call = static_cast<size_t>(old_.insts[generic_.calls_[k]].imm);
     const std::vector<Fit>& fits = generic_.fits_[k];
     std::vector<int32_t> named;
-    const auto is_size = [](const Source& source) { return source.kind == Source::kSize || source.kind == Source::kElements; };
-    const auto name = [&](const Source& source) { named.push_back(old_.insts[source.ref].meta); };
+    const auto name = [&](const Source& source) {  // what is closed is a constant
+      if (depends(source) != kConstant) named.push_back(old_.insts[source.ref].meta);
+      return source.kind == Source::kSize || source.kind == Source::kElements;
+    };
     for (const Fit& fit : fits) {
       const Expression& e = fit.value;
       if (depends(e) == kConstant) continue;
-      if (!is_size(e.a) || (e.product && !is_size(e.b)) || e.plus != 0) {
-        named.clear();
-        break;
-      }
-      name(e.a);
-      if (e.product) name(e.b);
+      if (e.plus == 0 && name(e.a) && (!e.product || name(e.b))) continue;
+      named.clear();
+      break;
     }
     facts[call] = {generic_.recording_.sizes.after_effect[call], std::any_of(fits.begin(), fits.end(), [&](const Fit& fit) { return depends(fit.value) == kBySteps; }),
                    ir::is_index(old_.calls[call]) && (!fits.empty() || moves_in_place(old_, old_.calls[call])), std::move(named)};

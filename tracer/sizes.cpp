@@ -658,6 +658,7 @@ std::string GenericTrace::instance(Walk& walk, const Classes& now, bool open_inp
       made.owned.push_back(shape);
     }
   }
+  if (backwards_.empty()) return "";
   std::vector<Ref> same(made.trace.insts.size());
   std::iota(same.begin(), same.end(), Ref{0});
   const std::vector<TensorMeta> metas = made.trace.metas;

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "codegen/x86/kernel/helpers.h"
-#include "codegen/x86/kernel/vector_math.h"
 #include "codegen/x86/kernel/math.h"
+#include "codegen/x86/kernel/vector_math.h"
 #include "ir/kernel/half.h"
 
 namespace dynvm::codegen {
