@@ -343,8 +343,9 @@ void SessionImpl::run_again(int32_t number, const WrapPlan& plan) {
     graph_[static_cast<size_t>(call.results.at(0))] = value;
     return;
   }
-  // What nodes stand for is there; and what writes it would write the script's tensor, which is the same one before and after that.
-  const auto stands = [this](int32_t result) { return result < 0 || leads_to_node(result); };
+  // What nodes stand for and the script has is there; and what writes it would write the script's tensor, which is the same one before and after that.
+  // Of what nodes stand for and the script has not, the trace need not have kept the value: that is computed again, and leads to the node.
+  const auto stands = [this](int32_t result) { return result < 0 || (script_has(result) && leads_to_node(result)); };
   if (std::any_of(call.results.begin(), call.results.end(), [](int32_t result) { return result >= 0; }) && std::all_of(call.results.begin(), call.results.end(), stands)) return;
   for (const TensorPlace& place : call.tensors) {
     const size_t s = static_cast<size_t>(program_.tensors[static_cast<size_t>(place.tensor)].meta.storage);
@@ -372,8 +373,20 @@ void SessionImpl::run_again(int32_t number, const WrapPlan& plan) {
   }
   const std::vector<at::Tensor> results = flat_results(stack);
   for (size_t i = 0; i < results.size() && i < call.results.size(); ++i) {
-    if (call.results[i] >= 0 && !leads_to_node(call.results[i])) graph_[static_cast<size_t>(call.results[i])] = results[i];
+    const int32_t result = call.results[i];
+    if (result < 0 || (script_has(result) && leads_to_node(result))) continue;
+    at::Tensor& value = graph_[static_cast<size_t>(result)];
+    value = results[i];
+    if (!nodes_.has(result)) continue;
+    value = value.detach();
+    nodes_.lead_to(result, value);
   }
+}
+
+// Is there memory that the script sees for it? Else its value may be gone, or may never have been in memory.
+bool SessionImpl::script_has(int32_t tensor) const {
+  const int32_t storage = program_.tensors[static_cast<size_t>(tensor)].meta.storage;
+  return storages_[static_cast<size_t>(storage)].real || program_.storages[static_cast<size_t>(storage)].spec.kind == Kind::kInput;
 }
 
 // Has this value a node of its own? Then that is what the graphs behind it lead to: hooks and gradients of the script's tensor are those of the node.

@@ -153,6 +153,7 @@ class SessionImpl {
   std::vector<at::Tensor> view_again(const TensorPlan& plan, const at::Tensor& base);
   void make_node(const ir::GraphNode& node, const WrapPlan& plan, std::shared_ptr<ForwardAgain>* forward);
   bool leads_to_node(int32_t tensor);
+  bool script_has(int32_t tensor) const;
   at::Tensor saved_value(int32_t tensor);
   at::Tensor wrap_value(int32_t number, const WrapPlan& plan);
 
