@@ -310,6 +310,10 @@ HookResult Recorder::call(vm::ThreadView& view, V callee, std::vector<V> args, P
   if (at(callee).kind == Value::kObject && is_cython(o)) likely_same(callee);
   if (args.empty() && kwnames == nullptr && is_caching(o))
     if (const std::optional<HookResult> called = call_cached(view, callee, pops)) return *called;
+  if (PyWeakref_CheckRefExact(o)) {
+    if (at(callee).kind == Value::kObject) know_type(callee);
+    return residual_call(view, residual_op(o, args), callee, args, kwnames, pops);
+  }
   const IrOp op = (is_caching(o) || is_cython(o)) && promote(callee) ? residual_op(o, args) : IrOp::k_call;
   return residual_call(view, op, callee, args, kwnames, pops);
 }

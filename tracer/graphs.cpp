@@ -148,14 +148,20 @@ void Recorder::free_graph(const std::set<Ref>& graph) {
   for (V v : dead) freed.push_back(at(v).ref);
   emit(IrOp::k_graph_freed, Type::kVoid, freed);
   forget_graphs();  // exits from here on find none
+  std::vector<V> beside;  // their graphs end in what is freed here
   for (V v : live_graph_) {
     if (at(v).object == kNoRef || !at(v).escaped) continue;
     const auto twin = twins_.find(v);
     const bool ends = graph.count(at(v).ref) != 0 || dead.count(v) != 0;
     if (twin != twins_.end() && !ends && is_apart(at(v).ref)) continue;  // it keeps its graph, and its twin
-    if (twin == twins_.end() || at(v).looked_at || !ends)
+    if (twin == twins_.end() || at(v).looked_at)
       return give_up(Abort::k_graph_escaped, (stored_at_.empty() ? "" : "stored " + stored_at_) + (looked_by_.empty() ? "" : ", before " + looked_by_));  // the graphs live on, to cut()
-    freed_early_.insert(at(v).object);
+    if (ends) freed_early_.emplace(at(v).object, kNoRef);
+    else beside.push_back(v);
+  }
+  for (V v : beside) {
+    hand_out_graph(v);
+    freed_early_.emplace(at(v).object, twins_[v]);
   }
   std::erase_if(twins_, [&](const auto& each) { return graph.count(at(each.first).ref) != 0 || dead.count(each.first) != 0; });
   freed_.insert(freed.begin(), freed.end());
@@ -357,7 +363,11 @@ bool Recorder::fill_wraps() {
   for (const ir::Snapshot& snapshot : trace_.snapshots)
     for (const ir::SnapshotStore& store : snapshot.stores)
       if (gives_graph(store) && trace_.arg(store.dict, 0) != trace_.arg(store.value, 0)) written_objects.insert(store.dict);
-  const auto is_freed_early = [&](Ref wrap) { return written_objects.count(wrap) != 0 || (freed_early_.count(wrap) != 0 && is_freed(trace_.arg(wrap, 0), wrap, count)); };
+  const auto is_freed_early = [&](Ref wrap) {
+    if (written_objects.count(wrap) != 0) return true;
+    const auto early = freed_early_.find(wrap);
+    return early != freed_early_.end() && (early->second == kNoRef ? is_freed(trace_.arg(wrap, 0), wrap, count) : early->second < count);
+  };
   for (ir::Snapshot& snapshot : trace_.snapshots)  // what has its graph needs no other
     std::erase_if(snapshot.stores, [&](const ir::SnapshotStore& store) { return gives_graph(store) && !is_freed_early(store.dict); });
   std::vector<Ref> live;

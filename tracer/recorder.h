@@ -732,7 +732,7 @@ class Recorder {
   std::vector<MadeObject> made_objects_;                 // what they were made from
   std::map<V, V> dict_of_;                               // a __dict__ of an instance that the trace has made: which
   std::string looked_by_;                                // the first that may have looked at such a graph
-  std::set<ir::Ref> freed_early_;                        // wraps whose graph backward() frees before anybody looks at it
+  std::map<ir::Ref, ir::Ref> freed_early_;               // wraps whose graph, or what that ends in, backward() frees before anybody looks at it: the twin behind that, if any
   V null_ = kNoValue;
   std::pair<PyCodeObject*, int> inner_loop_;
   PyCodeObject* root_code_;
