@@ -255,7 +255,7 @@ bool may_change(const Trace& trace, Ref write, Ref reader) {
     case Op::k_tuple_len: return false;
     case Op::k_guard_func_version:
     case Op::k_guard_torch_state:
-    case Op::k_unbox_tensor: return w.op == Op::k_call_known || w.op == Op::k_set_attr_known;
+    case Op::k_unbox_tensor: return w.op == Op::k_call_known || w.op == Op::k_set_attr_known || (w.op == Op::k_take_graph && trace.arg(w, 0) == trace.arg(r, 0));
     default: break;
   }
   if (!has_effect(r, kLoad | kGuard)) return false;
@@ -278,6 +278,7 @@ bool may_change(const Trace& trace, Ref write, Ref reader) {
     case Op::k_list_extend_list:
     case Op::k_list_set: return (r.op == Op::k_list_item || r.op == Op::k_list_len || r.op == Op::k_guard_list_items) && !other_object();
     case Op::k_set_grad: return r.op == Op::k_get_grad;  // two objects may be one tensor to autograd, so their identity says nothing
+    case Op::k_take_graph:
     case Op::k_iter_next_known: return false;            // changes the iterator only
     case Op::k_set_attr_known: return true;
     default: return true;

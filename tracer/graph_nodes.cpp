@@ -623,7 +623,24 @@ std::string Recorder::make_graph_nodes() {
     const ir::AtenCall& how = trace_.calls[trace_.insts[r].imm];
     if (!how.mutates.empty() && std::all_of(how.mutates.begin(), how.mutates.end(), [&](int32_t argument) { return keeps_statistics(how, argument); })) harmless.insert(r);
   }
-  const auto written = [&](Ref value) { return writes.between(value, value, static_cast<Ref>(trace_.insts.size()), harmless); };
+  const auto written_beside = [&](Ref value, const ir::Marks& others) { return writes.between(value, value, static_cast<Ref>(trace_.insts.size()), others); };
+  const auto written = [&](Ref value) { return written_beside(value, harmless); };
+  const auto uses_beside = [&](Ref value, const std::set<Ref>& others) {
+    int uses = 0;
+    for (Ref r = 0; r < trace_.insts.size(); ++r) {
+      const ir::Inst& inst = trace_.insts[r];
+      if (inst.op == IrOp::k_aten && others.count(r) == 0)
+        for (uint32_t k = 0; k < inst.count; ++k) uses += trace_.arg(inst, k) == value;
+    }
+    return uses;
+  };
+  // Nodes keep a copy of what is written at the end (late_writes.h). In eager what an operation beside the write has saved is known to have been written.
+  ir::Marks at_end = harmless;
+  for (Ref call : late_.written) at_end.insert(call);
+  const auto keeps_written = [&](Ref saved) {
+    if (late_.storages.count(trace_.metas[trace_.insts[saved].meta].storage) != 0) return true;
+    return late_.memory.count(saved) != 0 ? written_beside(saved, at_end) || uses_beside(saved, late_.written) > 1 : written(saved);
+  };
   std::set<int32_t> handed;
   for (const auto& [tensor, calls] : tensors) {
     // What shares memory with another tensor of the script's is written through that, and knows it.
@@ -644,14 +661,14 @@ std::string Recorder::make_graph_nodes() {
       rehearsal.torch->cut(static_cast<int32_t>(output));
       if (!rehearsal.name(*aten_, output)) return "an output of no plain kind";
     }
-    if (std::any_of(part.node.saved.begin(), part.node.saved.end(), written)) return "a saved tensor has been written";
+    if (std::any_of(part.node.saved.begin(), part.node.saved.end(), keeps_written)) return "a saved tensor has been written";
   }
   for (Ref r : wraps) {
     ir::Wrap& wrap = trace_.wraps[trace_.insts[r].imm];
     std::vector<Ref> operands;
     for (uint32_t k = 0; k < trace_.insts[r].count; ++k) operands.push_back(trace_.arg(r, k));
     for (Ref operand : operands)
-      if (operand != trace_.arg(r, 0) && trace_.insts[operand].type == Type::kTensor && written(operand)) return "what it was made of has been written";
+      if (operand != trace_.arg(r, 0) && trace_.insts[operand].type == Type::kTensor && written_beside(operand, at_end)) return "what it was made of has been written";
     for (const Part& part : parts.all()) {
       if ((part.owners & parts.owner_of(tensors.count(operands[0]) != 0 ? operands[0] : views.at(operands[0]))) == 0) continue;
       wrap.nodes.push_back(part.node);

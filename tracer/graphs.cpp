@@ -178,10 +178,11 @@ void Recorder::hand_out_graph(V v) {
 
 // Before this residual operation: whom may it show graphs?
 void Recorder::look_at_graphs(IrOp op, const std::vector<V>& args) {
-  if (twins_.empty()) return;
+  if (twins_.empty() && late_.of.empty()) return;
   const bool computes = op == IrOp::k_binary || op == IrOp::k_compare || op == IrOp::k_contains || op == IrOp::k_get_item;
   const bool of_values = computes && std::all_of(args.begin(), args.end(), [this](V v) { return is_immutable(concrete(v)) && !PyType_Check(concrete(v)); });
   if (of_values && std::all_of(args.begin(), args.end(), [this](V v) { return know_type(v); })) return;  // sums of shapes and the like run no code
+  if (!only_keeps(op, concrete(args[0])) && sees_late(op, args)) return give_up(Abort::k_graph_from_outside, "a tensor that is written where the trace ends is looked at by " + callable_name(concrete(args[0])));
   bool looks = false;
   const std::function<void(V)> look = [&](V v) {
     if (at(v).has_graph()) looks = at(v).looked_at = true;
@@ -228,6 +229,7 @@ std::vector<V> Recorder::live_graphs() {
   for (const ShadowFrame& frame : frames_)
     for (V v : frame.slots) look(look, v);
   for (const auto& [place, v] : pending_) look(look, v);
+  for (const auto& [object, late] : late_.of) look(look, late.value);
   return found;
 }
 
@@ -374,6 +376,7 @@ bool Recorder::fill_wraps() {
   for (size_t i = 0; i < count; i++) {
     if (trace_.insts[i].op != IrOp::k_wrap) continue;
     ir::Wrap& wrap = trace_.wraps[trace_.insts[i].imm];
+    if (looks_at_late(trace_.insts[i])) return false;
     if (!wrap.requires_grad || wrap.is_leaf) continue;
     wrap.freed_behind.clear();  // of a longer trace, that has been cut
     Ref tensor = trace_.arg(static_cast<Ref>(i), 0);

@@ -83,6 +83,7 @@ bool Recorder::prepare_outside(const std::set<Ref>& graph, size_t retains, Engin
   bool hidden = false;
   for (Ref ref = 0; ref < trace_.insts.size(); ref++) {
     if (!is_outside(ref)) continue;
+    if (graph.count(ref) != 0 && late_.memory.count(ref) != 0) return give_up(Abort::k_graph_from_outside, "a tensor that is written where the trace ends"), false;
     if (graph.count(ref) != 0) outside.insert(ref);
     else hidden = true;
   }

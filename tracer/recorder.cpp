@@ -454,6 +454,7 @@ void Recorder::finish() {
     if (i < root_initial_.size() && v == root_initial_[i]) continue;
     if (at(v).kind != Value::kNull) as_object(v);
   }
+  if (!side_ && !function_) write_back();
   // A function that returns has no more use for its variables.
   if (function_ && one_dies_with_frame()) return give_up(Abort::k_finalizer);
   for (int i = 0; i < frames_[0].nlocals && function_; i++) frames_[0].slots[i] = root_initial_[i];
@@ -461,7 +462,7 @@ void Recorder::finish() {
   step_begin_ = 0;  // from here on the trace is kept whole or not at all
   if (!fill_wraps()) give_up(Abort::k_graph_escaped, "a parameter that it was made of has been written");
   // Without nodes of its own, or a backward(), the trace would only make the interpreter run its operations again, for their graph.
-  const bool needed = !done_ && freed_.empty() && graph_alive();
+  const bool needed = !done_ && freed_.empty() && (graph_alive() || !late_.written.empty());
   const bool waits = needed && gone_round_.inside && lessons_.graphs_escaped++ < base::heuristics().node_patience;
   const std::string why = done_ ? "" : waits ? "a loop around it is waited for" : add_graph_nodes();
   if (needed && !why.empty()) give_up(Abort::k_graph_escaped, "the graph is needed behind the trace's end, " + why);

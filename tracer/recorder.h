@@ -41,6 +41,7 @@
 #include "tracer/clock.h"
 #include "tracer/function_modes.h"
 #include "tracer/iterators.h"
+#include "tracer/late_writes.h"
 #include "tracer/lessons.h"
 #include "tracer/object_names.h"
 #include "tracer/value.h"
@@ -604,14 +605,14 @@ class Recorder {
   struct EngineOutside;
   bool is_outside(ir::Ref tensor) const, is_engine_outside(const std::vector<V>& inputs, PyObject* callee), guard_apart(const std::vector<V>& asked, const std::vector<V>& outsiders);
   bool prepare_outside(const std::set<ir::Ref>& graph, size_t retains, EngineOutside* beyond), go_on_outside(EngineOutside* beyond);
-  void note_held(PyObject* object);
   struct Mortal { PyObject* object; Py_ssize_t held; };  // by Values
   Mortal* find_mortal(PyObject* object);
-  void note_mortal(PyObject* object);
-  bool one_has_died() const, one_dies_with_frame() const;
+  void note_held(PyObject* object), note_mortal(PyObject* object);
+  bool one_has_died() const, one_dies_with_frame() const, graph_of_outsider(const ir::AtenCall& call, const std::vector<ir::Ref>& operands) const;
   std::vector<V> live_graphs();
-  void before_write(const std::vector<ir::Ref>& written);
-  bool graph_of_outsider(const ir::AtenCall& call, const std::vector<ir::Ref>& operands) const;
+  void before_write(const std::vector<ir::Ref>& written), note_late(int32_t storage), store_late(ir::Snapshot* snapshot), write_back();
+  bool sees_late(ir::Op op, const std::vector<V>& args), looks_at_late(const ir::Inst& wrap) const;
+  bool put_off(ir::AtenCall* call, const bridge::OpRecord& record, const std::vector<ir::Ref>& operands, LateWrite* late, V* object);
   static size_t numbers_read_first(const std::vector<bridge::OpRecord>& records), first_write_to_given(const std::vector<bridge::OpRecord>& records);
   std::string not_repeatable(const std::vector<bridge::OpRecord>& records, PyObject* result, const std::vector<V>& inputs, std::string_view name);
   std::string read_unseen(const std::vector<bridge::OpRecord>& records, const std::vector<V>& tensors, PyObject* result, std::string_view name);
@@ -716,6 +717,7 @@ class Recorder {
   std::map<V, V> cells_;                                 // cell -> content
   std::map<V, V> grads_;                                 // tensor object -> .grad
   std::unordered_map<PyObject*, V> leaf_objects_;        // tensor objects seen, by identity
+  LateWrites late_;
   size_t made_bytes_ = 0;                                // of tensors since dead ones were looked for
   std::set<int32_t> input_storages_;                     // of tensors that the trace unboxes
   std::set<V> identified_;                               // loaded objects that are known to be the tensor that they were
@@ -786,8 +788,7 @@ class Recorder {
   std::map<V, GraphNumber> graph_numbers_;               // changing numbers that a backward() may use
   ir::Ref last_number_ = ir::kNoRef;
   PyObject* raw_result_ = nullptr;
-  bool executed_ = false, entered_error_ = false;
-  bool in_torch_ = false, python_in_torch_ = false, started_ = false;
+  bool executed_ = false, entered_error_ = false, in_torch_ = false, python_in_torch_ = false, started_ = false;
   int finalizers_ = 0;                                   // activations that garbage collection has entered in a torch call
   int tensor_ops_ = 0;
   Abort abort_ = Abort::kNone, doomed_ = Abort::kNone;

@@ -216,6 +216,10 @@ Ref Recorder::as_tensor(V v) {
   // A residual call may have made it a view of memory that the trace itself made: no input then, but checked to be that memory.
   auto made = storages_.find(aten_->meta(id).storage);
   const bool of_own_memory = made != storages_.end() && input_storages_.count(made->second) == 0;
+  if (of_own_memory && late_.storages.count(made->second) != 0) {
+    give_up(Abort::k_graph_from_outside, "another tensor on memory that is written where the trace ends");
+    return kNoRef;
+  }
   int32_t meta = meta_of(id);
   if (found != tensors_.end()) {  // the same memory, but not as the other one is
     trace_.metas.push_back(trace_.metas[meta]);
@@ -726,6 +730,12 @@ bool Recorder::convert_record(OpRecord& record, const ScalarArguments& scalars, 
     tensor_ops_++;
     return true;
   }
+  LateWrite late;
+  V late_object = kNoValue;
+  if (graph_of_outsider(call, compact) && !put_off(&call, record, compact, &late, &late_object)) {
+    give_up(Abort::k_graph_from_outside, call.name + " writes memory from outside, and autograd records it");
+    return false;
+  }
   std::vector<int32_t> ids = call.results;
   for (int32_t& result : call.results) result = result < 0 ? -1 : meta_of(result);
   std::vector<int32_t> mutates = call.mutates;
@@ -742,10 +752,6 @@ bool Recorder::convert_record(OpRecord& record, const ScalarArguments& scalars, 
       written.push_back(compact[operand]);
       if (std::find(record.unversioned.begin(), record.unversioned.end(), argument) == record.unversioned.end()) versioned.push_back(compact[operand]);
     }
-  if (graph_of_outsider(call, compact)) {
-    give_up(Abort::k_graph_from_outside, call.name + " writes memory from outside, and autograd records it");
-    return false;
-  }
   if (moving_view_written(written, call.name)) return false;
   before_write(written);
   if (done_) return false;
@@ -777,8 +783,15 @@ bool Recorder::convert_record(OpRecord& record, const ScalarArguments& scalars, 
   if (call.moves) emit(IrOp::k_bump_version, Type::kVoid, {counted_as(trace_, compact[0])}, 1);
   if (!mutates.empty()) {
     if (!writes_own_memory(written)) effect();
-    for (Ref ref : versioned) emit(IrOp::k_bump_version, Type::kVoid, {counted_as(trace_, ref)}, 1);
+    for (Ref ref : versioned) {
+      emit(IrOp::k_bump_version, Type::kVoid, {counted_as(trace_, ref)}, 1);
+      note_late(trace_.metas[trace_.insts[ref].meta].storage);
+    }
     for (int32_t number : record.own_counters) emit(IrOp::k_bump_version, Type::kVoid, {own_counters_[static_cast<size_t>(number)]}, 1);
+  }
+  if (late_object != kNoValue) {
+    late.value = tensor_value(concrete(late_object), ids[0]);
+    late_.of[late_object] = late;
   }
   return true;
 }

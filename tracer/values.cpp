@@ -431,6 +431,7 @@ int32_t Recorder::new_snapshot() {
   for (auto& [place, v] : pending_) snapshot.stores.push_back({const_ref(place.first), const_ref(place.second), as_snapshot(v)});
   for (size_t i = 0; i < modes_.off.size(); i++) snapshot.stores.push_back({const_ref(pop_function()), const_ref(Py_None), const_ref(Py_None)});
   for (const auto& [v, twin] : twins_) snapshot.stores.push_back({at(v).object, const_ref(interned("grad_fn")), twin});
+  store_late(&snapshot);
   trace_.snapshots.push_back(std::move(snapshot));
   return static_cast<int32_t>(trace_.snapshots.size()) - 1;
 }

@@ -26,6 +26,7 @@ bool TraceEmitter::emit_tensor() {
       break;
     case Op::k_get_grad:
     case Op::k_set_grad:
+    case Op::k_take_graph:
       if (helpers_.get_grad == nullptr) return fail("needs the torch bridge"), true;
       break;
     default: return false;
@@ -144,12 +145,12 @@ bool TraceEmitter::emit_tensor() {
       call(helpers_.get_grad);
       check_result(HelperShape::kValues);
       return true;
-    default:  // set_grad
+    default:  // set_grad, take_graph
       a_.mov(rdi, imm(helpers_.grad_context));
       load(rsi, arg(0));
       load(rdx, arg(1));
-      call(helpers_.set_grad);
-      check_result(HelperShape::kValues);
+      call(inst.op == Op::k_set_grad ? helpers_.set_grad : helpers_.take_graph);
+      if (inst.op == Op::k_set_grad) check_result(HelperShape::kValues);
       return true;
   }
 }

@@ -57,6 +57,7 @@ struct HelperTable {
   // object(context, tensor object), int(context, tensor object, gradient)
   const void* get_grad = nullptr;
   const void* set_grad = nullptr;
+  const void* take_graph = nullptr;
   const void* grad_context = nullptr;
 
   const Helper& of(ir::Op op) const { return by_op[static_cast<size_t>(op)]; }

@@ -128,6 +128,7 @@ struct StorageSpec {
   uint32_t first = 0, last = 0; // its lifetime, for arrange
   bool shared = false;          // a view at a run-time place, or what it is a view of
   bool exclusive = false;       // of an input: no other storage of the trace may lie where it does, since it is written, or differentiated
+  bool late = false;            // of an input, no view: written where the trace is left, or goes round, by what exits and take_graph do with its object
   bool unwritten = false;       // made by a call that does not run and writes nothing, as empty: an exit before `first` hands out memory as it comes
 };
 
@@ -312,6 +313,7 @@ class Bridge {
   virtual PyObject* get_grad(PyObject* tensor) = 0;                    // new reference (None when there is none)
   virtual int set_grad(PyObject* tensor, PyObject* grad_or_none) = 0;  // as `tensor.grad = ...` does
   virtual void take_graph(PyObject* tensor, PyObject* from) { (void)tensor; (void)from; }  // tensor's autograd node becomes from's
+  virtual void take_contents(PyObject* tensor, PyObject* from, int writes) { (void)tensor; (void)from; (void)writes; }  // and its data, in so many writes
   // Cuts the graph of `roots` in front of the tensors `outsiders`. Null: it cannot be.
   virtual std::unique_ptr<GraphCut> cut_graph(const std::vector<PyObject*>& roots, const std::vector<PyObject*>& outsiders) { return (void)roots, (void)outsiders, nullptr; }
   virtual std::unique_ptr<Rehearsal> rehearsal() { return nullptr; }

@@ -63,6 +63,7 @@ int queue_call(bridge::Session*, int32_t call, const int64_t* scalars, Activatio
 
 PyObject* get_grad(bridge::Bridge* bridge, PyObject* tensor) { return bridge->get_grad(tensor); }
 int set_grad(bridge::Bridge* bridge, PyObject* tensor, PyObject* grad) { return bridge->set_grad(tensor, grad); }
+void take_graph(bridge::Bridge* bridge, PyObject* tensor, PyObject* from) { bridge->take_graph(tensor, from); }
 
 template <typename Function>
 const void* address(Function* function) {
@@ -168,6 +169,7 @@ base::Status CompiledTrace::build(const ir::Plan& plan, bridge::Bridge* bridge, 
   if (bridge != nullptr) {
     helpers_.get_grad = address(&get_grad);
     helpers_.set_grad = address(&set_grad);
+    helpers_.take_graph = address(&take_graph);
     helpers_.grad_context = bridge;
   }
   if (on_gpu() && !base::left_out(base::Part::kMirrors)) mirrors_ = plan_mirrors(trace_, &programs_);
@@ -747,13 +749,18 @@ std::vector<FrameState> CompiledTrace::take_exit_state(const RunResult& result) 
       for (Ref slot : from.slots)
         frame.slots.push_back(slot == ir::kSlotUnchanged ? slot_unchanged() : slot == ir::kSlotNull ? nullptr : get(slot));
     }
+    // All is made before anything is stored: a graph may lead to what a tensor was before that took over another one's contents.
+    struct Stored { PyObject *dict = nullptr, *key = nullptr, *item = nullptr; bool made = false; };
+    std::vector<Stored> stored;
     for (const ir::SnapshotStore& store : trace_.snapshots[result.snapshot].stores) {
-      PyObject *dict = nullptr, *key = nullptr, *item = nullptr;
-      if (materialiser.get(store.dict, &dict) && materialiser.get(store.key, &key) && materialiser.get(store.value, &item)) {
-        if (PyDict_CheckExact(dict)) PyDict_SetItem(dict, key, item);
-        else if (PyCFunction_Check(dict)) Py_XDECREF(PyObject_CallNoArgs(dict));
-        else bridge_->take_graph(dict, item);
-      }
+      Stored& each = stored.emplace_back();
+      each.made = materialiser.get(store.dict, &each.dict) && materialiser.get(store.key, &each.key) && materialiser.get(store.value, &each.item);
+    }
+    for (const auto& [dict, key, item, made] : stored) {
+      if (made && PyDict_CheckExact(dict)) PyDict_SetItem(dict, key, item);
+      else if (made && PyCFunction_Check(dict)) Py_XDECREF(PyObject_CallNoArgs(dict));
+      else if (made && PyLong_Check(key)) bridge_->take_contents(dict, item, static_cast<int>(PyLong_AsLong(key)));
+      else if (made) bridge_->take_graph(dict, item);
       Py_XDECREF(dict);
       Py_XDECREF(key);
       Py_XDECREF(item);

@@ -58,6 +58,7 @@ class Builder {
     for (size_t storage = 0; storage < written_.size(); ++storage) out_.spec.storages[storage].exclusive = written_[storage];
     for (const Inst& inst : trace_.insts)
       if (inst.op == Op::k_unbox_tensor && trace_.metas[inst.meta].requires_grad) out_.spec.storages[static_cast<size_t>(trace_.metas[inst.meta].storage)].exclusive = true;
+    note_late();
     out_.spec.arena_bytes = plan_.arena_bytes;
     out_.spec.symbols = trace_.symbols;
     out_.spec.sums = trace_.sums;
@@ -161,6 +162,23 @@ class Builder {
       std::vector<int32_t>& results = results_[trace_.arg(inst, 0)];
       if (results.size() <= static_cast<size_t>(inst.imm)) results.resize(inst.imm + 1, -1);
       if (results[inst.imm] < 0) results[inst.imm] = out_.plan.tensor[ref];
+    }
+  }
+
+  // Memory of objects that a snapshot stores the contents of another tensor in, or that take over a graph.
+  void note_late() {
+    std::set<Ref> objects;
+    for (const ir::Snapshot& snapshot : trace_.snapshots)
+      for (const ir::SnapshotStore& store : snapshot.stores) {
+        const Inst& key = trace_.insts[store.key];
+        if (key.op == Op::k_const_obj && PyLong_Check(static_cast<PyObject*>(trace_.objects[key.imm].pointer))) objects.insert(store.dict);
+      }
+    for (const Inst& inst : trace_.insts)
+      if (inst.op == Op::k_take_graph) objects.insert(trace_.arg(inst, 0));
+    for (const Inst& inst : trace_.insts) {
+      if (inst.op != Op::k_unbox_tensor || objects.count(trace_.arg(inst, 0)) == 0) continue;
+      bridge::StorageSpec& storage = out_.spec.storages[static_cast<size_t>(trace_.metas[inst.meta].storage)];
+      storage.late = storage.exclusive = true;
     }
   }
 

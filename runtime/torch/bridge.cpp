@@ -44,6 +44,7 @@ class BridgeImpl final : public bridge::Bridge {
   PyObject* get_grad(PyObject* tensor) override { return get_grad_object(tensor); }
   int set_grad(PyObject* tensor, PyObject* grad) override { return set_grad_object(tensor, grad); }
   void take_graph(PyObject* tensor, PyObject* from) override { torch_bridge::take_graph(tensor, from); }
+  void take_contents(PyObject* tensor, PyObject* from, int writes) override { torch_bridge::take_contents(tensor, from, writes); }
   std::unique_ptr<bridge::GraphCut> cut_graph(const std::vector<PyObject*>& roots, const std::vector<PyObject*>& outsiders) override { return torch_bridge::cut_graph(roots, outsiders); }
   std::unique_ptr<bridge::Rehearsal> rehearsal() override { return make_rehearsal(); }
   uint64_t storage_key(PyObject* tensor) override {

@@ -146,6 +146,22 @@ void take_graph(PyObject* tensor, PyObject* from) {
   torch::autograd::impl::set_gradient_edge(unpack(tensor), torch::autograd::impl::gradient_edge(unpack(from)));
 }
 
+at::Tensor copy_with_graph(const at::Tensor& tensor) {
+  const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
+  at::Tensor copy = tensor.clone();
+  if (tensor.requires_grad()) torch::autograd::impl::set_gradient_edge(copy, torch::autograd::impl::gradient_edge(tensor));
+  return copy;
+}
+
+void take_contents(PyObject* tensor, PyObject* from, int writes) {
+  {
+    const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
+    unpack(tensor).copy_(unpack(from));
+  }
+  for (int k = 0; k < writes; ++k) unpack(tensor).unsafeGetTensorImpl()->bump_version();
+  take_graph(tensor, from);
+}
+
 bool autograd_engine_is_running() { return torch::autograd::get_current_graph_task_id() != -1; }
 
 bool saved_tensor_hooks_active() { return !at::SavedTensorDefaultHooks::get_tls_state().stack.empty(); }

@@ -39,6 +39,8 @@ void attach_freed_graph(const at::Tensor& tensor, const std::string& name, int32
 
 // tensor, which has a node, gets the one of `from`.
 void take_graph(PyObject* tensor, PyObject* from);
+void take_contents(PyObject* tensor, PyObject* from, int writes);
+at::Tensor copy_with_graph(const at::Tensor& tensor);  // on memory of its own, with the same autograd node
 
 bool autograd_engine_is_running();                  // on this thread
 bool saved_tensor_hooks_active();

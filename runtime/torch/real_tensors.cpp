@@ -453,10 +453,16 @@ at::Tensor SessionImpl::saved_value(int32_t tensor) {
   return input.defined() ? input : real_tensor(tensor, true).detach();
 }
 
+// As it is now, where the script's tensor is about to be written.
+at::Tensor SessionImpl::value_to_keep(int32_t tensor) {
+  const at::Tensor value = saved_value(tensor);
+  return program_.storages[static_cast<size_t>(program_.tensors[static_cast<size_t>(tensor)].meta.storage)].spec.late ? copy_with_graph(value) : value;
+}
+
 void SessionImpl::make_node(const ir::GraphNode& node, const WrapPlan& plan, std::shared_ptr<ForwardAgain>* forward) {
   if (*forward == nullptr) {
     *forward = std::make_shared<ForwardAgain>(plan.repeated);
-    for (int32_t leaf : plan.repeated->leaves) (*forward)->leaf(leaf, saved_value(leaf));
+    for (int32_t leaf : plan.repeated->leaves) (*forward)->leaf(leaf, value_to_keep(leaf));
     for (size_t k = 0; k < plan.repeated->calls.size(); ++k) {
       const CallState& state = calls_[static_cast<size_t>(plan.repeated->numbers[k])];
       if (plan.repeated->calls[k].call.is_random) (*forward)->random(k, {state.generator, state.drawn});
@@ -466,7 +472,7 @@ void SessionImpl::make_node(const ir::GraphNode& node, const WrapPlan& plan, std
   NodeParts parts{&node, {}, {}, {}, {}, *forward};
   for (ir::Ref output : node.outputs) parts.outputs.push_back(shadows_[output]);
   for (ir::Ref input : node.inputs) parts.inputs.push_back(nodes_.has(static_cast<int32_t>(input)) ? at::Tensor() : inputs_[input]);
-  for (ir::Ref saved : node.saved) parts.saved.push_back(saved_value(static_cast<int32_t>(saved)));
+  for (ir::Ref saved : node.saved) parts.saved.push_back(value_to_keep(static_cast<int32_t>(saved)));
   for (ir::Ref sized : node.sized) parts.sized.push_back(shadows_[sized].sizes().vec());
   nodes_.make(std::move(parts));
 }

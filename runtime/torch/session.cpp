@@ -290,6 +290,7 @@ const char* SessionImpl::refusal_of_input(int32_t number, PyObject* object) {
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   const size_t s = static_cast<size_t>(plan.meta.storage);
   const StoragePlan& storage_plan = program_.storages[s];
+  if (storage_plan.spec.late && tensor.is_view()) return "a view";
   StorageSlot& slot = storages_[s];
   if (plan.meta.symbolic) {
     if (!learn_symbols(plan, impl->sizes())) return kOtherSizes;

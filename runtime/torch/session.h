@@ -154,7 +154,7 @@ class SessionImpl {
   void make_node(const ir::GraphNode& node, const WrapPlan& plan, std::shared_ptr<ForwardAgain>* forward);
   bool leads_to_node(int32_t tensor);
   bool script_has(int32_t tensor) const;
-  at::Tensor saved_value(int32_t tensor);
+  at::Tensor saved_value(int32_t tensor), value_to_keep(int32_t tensor);
   at::Tensor wrap_value(int32_t number, const WrapPlan& plan);
 
   ProgramImpl& program_;

@@ -1,0 +1,132 @@
+// See late_writes.h.
+#include "tracer/late_writes.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "tracer/recorder.h"
+
+namespace dynvm::tracer {
+
+using ir::AtenArg;
+using ir::kNoRef;
+using ir::Ref;
+using ir::Type;
+using IrOp = ir::Op;
+
+namespace {
+
+constexpr std::string_view kPutOff[] = {
+#define L(name) name,
+#include "tracer/late_writes.def"
+#undef L
+};
+
+// Row-major without gaps, from the memory's beginning on, as the results of these operations are where what they write is so.
+bool is_whole(const ir::TensorMeta& meta) {
+  int64_t expected = 1;
+  for (size_t d = meta.sizes.size(); d-- > 0; expected *= meta.sizes[d])
+    if (meta.strides[d] != expected) return false;
+  return meta.offset == 0 && meta.open == 0 && meta.shown.empty();
+}
+
+}  // namespace
+
+// May this write to a tensor from outside be put off? Then the call gives the result instead, on memory of its own; false: nothing has changed.
+bool Recorder::put_off(ir::AtenCall* call, const bridge::OpRecord& record, const std::vector<Ref>& operands, LateWrite* late, V* object) {
+  if (std::find(std::begin(kPutOff), std::end(kPutOff), call->name) == std::end(kPutOff)) return false;
+  if (call->mutates != std::vector<int32_t>{0} || call->results.size() != 1 || call->result_alias[0] != 0 || !record.unversioned.empty() || call->args[0].kind != AtenArg::kTensor) return false;
+  const Ref memory = operands[static_cast<size_t>(call->args[0].operands[0])];
+  const ir::TensorMeta meta = trace_.metas[trace_.insts[memory].meta];
+  if (trace_.insts[memory].op != IrOp::k_unbox_tensor || meta.inference || meta.is_subclass || !is_whole(meta)) return false;
+  PyObject* const tensor = object_of(memory);
+  const auto known = leaf_objects_.find(tensor);
+  if (tensor == nullptr || known == leaf_objects_.end()) return false;
+  const bridge::TensorObject facts = bridge_->describe(tensor);
+  if (!facts.exact_type || facts.is_view || facts.has_hooks) return false;
+  for (Ref operand : operands) {
+    const ir::Inst& inst = trace_.insts[operand];
+    if (inst.type == Type::kTensor && ir::is_floating(trace_.metas[inst.meta].dtype) && trace_.metas[inst.meta].dtype != meta.dtype) return false;  // the result would have another type
+  }
+  const auto looks_there = [&](const ir::Inst& inst) { return inst.type == Type::kTensor && inst.meta >= 0 && trace_.metas[inst.meta].storage == meta.storage; };
+  if (std::count_if(trace_.insts.begin(), trace_.insts.end(), looks_there) != 1) return false;
+  snapshot();  // from before the write: whoever leaves to this instruction does it again
+  call->name.pop_back();
+  call->mutates.clear();
+  call->result_alias[0] = -1;
+  const int32_t id = record.call.results[0];
+  storages_[aten_->meta(id).storage] = trace_.num_storages++;
+  metas_.erase(id);
+  late_.storages.insert(trace_.metas[meta_of(id)].storage);
+  late_.memory.insert(memory);
+  *late = {memory, kNoValue, 1};
+  *object = known->second;
+  return true;
+}
+
+// A write to what an earlier one has made of such a tensor.
+void Recorder::note_late(int32_t storage) {
+  for (auto& [object, late] : late_.of)
+    if (trace_.metas[trace_.insts[at(late.value).ref].meta].storage == storage) late.writes++;
+}
+
+// What exits store.
+void Recorder::store_late(ir::Snapshot* snapshot) {
+  for (auto& [object, late] : late_.of) {
+    refresh(late.value);
+    snapshot->stores.push_back({as_snapshot(object), const_index(static_cast<size_t>(late.writes)), as_snapshot(late.value)});
+  }
+}
+
+// The loop goes round: the objects get what they are to become. Their graphs are made before any of them is written.
+void Recorder::write_back() {
+  std::vector<Ref> made, memory;
+  for (auto& [object, late] : late_.of) {
+    refresh(late.value);
+    made.push_back(as_object(late.value));
+    memory.push_back(late.memory);
+  }
+  before_write(memory);
+  size_t k = 0;
+  for (auto& [object, late] : late_.of) {
+    ir::AtenCall copy;
+    copy.name = "aten::copy_";
+    copy.args.resize(3);
+    for (int32_t operand : {0, 1}) copy.args[static_cast<size_t>(operand)].kind = AtenArg::kTensor, copy.args[static_cast<size_t>(operand)].operands = {operand};
+    copy.args[2].kind = AtenArg::kBool;
+    copy.results = {trace_.insts[late.memory].meta};
+    copy.result_alias = copy.mutates = {0};
+    copy.count = 0;
+    trace_.calls.push_back(copy);
+    sizes_.torch_call_of.push_back(static_cast<int32_t>(sizes_.torch_calls.size()) - 1);
+    sizes_.after_effect.push_back(effect_done_ || drawn_);
+    const Ref call = emit(IrOp::k_aten, Type::kVoid, {late.memory, at(late.value).ref}, static_cast<int64_t>(trace_.calls.size()) - 1);
+    late_.written.insert(call);
+    trace_.insts[emit(IrOp::k_result, Type::kTensor, {call}, 0)].meta = trace_.insts[late.memory].meta;
+    emit(IrOp::k_bump_version, Type::kVoid, {late.memory}, late.writes);
+    emit(IrOp::k_take_graph, Type::kVoid, {as_object(object), made[k++]});
+  }
+  late_.of.clear();
+}
+
+// Would this residual operation see an object that is behind?
+bool Recorder::sees_late(IrOp op, const std::vector<V>& args) {
+  if (late_.of.empty()) return false;
+  if (ir::op_info(op).effects & ir::kBarrier) return true;
+  const auto is_late = [this](PyObject* given) { return std::any_of(late_.of.begin(), late_.of.end(), [&](const auto& each) { return concrete(each.first) == given; }); };
+  return std::any_of(args.begin(), args.end(), [&](V v) {
+    if (const Value& value = at(v); std::any_of(value.items.begin(), value.items.end(), [&](V item) { return is_late(concrete(item)); })) return true;
+    return is_late(concrete(v));
+  });
+}
+
+// Does this wrap look at what such a write has made, as another tensor on that memory?
+bool Recorder::looks_at_late(const ir::Inst& wrap) const {
+  const Ref tensor = trace_.arg(wrap, 0);
+  const ir::Inst& inst = trace_.insts[tensor];
+  if (inst.op != IrOp::k_result || late_.storages.count(trace_.metas[inst.meta].storage) == 0) return false;
+  const ir::AtenCall& call = trace_.calls[trace_.insts[trace_.arg(inst, 0)].imm];
+  return call.mutates.empty() && call.result_alias[static_cast<size_t>(inst.imm)] >= 0;
+}
+
+}  // namespace dynvm::tracer

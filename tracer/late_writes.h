@@ -1,0 +1,32 @@
+// Writes of a trace to tensors that were there before it, where autograd records them: `loss += part` in a loop over parts, `out.index_add_(...)` in one over experts.
+//
+// The tensor object has a graph, and each write gives it another. So the trace does not write at all: it has the result of the operation's other form, which is a tensor like those that it makes itself, with
+// a graph like theirs; and everything that comes after reads that. The object gets the result's contents, as many versions further, and its graph, where anybody may see it again: an exit's snapshot says
+// so as a store of the result into the object, and where a loop goes round, instructions do it. Until then the object has the contents and the graph from before, which is what exits make graphs of.
+//
+// Invariant: nothing sees the object, or another tensor on its memory, between a write and the end of the trace. What would see it ends the trace (sees_late), and where a view of the result is handed
+// out, which would have to look at the object's memory, there is no trace (fill_wraps).
+#pragma once
+
+#include <map>
+#include <set>
+
+#include "ir/trace.h"
+#include "tracer/value.h"
+
+namespace dynvm::tracer {
+
+struct LateWrite {
+  ir::Ref memory = ir::kNoRef;  // the object's tensor as it was bound
+  V value = kNoValue;           // what it is to become
+  int writes = 0;               // versions further
+};
+
+struct LateWrites {
+  std::map<V, LateWrite> of;     // by the object
+  std::set<int32_t> storages;    // of the results
+  std::set<ir::Ref> memory;      // of the objects
+  std::set<ir::Ref> written;     // calls that write back
+};
+
+}  // namespace dynvm::tracer
