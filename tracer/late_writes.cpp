@@ -120,6 +120,18 @@ bool Recorder::sees_late(IrOp op, const std::vector<V>& args) {
   });
 }
 
+// Does autograd see these tensors, which were there before the trace, as it did before the call? False: given up. A write that is put off changes the object where the trace ends.
+bool Recorder::stay_as_given(const std::vector<std::pair<V, bridge::TensorObject>>& given, const char* what) {
+  for (const auto& [v, before] : given) {
+    const bridge::TensorObject after = bridge_->describe(concrete(v));
+    const bool put_off = std::any_of(late_.of.begin(), late_.of.end(), [&](const auto& late) { return concrete(late.first) == concrete(v); });
+    if (put_off || (after.requires_grad == before.requires_grad && after.is_leaf == before.is_leaf)) continue;
+    give_up(Abort::k_unsupported_operation, std::string(what) + ": autograd sees a tensor in another way than when the trace was given it");
+    return false;
+  }
+  return true;
+}
+
 // Does this wrap look at what such a write has made, as another tensor on that memory?
 bool Recorder::looks_at_late(const ir::Inst& wrap) const {
   const Ref tensor = trace_.arg(wrap, 0);

@@ -493,12 +493,8 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
     give_up(Abort::k_operation_raised, what);
   }
   if (done_) return false;
-  for (const auto& [v, before] : given) {
-    const bridge::TensorObject after = bridge_->describe(concrete(v));
-    if (after.requires_grad == before.requires_grad && after.is_leaf == before.is_leaf) continue;
-    give_up(Abort::k_unsupported_operation, std::string(what) + ": autograd sees a tensor in another way than when the trace was given it");
-    return false;
-  }
+  const bool writes = std::any_of(records.begin(), records.end(), [](const OpRecord& record) { return !record.call.mutates.empty(); });
+  if (!writes && !stay_as_given(given, what)) return false;
   if (records.empty() && !is_tensor(result) && !call.followed) {
     bool holds_tensor = false;
     if (PyTuple_Check(result))
@@ -527,6 +523,7 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
     if (!done_) give_up(Abort::k_unknown_tensor, what);
     return false;
   }
+  if (!stay_as_given(given, what)) return false;
   refresh_written(records);
   if (backward) note_new_grads();
   if (backward && !call.followed && !call.keeps_graph && !done_) free_graph(run);
