@@ -230,6 +230,7 @@ bool learn_from_sizes(LoopState& loop, TraceGroup& group, LoopTrace& trace, ir::
     return loop.lessons.sizes_by_slices = true;
   }
   if (!may_leave(ir, call)) return false;
+  if (trace.for_all_sizes && !call.defines_sizes) return false;  // sizes on the other side of an end of a slice: a side trace has those
   // Open ones are left at sizes of 0 and 1 too, which is as it should be.
   const bool open = std::any_of(ir.calls.begin(), ir.calls.end(), [&](const ir::AtenCall& each) { return opens(ir, each); });
   if (!left_often(trace, open ? trace.compiled->iterations() / 8 : 0)) return false;
