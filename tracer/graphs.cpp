@@ -364,7 +364,7 @@ bool Recorder::fill_wraps() {
   std::set<Ref> written_objects;
   for (const ir::Snapshot& snapshot : trace_.snapshots)
     for (const ir::SnapshotStore& store : snapshot.stores)
-      if (gives_graph(store) && trace_.arg(store.dict, 0) != trace_.arg(store.value, 0)) written_objects.insert(store.dict);
+      if (const auto own = late_.own.find(store.dict); gives_graph(store) && own != late_.own.end() && store.value >= own->second) written_objects.insert(store.dict);
   const auto is_freed_early = [&](Ref wrap) {
     if (written_objects.count(wrap) != 0) return true;
     const auto early = freed_early_.find(wrap);

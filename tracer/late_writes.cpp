@@ -78,9 +78,24 @@ void Recorder::store_late(ir::Snapshot* snapshot) {
   }
 }
 
+// Autograd has seen this tensor of the trace's own written, which is an object already.
+void Recorder::note_written_object(V v) {
+  if (twins_.count(v) == 0) live_graph_.push_back(v);
+  late_.own[at(v).object] = static_cast<Ref>(trace_.insts.size());
+  hand_out_graph(v);
+}
+
+// Does the object have a graph that it is to get where the trace ends?
+bool Recorder::is_late(V v) const {
+  return twins_.count(v) != 0 && late_.own.count(values_[v].object) != 0 && freed_.count(values_[v].ref) == 0;
+}
+
 // The loop goes round: the objects get what they are to become. Their graphs are made before any of them is written.
 void Recorder::write_back() {
   std::vector<Ref> made, memory;
+  std::vector<std::pair<Ref, Ref>> own;
+  for (const auto& [v, twin] : std::map<V, Ref>(twins_))
+    if (is_late(v)) own.emplace_back(at(v).object, make(v, false));
   for (auto& [object, late] : late_.of) {
     refresh(late.value);
     made.push_back(as_object(late.value));
@@ -106,17 +121,23 @@ void Recorder::write_back() {
     emit(IrOp::k_bump_version, Type::kVoid, {late.memory}, late.writes);
     emit(IrOp::k_take_graph, Type::kVoid, {as_object(object), made[k++]});
   }
+  for (const auto& [object, from] : own) emit(IrOp::k_take_graph, Type::kVoid, {object, from});
+  late_.gives_graphs = !made.empty() || !own.empty();
   late_.of.clear();
 }
 
 // Would this residual operation see an object that is behind?
 bool Recorder::sees_late(IrOp op, const std::vector<V>& args) {
-  if (late_.of.empty()) return false;
-  if (ir::op_info(op).effects & ir::kBarrier) return true;
-  const auto is_late = [this](PyObject* given) { return std::any_of(late_.of.begin(), late_.of.end(), [&](const auto& each) { return concrete(each.first) == given; }); };
+  if (ir::op_info(op).effects & ir::kBarrier) {
+    const bool reached = std::any_of(twins_.begin(), twins_.end(), [this](const auto& each) { return at(each.first).escaped && is_late(each.first); });
+    if (reached || !late_.of.empty()) return true;
+  }
+  const auto sees = [this](V given) {
+    return is_late(given) || std::any_of(late_.of.begin(), late_.of.end(), [&](const auto& each) { return concrete(each.first) == concrete(given); });
+  };
   return std::any_of(args.begin(), args.end(), [&](V v) {
-    if (const Value& value = at(v); std::any_of(value.items.begin(), value.items.end(), [&](V item) { return is_late(concrete(item)); })) return true;
-    return is_late(concrete(v));
+    const std::vector<V>& items = at(v).items;
+    return sees(v) || std::any_of(items.begin(), items.end(), sees);
   });
 }
 

@@ -462,7 +462,7 @@ void Recorder::finish() {
   step_begin_ = 0;  // from here on the trace is kept whole or not at all
   if (!fill_wraps()) give_up(Abort::k_graph_escaped, "a parameter that it was made of has been written");
   // Without nodes of its own, or a backward(), the trace would only make the interpreter run its operations again, for their graph.
-  const bool needed = !done_ && freed_.empty() && (graph_alive() || !late_.written.empty());
+  const bool needed = !done_ && freed_.empty() && (graph_alive() || late_.gives_graphs);
   const bool waits = needed && gone_round_.inside && lessons_.graphs_escaped++ < base::heuristics().node_patience;
   const std::string why = done_ ? "" : waits ? "a loop around it is waited for" : add_graph_nodes();
   if (needed && !why.empty()) give_up(Abort::k_graph_escaped, "the graph is needed behind the trace's end, " + why);

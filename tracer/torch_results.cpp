@@ -219,6 +219,7 @@ void Recorder::refresh_written(const std::vector<OpRecord>& records) {
   for (const V v : std::vector<V>(holders_)) {
     if (at(v).kind != Value::kTensor || at(v).ref == kNoRef || storages.count(trace_.metas[trace_.insts[at(v).ref].meta].storage) == 0) continue;
     refresh(v);
+    if (at(v).object != kNoRef && trace_.insts[at(v).object].op == IrOp::k_wrap && at(v).has_graph()) note_written_object(v);
   }
 }
 
@@ -246,9 +247,7 @@ void Recorder::refresh(V v) {
   value.wrap.grad_fn = object.grad_fn;
   value.wrap.output_nr = object.output_nr;
   if (object.requires_grad && !object.is_leaf) requires_graph_[value.ref] = {value.ref, object.grad_fn, object.output_nr};
-  const bool is_object = value.object != kNoRef && trace_.insts[value.object].op == IrOp::k_wrap && value.has_graph();
-  if (is_object && twins_.count(v) == 0) live_graph_.push_back(v);
-  if (is_object || twins_.count(v) != 0) hand_out_graph(v);  // exits from here on give the object the graph that it has now
+  if (twins_.count(v) != 0) hand_out_graph(v);  // exits from here on give the object the graph that it has now
 }
 
 }  // namespace dynvm::tracer

@@ -64,7 +64,9 @@ NodePointer new_shown_node(const std::string& name, bool freed) {
   const Maker& maker = kMakers[found->second];
   if (first) {
     auto* type = new PyTypeObject{};  // for good, as classes are
-    torch::autograd::registerCppFunction(maker.type(), torch::autograd::_initFunctionPyTypeObject(*type, found->first.c_str(), nullptr, nullptr));
+    const size_t scope = found->first.rfind("::");  // torch::autograd::CopySlices, whose class is CopySlices
+    const char* const shown = found->first.c_str() + (scope == std::string::npos ? 0 : scope + 2);
+    torch::autograd::registerCppFunction(maker.type(), torch::autograd::_initFunctionPyTypeObject(*type, shown, nullptr, nullptr));
   }
   return maker.make(name, freed);
 }

@@ -1,0 +1,84 @@
+# Objects that a variable of the module, a list or an attribute holds before autograd sees them written: behind the loop that has written them they have the graph that eager gives them.
+# expect: traces>=1
+import types
+
+import torch
+
+torch.manual_seed(0)
+w = torch.ones(3, requires_grad=True)
+
+losses = []
+for step in range(12):
+    loss = torch.zeros(1)
+    loss += (w * step).sum()
+    losses.append(loss)
+torch.stack(losses).sum().backward()
+print(w.grad, [each.grad_fn.name() for each in losses[::4]])
+
+for step in range(12):
+    out = torch.zeros(4, 3)
+    out[0] = w * 2
+    for t in range(1, 4):
+        out[t] = w * t
+print(out.requires_grad, type(out.grad_fn).__name__, out.grad_fn.name(), out._version)
+w.grad = None
+out.sum().backward()
+print(w.grad)
+
+
+def kept_before(steps):
+    kept, holder, v = [], types.SimpleNamespace(), torch.ones(3, requires_grad=True)
+    for step in range(steps):
+        total = torch.zeros(3)
+        kept.append(total)
+        holder.last = total
+        total += v * step
+        total.mul_(0.5)
+    torch.stack(kept).sum().backward()
+    return v.grad.tolist(), holder.last.grad_fn.name(), holder.last._version, holder.last.tolist()
+
+
+def scaled_between(steps):
+    v, kept = torch.ones(3, requires_grad=True), []
+    for step in range(steps):
+        h = torch.tanh(v * step)
+        kept.append(h)
+        loss = h.sum()
+        h.mul_(2.0)  # the graph of tanh has saved it
+        kept.append((h * h).sum() * 0.1)
+        try:
+            loss.backward(retain_graph=True)
+        except RuntimeError as error:
+            kept[-1] = str(error)[:40]
+    return [each if isinstance(each, str) else (each.grad_fn.name(), each._version) for each in kept[-2:]]
+
+
+def looked_at(steps):
+    v, names = torch.ones(3, requires_grad=True), []
+    for step in range(steps):
+        total = torch.zeros(3)
+        box = [total]
+        total += v * step
+        names.append(repr(box))
+        total *= v
+    names.append(total.grad_fn.name())
+    total.sum().backward()
+    return names[-2:], v.grad.tolist()
+
+
+def trained(steps):
+    v = torch.ones(3, requires_grad=True)
+    optimizer = torch.optim.SGD([v], lr=0.01)
+    box = {}
+    for step in range(steps):
+        box["loss"] = torch.zeros(())
+        for k in range(3):
+            box["loss"] += (v * k).pow(2).sum()
+        optimizer.zero_grad()
+        box["loss"].backward()
+        optimizer.step()
+    return f"{box['loss'].item():.5f}", box["loss"].grad_fn.name(), v.tolist()
+
+
+for how in (kept_before, scaled_between, looked_at, trained):
+    print(how.__name__, how(40))
