@@ -148,7 +148,8 @@ void Recorder::free_graph(const std::set<Ref>& graph) {
   for (V v : dead) freed.push_back(at(v).ref);
   emit(IrOp::k_graph_freed, Type::kVoid, freed);
   forget_graphs();  // exits from here on find none
-  std::vector<V> beside;  // their graphs end in what is freed here
+  std::vector<V> beside;   // their graphs end in what is freed here
+  std::set<V> written;     // objects that have another graph than they were made with
   for (V v : live_graph_) {
     if (at(v).object == kNoRef || !at(v).escaped) continue;
     const auto twin = twins_.find(v);
@@ -156,6 +157,7 @@ void Recorder::free_graph(const std::set<Ref>& graph) {
     if (twin != twins_.end() && !ends && is_apart(at(v).ref)) continue;  // it keeps its graph, and its twin
     if (twin == twins_.end() || at(v).looked_at)
       return give_up(Abort::k_graph_escaped, (stored_at_.empty() ? "" : "stored " + stored_at_) + (looked_by_.empty() ? "" : ", before " + looked_by_));  // the graphs live on, to cut()
+    if (ends && late_.own.count(at(v).object) != 0) written.insert(v);
     if (ends) freed_early_.emplace(at(v).object, kNoRef);
     else beside.push_back(v);
   }
@@ -165,6 +167,7 @@ void Recorder::free_graph(const std::set<Ref>& graph) {
   }
   std::erase_if(twins_, [&](const auto& each) { return graph.count(at(each.first).ref) != 0 || dead.count(each.first) != 0; });
   freed_.insert(freed.begin(), freed.end());
+  for (V v : written) emit(IrOp::k_take_graph, Type::kVoid, {at(v).object, make(v, false)});
 }
 
 // A tensor with a live graph has become a Python object, to be kept somewhere. Should backward() free the graph before anybody looks at it, the object has a freed one

@@ -617,7 +617,7 @@ class Recorder {
   std::string not_repeatable(const std::vector<bridge::OpRecord>& records, PyObject* result, const std::vector<V>& inputs, std::string_view name);
   std::string read_unseen(const std::vector<bridge::OpRecord>& records, const std::vector<V>& tensors, PyObject* result, std::string_view name);
   bool convert_records(std::vector<bridge::OpRecord>& records, const std::vector<V>& inputs, bool backward);
-  bool made_alike(ir::Ref a, ir::Ref b, int depth) const, any_asks_for_grad(const std::vector<PyObject*>& objects);
+  bool moves_given(const std::vector<bridge::OpRecord>& records, const std::vector<V>& tensors), made_alike(ir::Ref a, ir::Ref b, int depth) const, any_asks_for_grad(const std::vector<PyObject*>& objects);
   bool look_alike(const ir::Inst& other, const ir::AtenCall& call, const std::vector<ir::Ref>& operands, std::vector<std::pair<ir::Ref, ir::Ref>>* numbers);
   int32_t place_apart(int32_t id, int32_t index);
   void place_views(ir::AtenCall* call, const std::vector<int32_t>& ids, const std::vector<ir::Ref>& compact);

@@ -512,7 +512,7 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   if (why.empty() && !backward) why = read_unseen(records, tensors, result, what);
   if (!why.empty()) {
     // Not to be repeated as operations: the call itself is, unless it writes memory that the trace has a picture of.
-    if (backward || first_write_to_given(records) < records.size()) {
+    if (backward || (first_write_to_given(records) < records.size() && !moves_given(records, tensors))) {
       give_up(Abort::k_unsupported_operation, std::string(what) + ": " + why);
       return false;
     }

@@ -37,6 +37,21 @@ size_t Recorder::first_write_to_given(const std::vector<OpRecord>& records) {
   return records.size();
 }
 
+// Does the call no more than to give a tensor that is an object another geometry (x.unsqueeze_(0))? The trace has a picture of its memory, which stays as it is; the tensor is what the object is from now on.
+bool Recorder::moves_given(const std::vector<OpRecord>& records, const std::vector<V>& tensors) {
+  static const std::set<std::string> moving = {"aten::squeeze_", "aten::unsqueeze_", "aten::t_", "aten::transpose_", "aten::swapdims_", "aten::swapaxes_"};
+  if (records.size() != 1 || records[0].raised || tensors.size() != 1 || moving.count(records[0].call.name) == 0) return false;
+  Value& value = at(tensors[0]);
+  if (bridge_->describe(value.concrete).requires_grad) return false;
+  if (value.kind != Value::kTensor) return true;
+  if (value.object == kNoRef || trace_.insts[value.object].op != IrOp::k_wrap) return false;
+  value.kind = Value::kObject;
+  value.ref = value.object;
+  value.type_known = value.is_result = true;
+  changed(tensors[0]);
+  return true;
+}
+
 // Why the recorded operations do not say all that the call did; empty when they do.
 std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObject* result, const std::vector<V>& inputs, std::string_view name) {
   const bool gives_unwritten = name.substr(name.rfind('.') + 1).find("empty") != std::string_view::npos;

@@ -82,3 +82,17 @@ def trained(steps):
 
 for how in (kept_before, scaled_between, looked_at, trained):
     print(how.__name__, how(40))
+
+m = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(m.parameters(), lr=0.01)
+for step in range(60):
+    penalty = torch.zeros(1)
+    penalty += m.weight.abs().sum()
+    best = m(torch.ones(2, 4)).topk(2)
+    best.values.div_(2.0)
+    loss = best.values.mean() + penalty
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if step % 10 == 9:
+        print(step, penalty.requires_grad, penalty.grad_fn.name(), best.values.grad_fn.name(), penalty._version, f"{loss.item():.5f}")
