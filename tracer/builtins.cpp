@@ -201,7 +201,7 @@ IrOp Recorder::residual_op(PyObject* callee, const std::vector<V>& args) {
       if (name == "list.append" || name.starts_with("collections.deque.append") || i == 0 || (name.starts_with("set.") ? PyUnicode_CheckExact(o) : is_builtin_value(o))) continue;
       return IrOp::k_call;
     }
-    static constexpr const char* kAnything[] = {"object.", "BaseException.", "builtins.id", "builtins.callable", "_contextvars.", "torch", "python:transformers.", "python:torch.fx.", "python:torch.distributions."};  // whatever they are given
+    static constexpr const char* kAnything[] = {"object.", "BaseException.", "builtins.id", "builtins.callable", "_contextvars.", "torch", "Tensor.", "python:transformers.", "python:torch.fx.", "python:torch.distributions."};  // whatever they are given
     if (std::any_of(std::begin(kAnything), std::end(kAnything), [&](const char* prefix) { return name.starts_with(prefix); })) continue;
     if (!is_builtin_value(o)) return IrOp::k_call;
     if ((at(args[i]).kind == Value::kObject)) know_type(args[i]);
