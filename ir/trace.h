@@ -256,7 +256,7 @@ struct SnapshotFrame {
   friend bool operator==(const SnapshotFrame&, const SnapshotFrame&) = default;
 };
 // What the trace has yet to do and an exit does: store an item in a dict (a module's namespace), give a tensor that was handed out with a freed graph (`dict`) the
-// graph that it still has there, that of the tensor `value`, or call a function in C (`dict`) without arguments.
+// graph that it still has there, that of the tensor `value`, or its contents too, in as many writes as the int `key` says, or call a function in C (`dict`) without arguments.
 struct SnapshotStore {
   Ref dict = kNoRef, key = kNoRef, value = kNoRef;
 };

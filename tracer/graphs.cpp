@@ -185,6 +185,10 @@ void Recorder::look_at_graphs(IrOp op, const std::vector<V>& args) {
   const bool computes = op == IrOp::k_binary || op == IrOp::k_compare || op == IrOp::k_contains || op == IrOp::k_get_item;
   const bool of_values = computes && std::all_of(args.begin(), args.end(), [this](V v) { return is_immutable(concrete(v)) && !PyType_Check(concrete(v)); });
   if (of_values && std::all_of(args.begin(), args.end(), [this](V v) { return know_type(v); })) return;  // sums of shapes and the like run no code
+  for (V v : args) {
+    late_.hidden.erase(v);
+    for (V item : at(v).items) late_.hidden.erase(item);
+  }
   if (!only_keeps(op, concrete(args[0])) && sees_late(op, args)) return give_up(Abort::k_graph_from_outside, "a tensor that is written where the trace ends is looked at by " + callable_name(concrete(args[0])));
   bool looks = false;
   const std::function<void(V)> look = [&](V v) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "tracer/dead_objects.h"
 #include "tracer/recorder.h"
 
 namespace dynvm::tracer {
@@ -126,10 +127,23 @@ void Recorder::write_back() {
   late_.of.clear();
 }
 
+// Do only the recording and its frames hold this object, as one result of a call that gave several? Then no code that is called finds it. It stays so until it is given to somebody.
+bool Recorder::is_hidden(V v) {
+  if (late_.hidden.count(v) != 0) return true;
+  std::vector<PyObject*> held, local;
+  for (const Value& value : values_)
+    if (value.concrete != nullptr) held.push_back(value.concrete);
+  for (const ShadowFrame& frame : frames_)
+    for (V slot : frame.slots)
+      if (concrete(slot) != nullptr) local.push_back(concrete(slot));
+  if (dead_objects({&held, &owned_, &local}).count(concrete(v)) == 0) return false;
+  return late_.hidden.insert(v).second;
+}
+
 // Would this residual operation see an object that is behind?
 bool Recorder::sees_late(IrOp op, const std::vector<V>& args) {
   if (ir::op_info(op).effects & ir::kBarrier) {
-    const bool reached = std::any_of(twins_.begin(), twins_.end(), [this](const auto& each) { return at(each.first).escaped && is_late(each.first); });
+    const bool reached = std::any_of(twins_.begin(), twins_.end(), [this](const auto& each) { return at(each.first).escaped && is_late(each.first) && !is_hidden(each.first); });
     if (reached || !late_.of.empty()) return true;
   }
   const auto sees = [this](V given) {

@@ -31,6 +31,7 @@ struct LateWrites {
   std::set<ir::Ref> memory;      // of the objects
   std::set<ir::Ref> written;     // calls that write back
   std::map<ir::Ref, ir::Ref> own;  // objects of the trace's own tensors (wraps) that autograd sees written: where, last
+  std::set<V> hidden;            // of these, those that only the recording and its frames hold
   bool gives_graphs = false;     // the trace gives objects graphs where the loop goes round
 };
 

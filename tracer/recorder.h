@@ -611,7 +611,7 @@ class Recorder {
   bool one_has_died() const, one_dies_with_frame() const, graph_of_outsider(const ir::AtenCall& call, const std::vector<ir::Ref>& operands) const;
   std::vector<V> live_graphs();
   void before_write(const std::vector<ir::Ref>& written), note_late(int32_t storage), store_late(ir::Snapshot* snapshot), write_back(), note_written_object(V v);
-  bool sees_late(ir::Op op, const std::vector<V>& args), is_late(V v) const, looks_at_late(const ir::Inst& wrap) const, stay_as_given(const std::vector<std::pair<V, bridge::TensorObject>>& given, const char* what);
+  bool sees_late(ir::Op op, const std::vector<V>& args), is_late(V v) const, is_hidden(V v), looks_at_late(const ir::Inst& wrap) const, stay_as_given(const std::vector<std::pair<V, bridge::TensorObject>>& given, const char* what);
   bool put_off(ir::AtenCall* call, const bridge::OpRecord& record, const std::vector<ir::Ref>& operands, LateWrite* late, V* object);
   static size_t numbers_read_first(const std::vector<bridge::OpRecord>& records), first_write_to_given(const std::vector<bridge::OpRecord>& records);
   std::string not_repeatable(const std::vector<bridge::OpRecord>& records, PyObject* result, const std::vector<V>& inputs, std::string_view name);

@@ -20,15 +20,16 @@ bool Recorder::read_numbers(PyObject* callee, std::vector<V>* args) {
 #undef N
   const bool to_int = callee == reinterpret_cast<PyObject*>(&PyLong_Type) && args->size() == 1;
   if (bridge_ == nullptr || std::none_of(args->begin(), args->end(), [this](V v) { return is_tensor(concrete(v)); })) return true;
-  if (!to_int && asks_for_float.count(callable_name(callee)) == 0) return true;
+  const bool to_index = callable_name(callee) == "_operator.index";
+  if (!to_int && !to_index && asks_for_float.count(callable_name(callee)) == 0) return true;
   static PyObject* const item = interned("item");
   for (V& v : *args) {
     PyObject* o = concrete(v);
     if (!is_tensor(o)) continue;
     V number = kNoValue;
     bool error = false;
-    // int() of a number is that of what item() gives; the others ask for a float.
-    const bool fine = with_torch([&] { return to_int ? PyObject_CallMethodNoArgs(o, item) : PyNumber_Float(o); }, {v}, "a tensor's number", &number, &error);
+    // int() of a number is that of what item() gives; the others ask for a float, or for an index.
+    const bool fine = with_torch([&] { return to_int ? PyObject_CallMethodNoArgs(o, item) : to_index ? PyNumber_Index(o) : PyNumber_Float(o); }, {v}, "a tensor's number", &number, &error);
     Py_CLEAR(raw_result_);
     if (error) PyErr_Clear();  // the call itself raises it again
     if (!fine || number == kNoValue) {

@@ -96,3 +96,19 @@ for step in range(60):
     optimizer.step()
     if step % 10 == 9:
         print(step, penalty.requires_grad, penalty.grad_fn.name(), best.values.grad_fn.name(), penalty._version, f"{loss.item():.5f}")
+
+experts = torch.nn.ModuleList([torch.nn.Linear(4, 4) for _ in range(3)])
+optimizer = torch.optim.SGD(experts.parameters(), lr=0.01)
+for step in range(60):  # weights that only a variable holds, beside modules by a tensor's number
+    x = torch.randn(5, 4, generator=torch.Generator().manual_seed(step))
+    weights, chosen = torch.softmax(x[:, :3], 1).topk(2)
+    weights /= weights.sum(1, keepdim=True)
+    y = torch.zeros(5, 4)
+    for k in torch.tensor([[step % 3], [2]]):
+        y = y + torch.tanh(experts[k](x)) * weights[:, :1]
+    loss = y.pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if step % 20 == 19:
+        print(step, weights.requires_grad, weights._version, f"{loss.item():.5f}")
