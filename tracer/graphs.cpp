@@ -108,6 +108,13 @@ void Recorder::forget_graphs() {
     if (value.kind == Value::kTensor ? value.wrap.requires_grad : value.kind == Value::kContext || !value.items.empty()) value.snap = kNoRef;
 }
 
+// The objects that nothing refers to but the recording and the owner of these references, one each.
+std::unordered_set<PyObject*> Recorder::held_alone(std::vector<PyObject*> held) const {
+  for (const Value& value : values_)
+    if (value.concrete != nullptr) held.push_back(value.concrete);
+  return dead_objects({&held, &owned_});
+}
+
 // Tensors that were handed out, have a graph beside this one, which ends in it maybe, and are gone: the recording alone holds them, as what a model has put into an object beside
 // the result that was asked for. Nobody can look at their graph any more, so that it is as good as freed.
 std::set<V> Recorder::dead_beside(const std::set<Ref>& graph) {
@@ -115,10 +122,7 @@ std::set<V> Recorder::dead_beside(const std::set<Ref>& graph) {
   for (V v : live_graph_)
     if (at(v).object != kNoRef && at(v).escaped && !at(v).looked_at && graph.count(at(v).ref) == 0 && twins_.count(v) != 0) beside.insert(v);
   if (beside.empty()) return beside;
-  std::vector<PyObject*> held;
-  for (const Value& value : values_)
-    if (value.concrete != nullptr) held.push_back(value.concrete);
-  const std::unordered_set<PyObject*> dead = dead_objects({&held, &owned_});
+  const std::unordered_set<PyObject*> dead = held_alone({});
   std::erase_if(beside, [&](V v) { return dead.count(concrete(v)) == 0; });
   return beside;
 }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "tracer/dead_objects.h"
 #include "tracer/recorder.h"
 
 namespace dynvm::tracer {
@@ -130,13 +129,11 @@ void Recorder::write_back() {
 // Do only the recording and its frames hold this object, as one result of a call that gave several? Then no code that is called finds it. It stays so until it is given to somebody.
 bool Recorder::is_hidden(V v) {
   if (late_.hidden.count(v) != 0) return true;
-  std::vector<PyObject*> held, local;
-  for (const Value& value : values_)
-    if (value.concrete != nullptr) held.push_back(value.concrete);
+  std::vector<PyObject*> local;
   for (const ShadowFrame& frame : frames_)
     for (V slot : frame.slots)
       if (concrete(slot) != nullptr) local.push_back(concrete(slot));
-  if (dead_objects({&held, &owned_, &local}).count(concrete(v)) == 0) return false;
+  if (held_alone(std::move(local)).count(concrete(v)) == 0) return false;
   return late_.hidden.insert(v).second;
 }
 

@@ -681,6 +681,7 @@ class Recorder {
     return i;
   }
   std::set<V> dead_beside(const std::set<ir::Ref>& graph);
+  std::unordered_set<PyObject*> held_alone(std::vector<PyObject*> held) const;
   void leave_what_keeps_nothing(std::set<ir::Ref>* freed);
   void free_graph(const std::set<ir::Ref>& graph);
   bool fill_wraps();
@@ -727,7 +728,6 @@ class Recorder {
   std::unordered_map<int32_t, int32_t> metas_;
   std::unordered_map<int32_t, int32_t> storages_;
   std::unordered_map<int64_t, ir::Ref> int_refs_, float_refs_;
-  std::vector<V> live_graph_;                            // tensor values with a live autograd graph
   std::map<V, ir::Ref> twins_;                           // of those that are Python objects: what an exit makes to give them their graph (hand_out_graph)
   std::map<V, Contents> contents_;                       // of kinds of dict that the trace has made
   std::set<V> signatures_;                               // constants: inspect.signature's results, and their parameters
@@ -759,7 +759,7 @@ class Recorder {
   std::set<PyObject*> guarded_dicts_;
   std::map<PyObject*, PyTypeObject*> owned_dicts_;       // dicts of constant instances, and what these are
   std::map<std::pair<PyObject*, PyObject*>, DictUse> dict_uses_;  // by dict and key
-  std::vector<V> root_initial_;
+  std::vector<V> root_initial_, live_graph_;             // live_graph_: tensor values with a live autograd graph
   const bool sizes_are_numbers_, function_;
   const GoneRound gone_round_;  // when the recording began
   SizeFacts sizes_;
