@@ -193,7 +193,7 @@ def pick():  # goes another way each time
 
 def main():
     x = torch.ones(60000)
-    for i in range(250):
+    for i in range(1000):
         n = pick()
         for _ in range(6):
             x = torch.tanh(x * 0.99 + 0.01 * n)
