@@ -31,7 +31,10 @@ template <class A>
 void fields(A& a, FreedNode& x) { a(x.value, x.grad_fn, x.output_nr); }
 
 template <class A>
-void fields(A& a, GraphNode& x) { a(x.number, x.outputs, x.names, x.inputs, x.reached_by, x.saved, x.sized, x.calls); }
+void fields(A& a, CallNumber& x) { a(x.call, x.argument); }
+
+template <class A>
+void fields(A& a, GraphNode& x) { a(x.number, x.outputs, x.names, x.inputs, x.reached_by, x.numbers, x.saved, x.sized, x.calls); }
 
 template <class A>
 void fields(A& a, Wrap& x) { a(x.requires_grad, x.is_leaf, x.grad_fn, x.output_nr, x.freed, x.forward, x.freed_behind, x.nodes); }

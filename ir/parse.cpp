@@ -287,7 +287,11 @@ class Parser {
       if (!integer(&reached)) return false;
       node->reached_by.push_back(static_cast<uint64_t>(reached));
     }
-    return values(&node->saved) && values(&node->sized) && values(&node->calls);
+    const auto number = [&] {
+      CallNumber& made = node->numbers.emplace_back();
+      return value(&made.call) && small(&made.argument);
+    };
+    return punct("[") && list("]", number) && values(&node->saved) && values(&node->sized) && values(&node->calls);
   }
 
   bool object(int64_t* index) {  // after '@'

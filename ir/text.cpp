@@ -180,6 +180,13 @@ class Printer {
     }
     values(node.inputs);
     for (uint64_t reached : node.reached_by) out_ += " " + std::to_string(reached);
+    out_ += " [";
+    for (size_t k = 0; k < node.numbers.size(); ++k) {
+      if (k) out_ += ", ";
+      value(node.numbers[k].call);
+      out_ += " " + std::to_string(node.numbers[k].argument);
+    }
+    out_ += "]";
     values(node.saved);
     values(node.sized);
     values(node.calls);

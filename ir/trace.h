@@ -200,6 +200,12 @@ struct FreedNode {
   int32_t output_nr = 0;
 };
 
+// A number of the run that a call was given.
+struct CallNumber {
+  Ref call = kNoRef;
+  int32_t argument = 0;
+};
+
 // A part of a live graph that a trace hands out as one autograd node, with a compiled backward (tracer/graph_nodes.cpp).
 struct GraphNode {
   int32_t number = 0;                 // wraps that name the same one share it
@@ -207,6 +213,7 @@ struct GraphNode {
   std::vector<std::string> names;     // of each, the name of the autograd node that eager would have, "" where the script never sees it
   std::vector<Ref> inputs;            // tensor values that it gives gradients of: the trace's inputs, and outputs of nodes before it
   std::vector<uint64_t> reached_by;   // of each input: the outputs (a bit each) that are computed from it
+  std::vector<CallNumber> numbers;    // those of its calls that its backward reads, too
   std::vector<Ref> saved;             // what its backward reads beside the gradients
   std::vector<Ref> sized;             // what it reads the sizes of, and no more
   std::vector<Ref> calls;             // aten instructions, in order: some of the wrap's `forward`

@@ -102,6 +102,10 @@ class Verifier {
 
   bool in(int64_t index, size_t size) const { return index >= 0 && static_cast<size_t>(index) < size; }
   const Inst& inst_of(Ref ref) const { return trace_.insts[ref]; }
+  bool is_there(const CallNumber& number) const {
+    const std::vector<AtenArg>& args = trace_.calls[inst_of(number.call).imm].args;
+    return in(number.argument, args.size()) && (args[number.argument].kind == AtenArg::kScalar || args[number.argument].kind == AtenArg::kScalarTensor);
+  }
 
   void inst(const Inst& inst) {
     printable_ = false;
@@ -158,6 +162,9 @@ class Verifier {
         for (const GraphNode& node : trace_.wraps[inst.imm].nodes)
           for (Ref call : node.calls)
             if (std::find(trace_.wraps[inst.imm].forward.begin(), trace_.wraps[inst.imm].forward.end(), call) == trace_.wraps[inst.imm].forward.end()) fail("a graph's node is of what its wrap does not run again");
+        for (const GraphNode& node : trace_.wraps[inst.imm].nodes)
+          for (const CallNumber& number : node.numbers)
+            if (std::find(node.calls.begin(), node.calls.end(), number.call) == node.calls.end() || !is_there(number)) fail("a graph's node reads what is no number of its calls");
         // Only an exit converts.
         if (!inst.sunk && !trace_.metas[inst_of(trace_.arg(inst, 0)).meta].shown.empty()) fail("the script would get other strides than it should see");
         break;

@@ -11,7 +11,7 @@
 // Where sizes are numbers it is learnt, and made for each size, with the recording (size_backwards.h).
 //
 // Inputs: the trace, its wraps filled. Outputs: nodes at those wraps that are handed out, backwards_.
-// Not done, so that the trace is given up where it has to: hooks or Functions in between, changing numbers, writes to what parts share or through views.
+// Not done, so that the trace is given up where it has to: hooks or Functions in between, numbers that an operation's gradient makes others of, writes to what parts share or through views.
 // Invariants: nothing of the program changes: no hook runs, no graph is freed, no random number is drawn.
 // Tests: tests/traces/cases/graph_nodes.py.
 #include <algorithm>
@@ -143,10 +143,13 @@ class Parts {
     const ir::Inst& inst = trace_.insts[call];
     const ir::AtenCall& how = trace_.calls[inst.imm];
     if (how.defines_sizes || !std::all_of(how.mutates.begin(), how.mutates.end(), [&](int32_t argument) { return writes_own(call, argument); })) return false;
-    for (uint32_t k = 0; k < inst.count; ++k) {
-      numbers_ = trace_.insts[trace_.arg(inst, k)].type != Type::kTensor && !ir::is_index(how);
-      if (trace_.insts[trace_.arg(inst, k)].type != Type::kTensor || !plain(trace_.insts[trace_.arg(inst, k)].meta)) return false;
+    for (size_t a = 0; a < how.args.size(); ++a) {
+      if (how.args[a].kind != ir::AtenArg::kScalar && how.args[a].kind != ir::AtenArg::kScalarTensor) continue;
+      numbers_ = use_of_number(how, a) == NumberUse::kDerived;
+      if (numbers_) return false;
     }
+    for (uint32_t k = 0; k < inst.count; ++k)
+      if (trace_.insts[trace_.arg(inst, k)].type == Type::kTensor && !plain(trace_.insts[trace_.arg(inst, k)].meta)) return false;
     return std::all_of(how.results.begin(), how.results.end(), [this](int32_t meta) { return meta < 0 || plain(meta); });
   }
   // Is what it writes memory that calls of the same part have made, and look at, or statistics that it keeps?
@@ -336,6 +339,13 @@ class BackwardWriter {
     out_.snapshots.emplace_back();
   }
 
+  // A number that it is given, the next one.
+  void number(const ir::AtenArg& like) {
+    const bool is_float = like.dtype == ir::DType::kF64 || like.dtype == ir::DType::kF32;
+    const Ref slot = out_.add(IrOp::k_slot, Type::kObject, {}, static_cast<int64_t>(inputs_++));
+    numbers_.push_back(out_.add(is_float ? IrOp::k_unbox_float : IrOp::k_unbox_int, is_float ? Type::kFloat : Type::kInt, {slot}, 0, 0));
+  }
+
   // A tensor that it is given, the next one.
   void input(int32_t id, ir::TensorMeta meta) {
     const int32_t index = add_meta(std::move(meta));
@@ -348,7 +358,8 @@ class BackwardWriter {
   }
   bool has(int32_t id) const { return values_.count(id) != 0; }
 
-  bool call(const OpRecord& record) {
+  // reads: its numbers that are some of those.
+  bool call(const OpRecord& record, const std::vector<NumberRead>& reads) {
     ir::AtenCall call = record.call;
     std::vector<Ref> operands;
     std::vector<int32_t> position(record.tensors.size(), -1);
@@ -363,6 +374,13 @@ class BackwardWriter {
     for (int32_t argument : call.mutates)
       for (int32_t operand : call.args[static_cast<size_t>(argument)].operands)
         if (operand >= 0 && given_.count(out_.metas[out_.insts[operands[static_cast<size_t>(operand)]].meta].storage) != 0) return false;
+    for (const NumberRead& read : reads) {
+      ir::AtenArg& arg = call.args[read.argument];
+      arg.operands = {static_cast<int32_t>(operands.size())};
+      operands.push_back(numbers_[read.number]);
+      if (arg.kind != ir::AtenArg::kNumberTensor) arg.dtype = ir::DType::kI64;
+      arg.kind = arg.kind == ir::AtenArg::kNumberTensor ? ir::AtenArg::kScalarTensor : ir::AtenArg::kScalar;
+    }
     const std::vector<int32_t> ids = call.results;
     for (int32_t& result : call.results) result = result < 0 ? -1 : add_meta(aten_.meta(result));
     call.in_backward = true;
@@ -411,6 +429,7 @@ class BackwardWriter {
   ir::Trace out_;
   ir::SnapshotFrame root_;
   size_t inputs_ = 0;
+  std::vector<Ref> numbers_;
   std::map<int32_t, Ref> values_;     // by the recorder's id
   std::map<Ref, Ref> objects_;
   std::map<int32_t, int32_t> storages_;
@@ -468,7 +487,7 @@ bool Recorder::rehearse(Rehearsal& rehearsal, Ref value, bool own) {
 
 bool Recorder::rehearse_call(Rehearsal& rehearsal, Ref call) {
   const ir::Inst inst = trace_.insts[call];
-  const ir::AtenCall& how = trace_.calls[inst.imm];
+  const ir::AtenCall how = with_constants(trace_.calls[inst.imm]);
   std::vector<bool> own(inst.count, false);
   for (int32_t argument : how.mutates)
     for (int32_t operand : how.args[static_cast<size_t>(argument)].operands)
@@ -476,7 +495,7 @@ bool Recorder::rehearse_call(Rehearsal& rehearsal, Ref call) {
   std::vector<int32_t> operands, results(how.results.size(), -1);
   for (uint32_t k = 0; k < inst.count; ++k) {
     const Ref operand = trace_.arg(inst, k);
-    if (trace_.insts[operand].type != Type::kTensor || !rehearse(rehearsal, operand, own[k])) return false;
+    if (trace_.insts[operand].type == Type::kTensor && !rehearse(rehearsal, operand, own[k])) return false;
     operands.push_back(static_cast<int32_t>(operand));
   }
   for_each_result(trace_, call, [&](Ref result) { results[static_cast<size_t>(trace_.insts[result].imm)] = static_cast<int32_t>(result); });
@@ -522,8 +541,12 @@ std::string Recorder::record_backward(Rehearsal& rehearsal, ir::GraphNode* node)
   const std::vector<OpRecord> records = aten_->take();
   if (!fine || std::exchange(python_in_torch_, false)) return "torch cannot differentiate it";
   if (const auto odd = std::find_if_not(records.begin(), records.end(), can_hold); odd != records.end()) return odd->call.name + " in its backward";
+  std::vector<NumberRead> reads;
+  if (std::string why = find_numbers(trace_, node->calls, records, &node->numbers, &reads); !why.empty()) return why;
+  for (const ir::CallNumber& number : node->numbers) writer.number(trace_.calls[trace_.insts[number.call].imm].args[static_cast<size_t>(number.argument)]);
   std::set<int32_t> made;
-  for (const OpRecord& record : records) {
+  for (size_t r = 0; r < records.size(); ++r) {
+    const OpRecord& record = records[r];
     for (int32_t id : record.tensors) {
       if (id < 0 || made.count(id) != 0 || writer.has(id)) continue;
       const auto value = rehearsal.of_id.find(id);
@@ -544,7 +567,9 @@ std::string Recorder::record_backward(Rehearsal& rehearsal, ir::GraphNode* node)
     }
     for (int32_t id : record.call.results)
       if (id >= 0) made.insert(id);
-    if (!writer.call(record)) return record.call.name + " in its backward writes what it is given";
+    std::vector<NumberRead> its;
+    std::copy_if(reads.begin(), reads.end(), std::back_inserter(its), [r](const NumberRead& read) { return read.record == r; });
+    if (!writer.call(record, its)) return record.call.name + " in its backward writes what it is given";
   }
   std::vector<int32_t> found;
   for (PyObject* gradient : gradients) {

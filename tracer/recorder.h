@@ -40,6 +40,7 @@
 #include "runtime/bridge/bridge.h"
 #include "tracer/clock.h"
 #include "tracer/function_modes.h"
+#include "tracer/graph_numbers.h"
 #include "tracer/iterators.h"
 #include "tracer/late_writes.h"
 #include "tracer/lessons.h"
@@ -784,8 +785,7 @@ class Recorder {
   std::vector<Mortal> mortals_;                          // mortals.cpp
   std::set<PyObject*> made_;                             // objects that calls have made in this iteration: the next one has others
   std::map<ir::Ref, ir::FreedNode> requires_graph_;      // tensor values that autograd tracks, with what is left of their node when it is freed
-  struct GraphNumber { int uses = 0; bool derived = false; };
-  std::map<V, GraphNumber> graph_numbers_;               // changing numbers that a backward() may use
+  GraphNumbers graph_numbers_;                           // changing numbers that a backward() may use
   ir::Ref last_number_ = ir::kNoRef;
   PyObject* raw_result_ = nullptr;
   bool executed_ = false, entered_error_ = false, in_torch_ = false, python_in_torch_ = false, started_ = false;

@@ -74,7 +74,7 @@ void JoinedBackwards::join(ir::Trace* trace, std::vector<ir::Trace> backwards, S
       return ref;
     };
     tail.refs.assign(recorded.insts.size(), kNoRef);
-    size_t inputs = 0;
+    size_t inputs = 0, numbers = 0;
     for (Ref ref = 0; ref < recorded.insts.size(); ++ref) {
       const ir::Inst& inst = recorded.insts[ref];
       if (inst.op == IrOp::k_unbox_tensor) {
@@ -86,6 +86,9 @@ void JoinedBackwards::join(ir::Trace* trace, std::vector<ir::Trace> backwards, S
           const Ref saved = tail.refs[ref] = node->saved[input - outputs];
           storages.emplace(recorded.metas[inst.meta].storage, trace->metas[trace->insts[saved].meta].storage);
         }
+      } else if (inst.op == IrOp::k_unbox_int || inst.op == IrOp::k_unbox_float) {
+        const ir::CallNumber& number = node->numbers[numbers++];
+        tail.refs[ref] = trace->arg(number.call, static_cast<uint32_t>(trace->calls[trace->insts[number.call].imm].args[static_cast<size_t>(number.argument)].operands[0]));
       } else if (inst.op == IrOp::k_aten) {
         ir::AtenCall how = recorded.calls[inst.imm];
         for (int32_t& meta : how.results)
@@ -152,6 +155,10 @@ class JoinedBackwards::Parting {
   void inputs() {
     for (Ref ref = 0; ref < tail_.recorded.insts.size(); ++ref) {
       const ir::Inst& inst = tail_.recorded.insts[ref];
+      if (inst.op == IrOp::k_unbox_int || inst.op == IrOp::k_unbox_float) {
+        inputs_.push_back(out_.add(IrOp::k_slot, Type::kObject, {}, static_cast<int64_t>(inputs_.size())));
+        values_[made_.renamed[tail_.refs[ref]]] = out_.add(inst.op, inst.type, {inputs_.back()}, 0, 0);
+      }
       if (inst.op != IrOp::k_unbox_tensor) continue;
       const Ref stands = made_.renamed[tail_.refs[ref]];
       place(inst.meta, from_.insts[stands].meta);

@@ -62,9 +62,11 @@ template <class Visit>
 void for_each_value(Wrap& wrap, Visit visit) {
   for (Ref& call : wrap.forward) visit(call);
   for (FreedNode& freed : wrap.freed_behind) visit(freed.value);
-  for (GraphNode& node : wrap.nodes)
+  for (GraphNode& node : wrap.nodes) {
     for (std::vector<Ref>* values : {&node.outputs, &node.inputs, &node.saved, &node.sized, &node.calls})
       for (Ref& value : *values) visit(value);
+    for (CallNumber& number : node.numbers) visit(number.call);
+  }
 }
 
 // And for a snapshot with its frames.

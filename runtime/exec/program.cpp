@@ -232,8 +232,10 @@ class Builder {
     };
     // The bridge makes a view by the calls that made it, so that it has the same base as in eager: they are named, not run.
     for (Ref view : ir::views_of_wrap(trace_, inst)) note_numbers(view, call(view));
-    for (ir::GraphNode& node : spec.wrap.nodes)
+    for (ir::GraphNode& node : spec.wrap.nodes) {
       for (Ref& made : node.calls) made = static_cast<Ref>(call(made));
+      for (ir::CallNumber& number : node.numbers) number.call = static_cast<Ref>(call(number.call));
+    }
     for (Ref forward : spec.wrap.forward) {
       spec.forward.push_back(call(forward));
       note_numbers(forward, spec.forward.back());

@@ -52,6 +52,7 @@ class TraceGraph final : public Node {
       outputs_.push_back({output.sizes().vec(), gradient_strides(output), output.options()});
     }
     for (Edge& edge : inputs) add_next_edge(std::move(edge));
+    numbers_ = std::move(parts.numbers);
     for (at::Tensor& saved : parts.saved) saved_.emplace_back(saved, false);
     sized_ = std::move(parts.sized);
   }
@@ -105,6 +106,7 @@ class TraceGraph final : public Node {
     const WithGil gil;
     std::vector<PyObject*> inputs, results;
     for (const at::Tensor& each : given) inputs.push_back(to_python(each));
+    for (const c10::Scalar& each : numbers_) inputs.push_back(each.isFloatingPoint() ? PyFloat_FromDouble(each.toDouble()) : PyLong_FromLongLong(each.toLong()));
     for (const at::Tensor& each : saved) inputs.push_back(to_python(each));
     for (const std::vector<int64_t>& sizes : sized_) inputs.push_back(to_python(of_size(sizes)));
     const bool fine = std::count(inputs.begin(), inputs.end(), nullptr) == 0 && backward_->run(inputs, &results);
@@ -132,6 +134,7 @@ class TraceGraph final : public Node {
   std::shared_ptr<bridge::Backward> backward_;
   std::shared_ptr<ForwardAgain> forward_;
   std::vector<Look> outputs_;
+  std::vector<c10::Scalar> numbers_;
   std::vector<torch::autograd::SavedVariable> saved_;
   std::vector<std::vector<int64_t>> sized_;
   bool released_ = false;

@@ -70,6 +70,7 @@ struct NodeParts {
   const ir::GraphNode* node;
   std::vector<at::Tensor> outputs;            // look as they do; their values are not read
   std::vector<at::Tensor> inputs;             // undefined: an output of an earlier node
+  std::vector<c10::Scalar> numbers;
   std::vector<at::Tensor> saved;
   std::vector<std::vector<int64_t>> sized;    // of each, its sizes
   std::shared_ptr<ForwardAgain> forward;

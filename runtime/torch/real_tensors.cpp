@@ -469,9 +469,13 @@ void SessionImpl::make_node(const ir::GraphNode& node, const WrapPlan& plan, std
       if (!plan.repeated->calls[k].scalars.empty()) (*forward)->arguments(k, arguments_now(plan.repeated->calls[k], state));
     }
   }
-  NodeParts parts{&node, {}, {}, {}, {}, *forward};
+  NodeParts parts{&node, {}, {}, {}, {}, {}, *forward};
   for (ir::Ref output : node.outputs) parts.outputs.push_back(shadows_[output]);
   for (ir::Ref input : node.inputs) parts.inputs.push_back(nodes_.has(static_cast<int32_t>(input)) ? at::Tensor() : inputs_[input]);
+  for (const ir::CallNumber& number : node.numbers) {
+    const IValue& value = calls_[number.call].arguments[static_cast<size_t>(number.argument)];
+    parts.numbers.push_back(value.isTensor() ? value.toTensor().item() : value.toScalar());
+  }
   for (ir::Ref saved : node.saved) parts.saved.push_back(value_to_keep(static_cast<int32_t>(saved)));
   for (ir::Ref sized : node.sized) parts.sized.push_back(shadows_[sized].sizes().vec());
   nodes_.make(std::move(parts));

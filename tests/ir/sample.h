@@ -23,7 +23,7 @@ guard_is %0, %1 #-1 !snap0
 %noun = aten "aten::neg" (%r) -> (f32[4,8]{8,1} s3) !snap1
 %neg:t = result %noun #0 -> f32[4,8]{8,1} s3
 %seen:f = read_scalar %neg !snap1
-%object:o = wrap %neg grad nonleaf fn "NegBackward0" nr 1 freed forward [%call, %noun] behind [%r "MulBackward0" 1] node 2 [%neg, %r] "NegBackward0" "" [%w] 3 [%x] [%w] [%noun]
+%object:o = wrap %neg grad nonleaf fn "NegBackward0" nr 1 freed forward [%call, %noun] behind [%r "MulBackward0" 1] node 2 [%neg, %r] "NegBackward0" "" [%w] 3 [%call 2, %call 3] [%x] [%w] [%call, %noun]
 %boxed:o = box_float %seen sunk
 %late:o = build_tuple %boxed, %object, %lr sunk
 set_grad %0, %object !snap1
