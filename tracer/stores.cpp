@@ -50,10 +50,10 @@ void Recorder::dict_written(PyObject* dict, PyTypeObject* of) {
   bool fresh = lessons_.changing_dicts.insert(dict).second;
   if (fresh && was_guarded) {
     if (of != nullptr) lessons_.changing_instances[of]++;
-    // Where a second one is met in the same place, as one that each iteration makes, none is taken for the same each time any more.
+    // Where a second one is met in the same place or variable, as one that each iteration makes, none is taken for the same each time any more.
     for (const Value& value : values_) {
       const Site* site = value.concrete == dict && value.site >= 0 ? &sites_[static_cast<size_t>(value.site)] : nullptr;
-      if (site != nullptr && site->kind == Site::kValue && ++lessons_.written_dicts[{reinterpret_cast<PyCodeObject*>(site->a), site->index}] > 1) note_changing(lessons_, *site);
+      if (site != nullptr && (site->kind == Site::kValue || site->kind == Site::kSlot) && ++lessons_.written_dicts[{reinterpret_cast<PyCodeObject*>(site->a), site->index}] > 1) note_changing(lessons_, *site);
     }
     note_holder(dict);
     doom(Abort::k_dict_changes);

@@ -129,6 +129,7 @@ struct StorageSpec {
   bool shared = false;          // a view at a run-time place, or what it is a view of
   bool exclusive = false;       // of an input: no other storage of the trace may lie where it does, since it is written, or differentiated
   bool late = false;            // of an input, no view: written where the trace is left, or goes round, by what exits and take_graph do with its object
+  bool changed = false;         // an operation writes it that has not made it
   bool unwritten = false;       // made by a call that does not run and writes nothing, as empty: an exit before `first` hands out memory as it comes
 };
 

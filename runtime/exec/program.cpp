@@ -59,6 +59,7 @@ class Builder {
     for (const Inst& inst : trace_.insts)
       if (inst.op == Op::k_unbox_tensor && trace_.metas[inst.meta].requires_grad) out_.spec.storages[static_cast<size_t>(trace_.metas[inst.meta].storage)].exclusive = true;
     note_late();
+    note_changed();
     out_.spec.arena_bytes = plan_.arena_bytes;
     out_.spec.symbols = trace_.symbols;
     out_.spec.sums = trace_.sums;
@@ -179,6 +180,16 @@ class Builder {
       if (inst.op != Op::k_unbox_tensor || objects.count(trace_.arg(inst, 0)) == 0) continue;
       bridge::StorageSpec& storage = out_.spec.storages[static_cast<size_t>(trace_.metas[inst.meta].storage)];
       storage.late = storage.exclusive = true;
+    }
+  }
+
+  void note_changed() {
+    for (const Inst& inst : trace_.insts) {
+      if (inst.op != Op::k_aten) continue;
+      const ir::AtenCall& call = trace_.calls[inst.imm];
+      for (const int32_t argument : call.mutates)
+        for (const int32_t operand : call.args[static_cast<size_t>(argument)].operands)
+          if (operand >= 0) out_.spec.storages[static_cast<size_t>(trace_.metas[trace_.insts[trace_.arg(inst, static_cast<uint32_t>(operand))].meta].storage)].changed = true;
     }
   }
 

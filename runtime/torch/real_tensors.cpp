@@ -193,6 +193,13 @@ void SessionImpl::share_memory(size_t s) {
   if (!slot.shared && slot.rebuilt && slot.has_counter) slot.shared = move_rebuilt(s, true);
 }
 
+static void copy_bytes(const c10::Storage& from, const c10::Storage& to) {
+  const at::AutoDispatchBelowADInplaceOrView below;
+  const int64_t bytes = static_cast<int64_t>(std::min(from.nbytes(), to.nbytes()));
+  const auto all = [bytes](const c10::Storage& storage) { return at::empty({0}, at::TensorOptions().dtype(at::kByte).device(storage.device())).set_(storage, 0, {bytes}, {1}); };
+  all(to).copy_(all(from));
+}
+
 // to_shared: to that memory; else back to what they were computed into, for an operation of the graph that writes. False: they lie otherwise there.
 bool SessionImpl::move_rebuilt(size_t s, bool to_shared) {
   StorageSlot& slot = storages_[s];
@@ -210,6 +217,8 @@ bool SessionImpl::move_rebuilt(size_t s, bool to_shared) {
     }
   }
   if (moving.empty()) return false;
+  // The graph may compare what it has computed (which of equal elements a maximum was), and kernels round otherwise: all that it goes through is what it has computed.
+  if (to_shared && !program_.storages[s].spec.changed) copy_bytes(from, to);
   for (const at::Tensor& tensor : moving) tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(to);
   if (!to_shared) return true;
   // What an operation gave as tensors that count versions each for itself (unsafe_chunk) keeps doing so.
