@@ -351,6 +351,7 @@ void ProgramImpl::plan_call(const bridge::CallSpec& spec) {
 
   if (plan.how == CallHow::kDirect) convert_numbers(plan);
   if (plan.how == CallHow::kDirect || plan.how == CallHow::kOut) {
+    plan.scratch = plan.call.follows && std::count_if(plan.results.begin(), plan.results.end(), [](int32_t result) { return result < 0; }) != 0;
     for (int32_t result : plan.results) {
       if (result < 0) continue;
       const int32_t storage = tensors[static_cast<size_t>(result)].meta.storage;

@@ -61,6 +61,7 @@ struct CallPlan {
   std::vector<int32_t> allocates;         // result storages that a planned form needs allocated first
   std::vector<int32_t> snapshots;         // input storages that it writes and a wrap may need as they were before
   bool leaves = false;                    // results of other sizes than recorded leave the trace
+  bool scratch = false;                   // gets memory for results that nobody uses, of another size each time
   bool small = false;                     // runs on the calling thread: its tensors are CPU tensors of few elements (small_work.h)
   bool packs_weight = false;              // packed_convolution.h, with the weight that is bound for tensors[1]
   bool keeps_generator = false;           // a wrap may run it again: remember the generator's state before each run

@@ -464,6 +464,10 @@ int SessionImpl::call(int32_t number, const int64_t* scalars) {
   for (int32_t storage : plan.allocates) {
     if (!storages_[static_cast<size_t>(storage)].in_use && allocate(storage) < 0) return -1;
   }
+  if (plan.scratch) {
+    for (size_t i = 0; i < plan.results.size(); ++i)
+      if (plan.results[i] < 0) state.results[i].unsafeGetTensorImpl()->set_sizes_contiguous(int64_t{0});  // torch warns where it resizes what is not empty
+  }
   const SmallWork small(plan.small);
   std::optional<at::RecordFunction> shown;  // the dispatcher shows what it calls
   if (face.watched != 0 && (plan.how == CallHow::kDirect || plan.packs_weight)) show(&shown, plan.call.name.c_str());

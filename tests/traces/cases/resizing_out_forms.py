@@ -48,3 +48,20 @@ def train(loss, reduction, steps):
 for name, loss in LOSSES.items():
     for reduction in ("mean", "sum", "none"):
         print(name, reduction, "%.4f %.4f" % train(loss, reduction, 14))
+
+
+def orders():
+    """Where the order alone is used, what the sort gives too goes to memory of the run's size: torch warns where it has another one."""
+    total = 0.0
+    weight = torch.randn(3, 3)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for i in range(120):
+            x = torch.randn(20 + i % 3, 3)
+            order = torch.randperm(x.size(0))
+            y = torch.tanh(x @ weight) * 0.5
+            total += y[order][torch.argsort(order)][0].sum().item()
+    print("orders", f"{total:.4f}", len(seen))
+
+
+orders()
