@@ -482,8 +482,11 @@ void SessionImpl::make_node(const ir::GraphNode& node, const WrapPlan& plan, std
   for (ir::Ref output : node.outputs) parts.outputs.push_back(shadows_[output]);
   for (ir::Ref input : node.inputs) parts.inputs.push_back(nodes_.has(static_cast<int32_t>(input)) ? at::Tensor() : inputs_[input]);
   for (const ir::CallNumber& number : node.numbers) {
-    const IValue& value = calls_[number.call].arguments[static_cast<size_t>(number.argument)];
-    parts.numbers.push_back(value.isTensor() ? value.toTensor().item() : value.toScalar());
+    const size_t argument = static_cast<size_t>(number.argument);
+    const IValue& value = calls_[number.call].arguments[argument];
+    const at::Scalar as_run = value.isTensor() ? value.toTensor().item() : value.toScalar();  // of the tensor's type (convert_numbers)
+    const bool whole = ir::is_integer(program_.calls[number.call].call.args[argument].dtype);
+    parts.numbers.push_back(whole ? at::Scalar(as_run.toLong()) : at::Scalar(as_run.toDouble()));
   }
   for (ir::Ref saved : node.saved) parts.saved.push_back(value_to_keep(static_cast<int32_t>(saved)));
   for (ir::Ref sized : node.sized) parts.sized.push_back(shadows_[sized].sizes().vec());

@@ -299,7 +299,10 @@ const char* SessionImpl::refusal_of_input(int32_t number, PyObject* object) {
   const c10::Storage& storage = impl->unsafe_storage();
   c10::StorageImpl* real = storage.unsafeGetStorageImpl();
   if (storage_plan.spec.kind != Kind::kInput && !slot.in_use) return "not an input storage";
-  const int64_t shift = (impl->storage_offset() - plan.meta.offset) * ir::dtype_size(plan.meta.dtype);
+  const int64_t element = ir::dtype_size(plan.meta.dtype);
+  const bool placed_by_run = slot.in_use && (plan.meta.open & ir::kOpenLayout) != 0 && !plan.meta.symbolic;  // what is known of its offset is an example
+  const int64_t offset = placed_by_run ? impl->storage_offset() - slot.shift / element : plan.meta.offset;
+  const int64_t shift = (impl->storage_offset() - offset) * element;
   if (slot.in_use) {
     if (slot.real.unsafeGetStorageImpl() != real || slot.shift != shift) return kOtherSharing;
   } else {
@@ -323,7 +326,7 @@ const char* SessionImpl::refusal_of_input(int32_t number, PyObject* object) {
     if (open) slot.shadow->set_nbytes(real->nbytes());
     point(s, data);
   }
-  if (plan.meta.open != 0 && !plan.meta.symbolic) shadows_[static_cast<size_t>(number)].unsafeGetTensorImpl()->set_sizes_and_strides(impl->sizes(), impl->strides(), plan.meta.offset);
+  if (plan.meta.open != 0 && !plan.meta.symbolic) shadows_[static_cast<size_t>(number)].unsafeGetTensorImpl()->set_sizes_and_strides(impl->sizes(), impl->strides(), offset);
   at::Tensor& input = inputs_[static_cast<size_t>(number)];
   if (!input.defined()) bound_.push_back(number);
   input = tensor;
