@@ -48,8 +48,16 @@ int threshold(const LoopState& loop) {
 // Do recordings of it take long?
 static bool is_costly(const LoopState& loop) { return base::options().hot == 0 && base::policy() == nullptr && loop.costliest_ms >= base::heuristics().costly; }
 
+// Do the recordings of all loops together take no more than their part of the process's time?
+static bool process_within_budget() {
+  const base::Heuristics& limits = base::heuristics();
+  const ProcessRecordings& all = process_recordings();
+  return all.ms <= limits.process_time + limits.process_share * (base::ms_since_start() - all.first_ms) / 100;
+}
+
 bool within_budget(const LoopState& loop) {
   const base::Heuristics& limits = base::heuristics();
+  if (base::options().hot == 0 && base::policy() == nullptr && !process_within_budget()) return loop.recordings < limits.free_few;
   const double since = base::ms_since_start() - loop.first_recorded_ms;
   if (is_costly(loop) && !loop.roots.empty() && loop.recordings >= limits.free_costly) return loop.recording_ms <= limits.costly_share * since / 100;
   if (base::options().hot > 0 || loop.recordings < (loop.before_inner ? limits.free_before_inner : limits.free_recordings)) return true;

@@ -10,6 +10,11 @@
 
 namespace dynvm::tracer {
 
+ProcessRecordings& process_recordings() {
+  static ProcessRecordings all;
+  return all;
+}
+
 void wait_after(int& times, int few, int& waits) {
   if (times++ >= few) waits = std::max(waits, base::heuristics().penalty_start << std::min(times - few, 8));
 }

@@ -12,12 +12,21 @@
 
 namespace dynvm::tracer {
 
+// What the recordings of all loops have taken, and when the first of them began.
+struct ProcessRecordings {
+  double first_ms = -1, ms = 0;
+};
+ProcessRecordings& process_recordings();
+
 // When it ends, with all that was made of a recording: what that has taken counts (within_budget, decisions.h).
 struct Spent {
-  explicit Spent(LoopState& recorded) : loop(recorded) {}
+  explicit Spent(LoopState& recorded) : loop(recorded) {
+    if (process_recordings().first_ms < 0) process_recordings().first_ms = loop.recorded_ms;
+  }
   ~Spent() {
     const double ms = base::ms_since_start() - loop.recorded_ms;
     loop.recording_ms += ms;
+    process_recordings().ms += ms;
     loop.costliest_ms = std::max(loop.costliest_ms, ms);
   }
   Spent(const Spent&) = delete;

@@ -58,6 +58,7 @@ class Settings(CompareCase):
                 return json.load(file)["recordings"]
 
         self.assertLessEqual(recordings("free_recordings=2,recording_time=0,recording_share=0"), 2 * 2)  # of each loop
+        self.assertLessEqual(recordings("process_time=0,process_share=0,free_few=2"), 2 * 2)
         self.assertGreater(recordings("free_recordings=100"), 2 * 2)
 
     def test_option(self):
