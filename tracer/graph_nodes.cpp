@@ -542,7 +542,10 @@ std::string Recorder::record_backward(Rehearsal& rehearsal, ir::GraphNode* node)
   if (!fine || std::exchange(python_in_torch_, false)) return "torch cannot differentiate it";
   if (const auto odd = std::find_if_not(records.begin(), records.end(), can_hold); odd != records.end()) return odd->call.name + " in its backward";
   std::vector<NumberRead> reads;
-  if (std::string why = find_numbers(trace_, node->calls, records, &node->numbers, &reads); !why.empty()) return why;
+  if (std::string why = find_numbers(trace_, node->calls, records, &node->numbers, &reads); !why.empty()) {
+    lessons_.known_graph_numbers = true;
+    return why;
+  }
   for (const ir::CallNumber& number : node->numbers) writer.number(trace_.calls[trace_.insts[number.call].imm].args[static_cast<size_t>(number.argument)]);
   std::set<int32_t> made;
   for (size_t r = 0; r < records.size(); ++r) {

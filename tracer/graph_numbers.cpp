@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <string_view>
 
 #include "tracer/recorder.h"
 
@@ -57,10 +58,13 @@ ir::AtenCall with_constants(const ir::AtenCall& call) {
 }
 
 std::vector<const DifferentiatedIndex*> GraphNumbers::spread_by(const ir::AtenCall& backward) const {
+  static constexpr std::string_view kBackward = "_backward";
   std::vector<const DifferentiatedIndex*> found;
+  if (!backward.name.ends_with(kBackward)) return found;
+  const std::string_view spread(backward.name.data(), backward.name.size() - kBackward.size());
   for (const DifferentiatedIndex& index : indices) {
     const std::vector<AtenArg>& args = index.call.args;
-    if (backward.name != index.call.name + "_backward" || backward.args.size() != args.size() + 1 || backward.args[1].ints != index.sizes) continue;
+    if (spread != index.call.name || backward.args.size() != args.size() + 1 || backward.args[1].ints != index.sizes) continue;
     bool same = true;
     for (size_t a = 1; a < args.size(); a++) same = same && (args[a].kind == AtenArg::kNone || args[a].i == backward.args[a + 1].i);
     if (same) found.push_back(&index);

@@ -193,6 +193,7 @@ void SessionImpl::share_memory(size_t s) {
   if (!slot.shared && slot.rebuilt && slot.has_counter) slot.shared = move_rebuilt(s, true);
 }
 
+// Unseen by version counters.
 static void copy_bytes(const c10::Storage& from, const c10::Storage& to) {
   const at::AutoDispatchBelowADInplaceOrView below;
   const int64_t bytes = static_cast<int64_t>(std::min(from.nbytes(), to.nbytes()));

@@ -219,6 +219,30 @@ outer()
 """
 
 
+FILLED = """
+import torch
+
+def fill(sums, x, step):  # has many ways, and so side traces
+    for k in range(4):
+        x = torch.tanh(x * 1.01)
+        for m in (2, 3, 5, 7, 11):
+            if (step + k) % m == 0:
+                x = x + 0.1
+        sums["loss"] += x.sum().item()
+        sums["most"] = max(sums["most"], sums["loss"])
+    return x
+
+def main():
+    x, total = torch.ones(8), 0.0
+    for step in range(200):
+        sums = {"loss": 0.0, "most": 0.0}
+        x = fill(sums, x, step)
+        total += sums["most"]
+
+main()
+"""
+
+
 class Report(CompareCase):
     def report_of(self, text, *options, env=None):
         file = os.path.join(self.folder, "r.json")
@@ -263,6 +287,11 @@ class Report(CompareCase):
         report, _ = self.report_of(STEPS, "--cache=off")
         self.assertGreater(report["tensor_ops_compiled"], 0.8 * report["tensor_ops_total"])
         self.assertLess(max(trace["tensor_ops"] for trace in report["traces"]), 100)
+
+    def test_dicts_that_each_iteration_makes_are_soon_known(self):
+        """A loop that fills them takes one for a constant, and another one once more."""
+        report, _ = self.report_of(FILLED, "--cache=off", f"--disable=trace:{os.path.basename(self.script(FILLED))}:17")
+        self.assertLessEqual(report["aborts"].get("dict_changes", 0), 6, report["aborts"])
 
     def test_ways_that_part_inside_of_a_call_meet_behind_it(self):
         """Where recordings are taken for costly: one trace goes on from the call's end, whichever way was gone inside, in place of one for each way."""
