@@ -145,8 +145,7 @@ class Parts {
     if (how.defines_sizes || !std::all_of(how.mutates.begin(), how.mutates.end(), [&](int32_t argument) { return writes_own(call, argument); })) return false;
     for (size_t a = 0; a < how.args.size(); ++a) {
       if (how.args[a].kind != ir::AtenArg::kScalar && how.args[a].kind != ir::AtenArg::kScalarTensor) continue;
-      numbers_ = use_of_number(how, a) == NumberUse::kDerived;
-      if (numbers_) return false;
+      if (use_of_number(how, a) == NumberUse::kDerived) return numbers_ = true, false;
     }
     for (uint32_t k = 0; k < inst.count; ++k)
       if (trace_.insts[trace_.arg(inst, k)].type == Type::kTensor && !plain(trace_.insts[trace_.arg(inst, k)].meta)) return false;
@@ -341,15 +340,14 @@ class BackwardWriter {
 
   // A number that it is given, the next one.
   void number(const ir::AtenArg& like) {
-    const bool is_float = like.dtype == ir::DType::kF64 || like.dtype == ir::DType::kF32;
-    const Ref slot = out_.add(IrOp::k_slot, Type::kObject, {}, static_cast<int64_t>(inputs_++));
-    numbers_.push_back(out_.add(is_float ? IrOp::k_unbox_float : IrOp::k_unbox_int, is_float ? Type::kFloat : Type::kInt, {slot}, 0, 0));
+    const bool is_float = ir::is_floating(like.dtype);
+    numbers_.push_back(out_.add(is_float ? IrOp::k_unbox_float : IrOp::k_unbox_int, is_float ? Type::kFloat : Type::kInt, {next_slot()}, 0, 0));
   }
 
   // A tensor that it is given, the next one.
   void input(int32_t id, ir::TensorMeta meta) {
     const int32_t index = add_meta(std::move(meta));
-    const Ref slot = out_.add(IrOp::k_slot, Type::kObject, {}, static_cast<int64_t>(inputs_++));
+    const Ref slot = next_slot();
     const Ref ref = out_.add(IrOp::k_unbox_tensor, Type::kTensor, {slot}, index, 0);
     out_.insts[ref].meta = index;
     objects_[ref] = slot;
@@ -411,6 +409,8 @@ class BackwardWriter {
   }
 
  private:
+  Ref next_slot() { return out_.add(IrOp::k_slot, Type::kObject, {}, static_cast<int64_t>(inputs_++)); }
+
   Ref object(Ref value) {
     if (const auto known = objects_.find(value); known != objects_.end()) return known->second;
     out_.wraps.emplace_back();

@@ -25,7 +25,7 @@ using ir::Ref;
 namespace {
 
 // Of a changing number: as it was when the call was recorded.
-double recorded_number(const AtenArg& arg) { return arg.dtype == ir::DType::kF64 || arg.dtype == ir::DType::kF32 ? arg.f : static_cast<double>(arg.i); }
+double recorded_number(const AtenArg& arg) { return ir::is_floating(arg.dtype) ? arg.f : static_cast<double>(arg.i); }
 
 bool is_number(const AtenArg& arg) { return arg.kind == AtenArg::kScalar || arg.kind == AtenArg::kScalarTensor; }
 
@@ -52,7 +52,7 @@ ir::AtenCall with_constants(const ir::AtenCall& call) {
   for (AtenArg& arg : constant.args) {
     if (!is_number(arg)) continue;
     arg.operands.clear();
-    arg.kind = arg.kind == AtenArg::kScalarTensor ? AtenArg::kNumberTensor : arg.dtype == ir::DType::kF64 ? AtenArg::kFloat : AtenArg::kInt;
+    arg.kind = arg.kind == AtenArg::kScalarTensor ? AtenArg::kNumberTensor : ir::is_floating(arg.dtype) ? AtenArg::kFloat : AtenArg::kInt;
   }
   return constant;
 }

@@ -143,9 +143,13 @@ class JoinedBackwards::Parting {
     joined_metas_[static_cast<size_t>(meta)] = joined;
   }
 
+  Ref next_slot() {
+    inputs_.push_back(out_.add(IrOp::k_slot, Type::kObject, {}, static_cast<int64_t>(inputs_.size())));
+    return inputs_.back();
+  }
+
   Ref input(int32_t meta) {
-    const Ref slot = out_.add(IrOp::k_slot, Type::kObject, {}, static_cast<int64_t>(inputs_.size()));
-    inputs_.push_back(slot);
+    const Ref slot = next_slot();
     const Ref ref = out_.add(IrOp::k_unbox_tensor, Type::kTensor, {slot}, meta, 0);
     out_.insts[ref].meta = meta;
     slots_[ref] = slot;
@@ -156,8 +160,8 @@ class JoinedBackwards::Parting {
     for (Ref ref = 0; ref < tail_.recorded.insts.size(); ++ref) {
       const ir::Inst& inst = tail_.recorded.insts[ref];
       if (inst.op == IrOp::k_unbox_int || inst.op == IrOp::k_unbox_float) {
-        inputs_.push_back(out_.add(IrOp::k_slot, Type::kObject, {}, static_cast<int64_t>(inputs_.size())));
-        values_[made_.renamed[tail_.refs[ref]]] = out_.add(inst.op, inst.type, {inputs_.back()}, 0, 0);
+        values_[made_.renamed[tail_.refs[ref]]] = out_.add(inst.op, inst.type, {next_slot()}, 0, 0);
+        continue;
       }
       if (inst.op != IrOp::k_unbox_tensor) continue;
       const Ref stands = made_.renamed[tail_.refs[ref]];
