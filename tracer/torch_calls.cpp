@@ -495,7 +495,7 @@ bool Recorder::with_torch(const std::function<PyObject*()>& fn, const std::vecto
   if (done_) return false;
   const bool writes = std::any_of(records.begin(), records.end(), [](const OpRecord& record) { return !record.call.mutates.empty(); });
   if (!writes && !stay_as_given(given, what)) return false;
-  if (records.empty() && !is_tensor(result) && !call.followed) {
+  if (records.empty() && !is_tensor(result) && !call.followed && !backward) {  // the engine sets gradients without an operation, too
     bool holds_tensor = false;
     if (PyTuple_Check(result))
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); i++) holds_tensor = holds_tensor || is_tensor(PyTuple_GET_ITEM(result, i));

@@ -113,3 +113,15 @@ for i in range(40):
     if i == 20:
         outside = (leaf * 3).sin()
 print("freed", failed, message, f"{leaf.grad.sum().item():.3f}", None if w.grad is None else f"{w.grad.sum().item():.4f}")
+
+# The trace's part of the graph runs no operation: the engine hands its gradient on to what came from outside.
+for i in range(40):
+    if i % 10 == 0:
+        a, b = (leaf * 2).sin().sum(), leaf.exp().mean()
+    leaf.grad = None
+    (a + b).backward(retain_graph=True)
+    if leaf.grad is not None:
+        with torch.no_grad():
+            leaf.sub_(leaf.grad, alpha=0.0)
+    if i % 10 == 9:
+        print("handed on", i, f"{leaf.grad.sum().item():.4f}")
