@@ -693,7 +693,7 @@ HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
 bool Recorder::store_item(V object_value, PyObject* name, V value) {
   before_store(object_value, name, value);
   bool ok = true;
-  if (at(object_value).cls != nullptr && at(object_value).object == kNoRef) {  // its object has not been made
+  if ((at(object_value).cls != nullptr && at(object_value).object == kNoRef) || at(object_value).kind == Value::kInstance) {  // its object has not been made
     if (PyObject_GenericSetAttr(concrete(object_value), name, concrete(value)) < 0) return false;
     std::vector<PyObject*>& keys = at(object_value).keys;
     const auto key = std::find(keys.begin(), keys.end(), name);
@@ -734,9 +734,23 @@ HookResult Recorder::record_attributes(vm::ThreadView& view, Op op, int arg) {
     case Op::kStoreAttr: return store_attribute(view, name);
     case Op::kDeleteAttr: {
       V v = peek(1);
-      PyObject* dict = vm::may_have_dict(concrete(v)) ? vm::instance_dict(concrete(v)) : nullptr;
+      if (at(v).kind == Value::kInstance && fields_.count({v, name}) != 0) {
+        if (PyObject_GenericSetAttr(concrete(v), name, nullptr) < 0) return raised(view);
+        const std::vector<PyObject*>& keys = at(v).keys;
+        const auto place = std::find(keys.begin(), keys.end(), name) - keys.begin();
+        at(v).keys.erase(at(v).keys.begin() + place);
+        at(v).items.erase(at(v).items.begin() + place);
+        fields_.erase({v, name});
+        changed(v);
+        pop(view, 1);
+        return next(view);
+      }
+      static PyObject* const object_delattr = vm::own_attribute(&PyBaseObject_Type, "__delattr__");
+      const bool own = is_own(v) && fields_.count({v, name}) != 0 && _PyType_Lookup(Py_TYPE(concrete(v)), interned("__delattr__")) == object_delattr;
+      PyObject* dict = !own && vm::may_have_dict(concrete(v)) ? vm::instance_dict(concrete(v)) : nullptr;
       if (dict != nullptr) dict_written(dict, Py_TYPE(concrete(v)));
-      return residual(view, IrOp::k_set_attr, {v, constant(name), null_}, 0, 1, false);
+      fields_.erase({v, name});
+      return residual(view, own ? IrOp::k_set_attr_known : IrOp::k_set_attr, {v, constant(name), null_}, 0, 1, false);
     }
     default: break;
   }

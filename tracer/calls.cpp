@@ -449,8 +449,8 @@ HookResult Recorder::call_type(vm::ThreadView& view, V callee, std::vector<V> ar
       bool ok = true;
       std::vector<V> making{constant(make), callee};
       if (make == exception_new) making.insert(making.end(), args.begin(), args.end());
-      V instance = run_residual(IrOp::k_call_new, making, -1, &ok);
-      if (!ok) return raised(view);
+      V instance = is_generator_manager(type) ? virtual_instance(type) : run_residual(IrOp::k_call_new, making, -1, &ok);
+      if (!ok || instance == kNoValue) return raised(view);
       at(instance).type_known = true;
       at(instance).fresh = true;
       at(instance).escaped = false;
@@ -507,6 +507,10 @@ HookResult Recorder::call_c(vm::ThreadView& view, V callee, std::vector<V> args,
       if (consume(view, kind, args[0], pops)) return HookResult::kReload;
       if (entered_error_) return HookResult::kError;
       if (done_) return HookResult::kContinue;
+    }
+    if (name == "builtins.next" && args.size() == 1 && pops == 3 && at(args[0]).position != Value::kOver) {
+      if (resume(view, args[0], vm::Continuation::kAsked)) return HookResult::kReload;
+      return entered_error_ ? HookResult::kError : HookResult::kContinue;
     }
     if (peek(1) == args.back() && takes_all_items(name, args.size()))
       if (std::optional<HookResult> entered = consume_operand(view, args.back(), 1)) return *entered;
@@ -661,6 +665,7 @@ HookResult Recorder::record_calls(vm::ThreadView& view, Op op, int arg) {
         give_up(Abort::k_opcode, "NotImplemented");
         return HookResult::kContinue;
       }
+      if (k == vm::Continuation::kAsked) return generator_ends(view);
       if (k == vm::Continuation::kContains) {
         if (!PyBool_Check(concrete(result))) {
           give_up(Abort::k_opcode, "__contains__ that gives no bool");

@@ -72,11 +72,11 @@ PyObject* Recorder::known_to_raise(const std::string& name, const std::vector<V>
   return nullptr;
 }
 
-// The current instruction is going to raise `exc`: an instance, or a class that the evaluator makes one of. It carries that out itself; step()
-// meets the recording again at the handler.
-HookResult Recorder::raise(vm::ThreadView& view, V exc) {
-  size_t at_frame = frames_.size();
-  int unit = current_unit_;
+// The current instruction is going to raise `exc`: an instance, or a class that the evaluator makes one of; or, in the place of a call, the return of the frames that the call entered is (left:
+// how many). It carries that out itself; step() meets the recording again at the handler.
+HookResult Recorder::raise(vm::ThreadView& view, V exc, size_t left) {
+  size_t at_frame = frames_.size() - left;
+  int unit = left > 0 ? frames_[at_frame].call_unit : current_unit_;
   vm::Handler handler;
   for (;;) {
     const ShadowFrame& frame = frames_[--at_frame];

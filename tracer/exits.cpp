@@ -198,7 +198,7 @@ LeaveResult run_and_leave(vm::ThreadView& view, _PyInterpreterFrame* root, LoopT
     } else {
       auto* function = reinterpret_cast<PyFunctionObject*>(state.function);
       auto continuation = static_cast<vm::Continuation>(state.continuation);
-      bool generator = continuation == vm::Continuation::kForGenerator || continuation == vm::Continuation::kSendGenerator;  // on the stack's top
+      bool generator = continuation == vm::Continuation::kForGenerator || continuation == vm::Continuation::kSendGenerator || continuation == vm::Continuation::kAsked;  // on the stack's top
       _PyInterpreterFrame* frame = generator ? vm::resume_generator(view, view.sp[-1], continuation) : vm::push_frame(view, function, continuation);
       if (frame == nullptr) {  // recursion limit or memory: the exception is raised at the call
         for (size_t k = i; k < frames.size(); k++)

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tracer/generator_ends.h"
+#include "tracer/object_parts.h"
 #include "tracer/recorder.h"
 #include "runtime/base/heuristics.h"
 #include "vm/objects.h"
@@ -25,11 +26,11 @@ bool would_run_handlers(PyObject* object) {
 }
 
 // Calling a generator function runs none of its code but the copying of cells: the generator stays virtual. kNoValue: not such a call, or one
-// that is not followed. Code with handlers is not: a suspended generator that dies would have to run them.
+// that is not followed. One that dies inside of a `try` or `with` would have to run the code there: it is a mortal (mortals.cpp).
 V Recorder::make_generator(V function, const std::vector<V>& args, PyObject* kwnames) {
   auto* f = reinterpret_cast<PyFunctionObject*>(concrete(function));
   auto* code = reinterpret_cast<PyCodeObject*>(f->func_code);
-  if ((code->co_flags & kGeneratorFlags) != CO_GENERATOR || vm::has_handlers(code)) return kNoValue;
+  if ((code->co_flags & kGeneratorFlags) != CO_GENERATOR) return kNoValue;
   if (!know_function(function)) return kNoValue;
   std::vector<V> locals;
   if (!bind_arguments(function, args, kwnames, &locals) || done_) return kNoValue;
@@ -64,6 +65,23 @@ V Recorder::make_generator(V function, const std::vector<V>& args, PyObject* kwn
   at(v).position = static_cast<size_t>(vm::lasti_of(code, inst)) + 1;
   Py_DECREF(made);
   return v;
+}
+
+// A class of contextlib's whose instances make `with` of a generator. They stay virtual, as nobody else has one, so that what is handed to the generator need not be made for them.
+bool is_generator_manager(PyTypeObject* type) {
+  static PyObject* const manager = parts::qualified("contextlib", "_GeneratorContextManager");
+  return manager != nullptr && PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(manager));
+}
+
+// Of a class that object.__new__ makes instances of.
+V Recorder::virtual_instance(PyTypeObject* type) {
+  static PyObject* const none = PyTuple_New(0);
+  PyObject* const made = PyBaseObject_Type.tp_new(type, none, nullptr);
+  if (made == nullptr) return kNoValue;
+  const V instance = virtual_object(Value::kInstance, {}, made);
+  note_mortal(made);
+  Py_DECREF(made);
+  return instance;
 }
 
 // Goes on inside a suspended virtual generator, to which None is sent; what `k` needs is on the caller's stack. False: given up.
@@ -107,7 +125,9 @@ void Recorder::suspend(vm::ThreadView& view) {
   state.position = static_cast<size_t>(position);
   state.running = false;
   changed(generator);
+  const bool asked = top().continuation == vm::Continuation::kAsked;
   frames_.pop_back();
+  if (asked) shadow_pop(3);
   shadow_push(value);
 }
 
@@ -118,6 +138,13 @@ void Recorder::generator_returns() {
   if (generator == kNoValue) return;
   at(generator).position = Value::kOver;
   changed(generator);
+}
+
+// The frame on top is that of a generator that next() has resumed, and returns: the call raises.
+HookResult Recorder::generator_ends(vm::ThreadView& view) {
+  const HookResult result = raise(view, constant(PyExc_StopIteration), 1);
+  if (!done_) generator_returns();
+  return result;
 }
 
 bool Recorder::consume(vm::ThreadView& view, Consumer::Kind kind, V generator, int pops, int depth) {
@@ -144,21 +171,35 @@ static PyObject* give(PyObject*, PyObject* given) {
   return nullptr;
 }
 
+// Asks a generator. Its end without a value has something that stands for it.
+static PyObject* ask(PyObject*, PyObject* generator) {
+  PyObject* result = nullptr;
+  if (PyIter_Send(generator, Py_None, &result) != PYGEN_RETURN) return result;
+  if (result != Py_None) return vm::raise_stop_iteration(result), nullptr;
+  Py_DECREF(result);
+  return Py_NewRef(end_of_generator());
+}
+
+static PyObject* asking_function() {
+  static PyMethodDef method{"ask_generator", ask, METH_O, nullptr};
+  static PyObject* const function = PyCFunction_New(&method, nullptr);
+  return function;
+}
+
 PyObject* given_by_next() {
   static PyMethodDef method{"given_by_next", give, METH_O, nullptr};
   static PyObject* const function = PyCFunction_New(&method, nullptr);
   return function;
 }
 
-// next() of a generator that is not followed. Where one ends, as that of a context manager does when its `with` is left, the exception is the trace's to catch: the call is given a
-// default, and where something else comes the interpreter calls given_by_next with it in the place of next. To ask a generator that has ended once more,
+// next() of a generator that is not followed. Where one ends, as that of a context manager does when its `with` is left, the exception is the trace's to catch: the call does not
+// raise it, and where something else comes the interpreter calls given_by_next with it in the place of next. To ask a generator that has ended once more,
 // as the evaluator does to raise, and as an exit from the handler does, changes nothing.
 HookResult Recorder::call_next(vm::ThreadView& view, V callee, V generator, int pops) {
   const std::pair<PyCodeObject*, int> place{top().code, current_unit_};
   const auto asked = lessons_.asked_generators.find(place);
   const bool plain = consumers_.empty() && callbacks_.empty() && !handling_.open, ends = plain && asked != lessons_.asked_generators.end() && !asked->second;
-  std::vector<V> all{callee, generator};
-  if (ends) all.push_back(constant(end_of_generator()));
+  const std::vector<V> all{ends ? constant(asking_function()) : callee, generator};
   bool ok = true;
   const V result = run_residual(ir::Op::k_call, all, -1, &ok);
   if (!ok) {

@@ -37,7 +37,11 @@ void Recorder::note_mortal(PyObject* object) {
   if (find_mortal(object) == nullptr) mortals_.push_back({object, std::count_if(values_.begin(), values_.end(), [&](const Value& value) { return value.concrete == object; })});
 }
 
-static bool shows(PyObject* object) { return !PyGen_CheckExact(object) || would_run_handlers(object); }
+// A manager takes its generator with it.
+static bool shows(PyObject* object) {
+  PyObject* const dict = is_generator_manager(Py_TYPE(object)) ? vm::instance_dict(object) : nullptr;
+  return dict != nullptr ? would_run_handlers(PyDict_GetItemString(dict, "gen")) : !PyGen_CheckExact(object) || would_run_handlers(object);
+}
 
 bool Recorder::one_has_died() const {
   return std::any_of(mortals_.begin(), mortals_.end(), [](const Mortal& each) { return Py_REFCNT(each.object) <= each.held && shows(each.object); });

@@ -143,7 +143,7 @@ bool is_differentiated(const ir::AtenCall& call);
 inline constexpr int kGeneratorFlags = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
 
 // generators.cpp: does the script's own code run when this is dropped?
-bool would_run_handlers(PyObject* object);
+bool would_run_handlers(PyObject* object), is_generator_manager(PyTypeObject* type);
 
 class Recorder {
  public:
@@ -349,10 +349,10 @@ class Recorder {
     // kTorch: of the storages that the trace has made since; and where it is left by an exception, after an effect: the graph is freed there.
     int32_t first_storage = 0, raises = -1;
   };
-  V make_generator(V function, const std::vector<V>& args, PyObject* kwnames);
+  V make_generator(V function, const std::vector<V>& args, PyObject* kwnames), virtual_instance(PyTypeObject* type);
   bool resume(vm::ThreadView& view, V generator, vm::Continuation k);
-  void suspend(vm::ThreadView& view);
-  void generator_returns();
+  void suspend(vm::ThreadView& view), generator_returns();
+  Handler generator_ends(vm::ThreadView& view);
   bool advances_unseen(V iterator);
   Handler call_next(vm::ThreadView& view, V callee, V generator, int pops);
   bool consume(vm::ThreadView& view, Consumer::Kind kind, V generator, int pops, int depth = 0);
@@ -468,7 +468,7 @@ class Recorder {
     vm::Handler handler;
     int depth = 0;                    // exceptions being handled
   };
-  Handler raise(vm::ThreadView& view, V exc);
+  Handler raise(vm::ThreadView& view, V exc, size_t left = 0);
   bool enter_handler(vm::ThreadView& view);
   bool all_handled();
   V make_exception(PyObject* type, const std::vector<V>& args);

@@ -94,6 +94,8 @@ std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObj
     if (PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o)) return reads_number;
     return is_immutable(o) || reads_number;
   };
+  // The last one is what the call gives, or has decided that nothing comes next.
+  if (reads_number && records.size() > first && (is_tensor(result) || result == Py_None)) return "a number read at the end of a call";
   return explained(result) ? "" : "its result is not made by recorded operations";
 }
 

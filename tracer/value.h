@@ -33,6 +33,7 @@ struct Value {
     kSet,       // a virtual set of `items`, all constants with a hash that runs no Python code
     kView,      // a virtual view of a dict (items[0]): keys, values or items, by `position`
     kFunction,  // a virtual function: items are the cells of its closure, then what else it is made of
+    kInstance,  // a virtual instance of a class in Python: its attributes, `keys` and `items`
     kContext,   // of a torch.autograd.Function, its attributes are Values (functions.cpp), or a hook's handle: no value of the trace
     kIterator,  // a virtual iterator over `items`, standing before items[position]; `source`, a tuple of a function and its arguments, makes it; without: over a tuple
   } kind = kNull;

@@ -242,7 +242,8 @@ bool Recorder::is_still(V v) {
   if (kind == Value::kTuple && !PyTuple_CheckExact(at(v).concrete)) return true;  // torch.Size
   Ref made = at(v).snap;
   if (kind == Value::kIterator && at(v).source == kNoValue) made = trace_.arg(made, 0);
-  const uint32_t before = trace_.insts[made].op == IrOp::k_tensor_instance ? 2 : 0;  // operands that are no parts
+  const IrOp op = trace_.insts[made].op;
+  const uint32_t before = op == IrOp::k_tensor_instance ? 2 : op == IrOp::k_build_instance ? 1 : 0;  // operands that are no parts
   const uint32_t end = trace_.insts[made].first + trace_.insts[made].count;
   uint32_t next = trace_.insts[made].first + before;
   bool same = true;
@@ -297,6 +298,12 @@ Ref Recorder::make(V v, bool for_snapshot) {
       return emit(IrOp::k_get_iter_known, Type::kObject, {rest}, 0, !for_snapshot);
     }
     case Value::kDict: return emit(IrOp::k_build_map, Type::kObject, parts_of(v, for_snapshot), 0, !for_snapshot);
+    case Value::kInstance: {
+      std::vector<Ref> parts{const_ref(reinterpret_cast<PyObject*>(Py_TYPE(value.concrete)))};
+      const std::vector<Ref> attributes = parts_of(v, for_snapshot);
+      parts.insert(parts.end(), attributes.begin(), attributes.end());
+      return emit(IrOp::k_build_instance, Type::kObject, parts, 0, !for_snapshot);
+    }
     case Value::kContext:
       if (auto node = nodes_.find(v); for_snapshot && node != nodes_.end() && at(node->second.output).ref == node->second.made)
         return emit(IrOp::k_get_attr_known, Type::kObject, {as_snapshot(node->second.output), const_ref(interned("grad_fn"))});
@@ -334,7 +341,7 @@ Ref Recorder::as_object(V v) {
       at(v).ref = ref;
       at(v).is_result = true;
     }
-    if (at(v).kind == Value::kCell || at(v).kind == Value::kIterator || at(v).kind == Value::kGenerator || at(v).kind == Value::kSet) {
+    if (at(v).kind == Value::kCell || at(v).kind == Value::kIterator || at(v).kind == Value::kGenerator || at(v).kind == Value::kSet || at(v).kind == Value::kInstance) {
       Value& value = at(v);
       if (value.kind == Value::kCell) cells_[v] = value.items[0];
       if (value.kind == Value::kIterator) iterators_[v] = {value.items, value.position};
@@ -343,6 +350,7 @@ Ref Recorder::as_object(V v) {
       value.type_known = value.is_result = true;
       value.items_known = false;
       value.items.clear();
+      value.keys.clear();
     }
     if (at(v).has_graph()) {
       live_graph_.push_back(v);

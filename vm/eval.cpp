@@ -21,6 +21,7 @@
 #include "vm/counting.h"
 #include "vm/frames.h"
 #include "vm/native/native.h"
+#include "vm/objects.h"
 #include "vm/operands.h"
 #include "vm/operations.h"
 #include "vm/specialise.h"
@@ -577,6 +578,10 @@ deliver:
       ip = target_of(ip);
       DISPATCH();
     }
+    case Continuation::kAsked:
+      SYNC();
+      raise_stop_iteration(result);
+      goto error;
     case Continuation::kCount:
       break;
   }
@@ -767,6 +772,7 @@ hand_over: {
     cpython::pop_words(tstate, tstate->datastack_top - kLinkWords);
     if (result != nullptr && cpython::is_suspended(generator)) {
       cpython::end_foreign_suspension(tstate, handed);
+      if (continuation == Continuation::kAsked) sp = drop_asked(sp);
       PUSH(result);
       ++ip;
       if (breaker.traced()) goto hand_over;

@@ -127,6 +127,12 @@ int bind_collected(PyFunctionObject* function, const Code* code, PyObject** loca
 // it filled are NULL again.
 bool fill_defaults(PyFunctionObject* function, const Code* code, PyObject** locals, Py_ssize_t given);
 
+// Drops the operands of next(generator), which has yielded: Continuation::kAsked. The stack pointer below them.
+inline PyObject** drop_asked(PyObject** sp) {
+  for (int operands = 3; operands > 0; --operands) Py_XDECREF(*--sp);
+  return sp;
+}
+
 // Sends an event of the recorded activation.
 void send_event(Activation& activation, const Inst* ip, PyObject** sp, Event event, Continuation continuation,
                 cpython::Frame* frame, PyObject* value);

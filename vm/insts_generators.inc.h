@@ -54,6 +54,10 @@ INST(YieldValue) {
   suspended->previous = nullptr;
   ip = const_cast<Inst*>(link.ip);
   sp = link.sp;
+  if (unlikely(link.continuation == Continuation::kAsked)) {
+    SYNC();
+    sp = drop_asked(sp);
+  }
   PUSH(result);
   NEXT();
 }

@@ -54,6 +54,9 @@ PyObject* suspended_generator(PyFunctionObject* function, int unit, PyObject* co
 // A generator that has not started: overwrites its local variables (one for each of the code's; new references are taken).
 void set_generator_locals(PyObject* generator, PyObject* const* slots);
 
+// Raises StopIteration with the value that a generator has returned (a reference is taken over), as next() does.
+void raise_stop_iteration(PyObject* value);
+
 // The word that is not zero when the evaluator must look after signals, the GIL or pending calls.
 const volatile int* eval_breaker(PyThreadState* tstate);
 // Looks after them, as CPython's evaluator does at a loop's end. -1: an exception is set.

@@ -31,6 +31,7 @@ bool can_sink(const Inst& inst) {
     case Op::k_build_map:
     case Op::k_bind_method:
     case Op::k_tensor_instance:
+    case Op::k_build_instance:
     case Op::k_wrap: return true;
     default: return false;
   }

@@ -35,6 +35,14 @@ PyObject* tensor_instance(PyObject** parts, int64_t count) {
   return failed == 0 ? Py_NewRef(parts[0]) : nullptr;
 }
 
+PyObject* build_instance(PyObject** parts, int64_t count) {
+  static PyObject* const none = PyTuple_New(0);
+  PyObject* instance = PyBaseObject_Type.tp_new(reinterpret_cast<PyTypeObject*>(parts[0]), none, nullptr);
+  for (int64_t k = 1; instance != nullptr && k + 1 < count; k += 2)
+    if (PyObject_GenericSetAttr(instance, parts[k], parts[k + 1]) < 0) Py_CLEAR(instance);
+  return instance;
+}
+
 PyObject* build_set(PyObject** items, int64_t count) {
   PyObject* set = PySet_New(nullptr);
   for (int64_t k = 0; set != nullptr && k < count; ++k) {

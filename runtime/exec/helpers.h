@@ -53,6 +53,7 @@ PyObject* generator_at(PyObject** parts, int64_t count);
 using SuspendedGenerator = PyObject* (*)(PyFunctionObject*, int, PyObject* const*, int);
 extern SuspendedGenerator suspended_generator;
 PyObject* tensor_instance(PyObject** parts, int64_t count);
+PyObject* build_instance(PyObject** parts, int64_t count);
 PyObject* dict_view(PyObject* dict, int64_t which);
 PyObject* iter_at(PyObject** parts, int64_t count);
 int dict_has_keys(PyObject* dict, PyObject* keys);               // raises nothing

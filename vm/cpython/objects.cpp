@@ -121,6 +121,15 @@ bool is_c_descriptor(PyObject* descriptor) {
          type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type;
 }
 
+void raise_stop_iteration(PyObject* value) {
+  // A tuple or an exception would be taken apart by PyErr_SetObject.
+  PyObject* const error = value == Py_None ? nullptr : PyObject_CallOneArg(PyExc_StopIteration, value);
+  Py_DECREF(value);
+  if (error != nullptr) PyErr_SetObject(PyExc_StopIteration, error);
+  else if (!PyErr_Occurred()) PyErr_SetNone(PyExc_StopIteration);
+  Py_XDECREF(error);
+}
+
 bool has_handlers(PyCodeObject* code) {
   if (PyBytes_GET_SIZE(code->co_exceptiontable) == 0) return false;
   constexpr int kStopIterationError = 3;  // CALL_INTRINSIC_1's argument
