@@ -638,7 +638,7 @@ HookResult Recorder::store_attribute(vm::ThreadView& view, PyObject* name) {
       run_residual(IrOp::k_set_attr_known, {object_value, constant(name), value}, 0, &ok);
       if (!ok) return raised(view);
       note_counter(o, own);
-      if (bridge_->describe(o).requires_grad) replaced_.insert(aten_->tensor_id(o));
+      replaced_.insert(aten_->tensor_id(o));
       pop(view, 2);
       return next(view);
     }

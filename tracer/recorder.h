@@ -311,7 +311,7 @@ class Recorder {
   };
   Attribute look_up(V object, PyObject* name);
   Attribute look_up_tensor(V object, PyObject* name);
-  bool takes_data(V tensor, V data);
+  bool takes_data(V tensor, V data), graph_keeps(ir::Ref tensor);
   V part_of_code(V v, PyObject* name);
   bool asks_known_getter(V object, V name);
   Attribute look_up_type(V object, PyObject* name);

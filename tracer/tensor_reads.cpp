@@ -117,8 +117,22 @@ Recorder::Attribute Recorder::look_up_tensor(V v, PyObject* name) {
   return result;  // T, mT, real ...: run as operations
 }
 
+// Has a graph that is alive this tensor, or another one of its memory, among the operands of its operations?
+bool Recorder::graph_keeps(ir::Ref tensor) {
+  const int32_t storage = trace_.metas[trace_.insts[tensor].meta].storage;
+  std::set<ir::Ref> graphs;
+  for (V v : live_graphs()) graphs.insert(at(v).ref);
+  for (ir::Ref ref : graph_of(std::move(graphs))) {
+    if (trace_.insts[ref].op != IrOp::k_result) continue;
+    const ir::Inst& call = trace_.insts[trace_.arg(ref, 0)];
+    for (uint32_t k = 0; k < call.count; k++)
+      if (const int32_t meta = trace_.insts[trace_.arg(call, k)].meta; meta >= 0 && trace_.metas[meta].storage == storage) return true;
+  }
+  return false;
+}
+
 // May `tensor.data = data` be part of the trace? The tensor, which was there before, has the memory of the other one then. As an operand of what autograd
-// records it would still be that leaf, which an exit could not tell: those end the trace (convert_record).
+// records it would still be that leaf, whose newest data the graph's backward sees: an exit could not tell. So it is none from here on, or the trace ends (convert_record), and has been none of a graph that is alive.
 bool Recorder::takes_data(V tensor, V data) {
   if (at(tensor).kind != Value::kObject && !is_const(tensor)) return false;
   if (!is_tensor(concrete(data)) || concrete(data) == concrete(tensor)) return false;
@@ -128,7 +142,7 @@ bool Recorder::takes_data(V tensor, V data) {
   for (V v : {tensor, data})
     if (const bridge::TensorObject object = bridge_->describe(concrete(v)); !object.is_leaf || object.is_view) return false;
   const ir::TensorMeta mine = aten_->meta(aten_->tensor_id(concrete(tensor))), other = aten_->meta(aten_->tensor_id(concrete(data)));
-  return mine.dtype == other.dtype && mine.device_type == other.device_type && mine.device_index == other.device_index && mine.sizes == other.sizes && mine.open == 0 && other.open == 0;
+  return mine.dtype == other.dtype && mine.device_type == other.device_type && mine.device_index == other.device_index && mine.sizes == other.sizes && mine.open == 0 && other.open == 0 && !graph_keeps(as_tensor(tensor));
 }
 
 }  // namespace dynvm::tracer

@@ -677,8 +677,8 @@ bool Recorder::convert_record(OpRecord& record, const ScalarArguments& scalars, 
     }
     operands.push_back(ref);
   }
-  const std::vector<int32_t> differentiated = replaced_.empty() ? std::vector<int32_t>{} : differentiated_operands(call);
-  if (std::any_of(differentiated.begin(), differentiated.end(), [&](int32_t operand) { return replaced_.count(record.tensors[static_cast<size_t>(operand)]) != 0; })) {
+  // Autograd keeps the leaf itself, also where none of its gradient is asked for: its backward sees what the leaf is given later, too.
+  if (!replaced_.empty() && is_differentiated(call) && std::any_of(record.tensors.begin(), record.tensors.end(), [&](int32_t id) { return replaced_.count(id) != 0; })) {
     give_up(Abort::k_unsupported_operation, "a leaf that has been given other data");
     return false;
   }

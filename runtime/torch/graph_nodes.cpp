@@ -2,6 +2,7 @@
 #include "runtime/torch/graph_nodes.h"
 
 #include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/alias.h>
 #include <ATen/ops/empty_strided.h>
@@ -151,6 +152,24 @@ void ForwardAgain::leaf(int32_t tensor, at::Tensor value) {
   leaves_.emplace(tensor, Leaf{std::move(value), version});
 }
 
+void ForwardAgain::saved(int32_t tensor, const at::Tensor& value) {
+  if (!value.has_storage() || leaves_.count(tensor) != 0) return;
+  saved_.emplace(tensor, Saved{value.storage().getWeakStorageImpl(), value.sizes().vec(), value.strides().vec(), value.storage_offset()});
+}
+
+void ForwardAgain::take_saved(int32_t tensor, const at::Tensor& computed) const {
+  const auto found = saved_.find(tensor);
+  if (found == saved_.end() || !computed.has_storage() || computed.sizes() != found->second.sizes) return;
+  const bool of_leaf = std::any_of(leaves_.begin(), leaves_.end(), [&](const auto& leaf) { return leaf.second.value.has_storage() && leaf.second.value.is_alias_of(computed); });
+  c10::intrusive_ptr<c10::StorageImpl> storage = found->second.storage.lock();
+  if (of_leaf || !storage) return;
+  const c10::AutoGradMode without_graph(false);
+  at::Tensor to = computed.variable_data(), from = at::empty({0}, computed.options().requires_grad(false)).set_(c10::Storage(std::move(storage)), found->second.offset, found->second.sizes, found->second.strides);
+  for (int64_t d = 0; d < to.dim(); ++d)
+    if (to.stride(d) == 0) to = to.narrow(d, 0, std::min<int64_t>(to.size(d), 1)), from = from.narrow(d, 0, std::min<int64_t>(from.size(d), 1));
+  if (at::has_internal_overlap(to) == at::MemOverlap::No) to.copy_(from);
+}
+
 bool ForwardAgain::is_input(int32_t node, int32_t tensor) const {
   const std::vector<int32_t>& inputs = calls_->inputs.at(node);
   return std::find(inputs.begin(), inputs.end(), tensor) != inputs.end();
@@ -200,7 +219,11 @@ void ForwardAgain::run() {
     call.op.callBoxed(&stack);
     const std::vector<at::Tensor> results = flat_results(stack);
     for (size_t i = 0; i < results.size() && i < call.results.size(); ++i)
-      if (call.results[i] >= 0) values_[call.results[i]] = results[i], detached_from_.erase(call.results[i]);  // what has been written is a tensor of the graph
+      if (call.results[i] >= 0) {
+        values_[call.results[i]] = results[i];
+        detached_from_.erase(call.results[i]);  // what has been written is a tensor of the graph
+        take_saved(call.results[i], results[i]);
+      }
   }
 }
 
@@ -208,8 +231,16 @@ std::vector<at::Tensor> ForwardAgain::differentiate(int32_t node, const std::vec
   std::vector<at::Tensor> from, to;
   {
     const std::lock_guard lock(mutex_);
-    if (!ran_) run();
+    // What has been handed out by create_graph=True is the caller's: its backward() frees it, perhaps before this one comes to this node.
+    if (!ran_ || (exposed_ && !create_graph)) {
+      values_.clear();
+      inputs_.clear();
+      detached_from_.clear();
+      run();
+      exposed_ = false;
+    }
     ran_ = true;
+    exposed_ |= create_graph;
     for (int32_t output : outputs) from.push_back(values_.at(output));
     const c10::AutoGradMode with_graph(true);
     for (int32_t each : calls_->inputs.at(node)) to.push_back(input(node, each));

@@ -5,7 +5,8 @@
 // to: parameters, tensors from before the trace, other such nodes. Its backward is compiled (bridge::Backward).
 //
 // Where that cannot run (a gradient of another size, create_graph=True), the operations of the forward are run again under autograd, from the values that they were given (ForwardAgain), and torch
-// differentiates those. So does eager code; only the time is another.
+// differentiates those. So does eager code; only the time is another. What a node has saved takes the place of what is computed again: a script may have written what it was computed from where
+// no version counts that, by `weight.data.copy_(...)`, and then eager's backward sees both, what was computed before and what is there now.
 //
 // Invariants: ForwardAgain and the nodes live longer than the trace may. Nodes run on autograd's threads, without the GIL. Random operations draw what they drew.
 // Tests: tests/traces/cases/graph_nodes.py, tests/whole.
@@ -36,6 +37,7 @@ class ForwardAgain {
   explicit ForwardAgain(std::shared_ptr<const RepeatedCalls> calls) : calls_(std::move(calls)), random_(calls_->calls.size()) {}
   const RepeatedCalls& calls() const { return *calls_; }
   void leaf(int32_t tensor, at::Tensor value);  // of what no call makes
+  void saved(int32_t tensor, const at::Tensor& value);  // by a node: what is computed again has this value, for as long as the node has it
   void random(size_t call, Random state) { random_[call] = std::move(state); }
   void arguments(size_t call, std::vector<c10::IValue> now) { arguments_[call] = std::move(now); }  // of one that numbers of the run are among
 
@@ -54,14 +56,21 @@ class ForwardAgain {
     at::Tensor value;
     int64_t version;
   };
+  struct Saved {
+    c10::weak_intrusive_ptr<c10::StorageImpl> storage;
+    std::vector<int64_t> sizes, strides;
+    int64_t offset;
+  };
+  void take_saved(int32_t tensor, const at::Tensor& computed) const;
   std::shared_ptr<const RepeatedCalls> calls_;
   std::vector<Random> random_;
   std::map<size_t, std::vector<c10::IValue>> arguments_;
   std::map<int32_t, Leaf> leaves_;
+  std::map<int32_t, Saved> saved_;
   std::map<int32_t, at::Tensor> values_;
   std::map<std::pair<int32_t, int32_t>, at::Tensor> inputs_;  // by node and tensor: the tensor as that node's operations read it, another one, so that gradients by it are those of the node
   std::map<int32_t, int32_t> detached_from_;  // what detach() gives looks the same, and its uses are marked
-  bool ran_ = false;
+  bool ran_ = false, exposed_ = false;
   std::mutex mutex_;
 };
 

@@ -489,7 +489,10 @@ void SessionImpl::make_node(const ir::GraphNode& node, const WrapPlan& plan, std
     const bool whole = ir::is_integer(program_.calls[number.call].call.args[argument].dtype);
     parts.numbers.push_back(whole ? at::Scalar(as_run.toLong()) : at::Scalar(as_run.toDouble()));
   }
-  for (ir::Ref saved : node.saved) parts.saved.push_back(value_to_keep(static_cast<int32_t>(saved)));
+  for (ir::Ref saved : node.saved) {
+    parts.saved.push_back(value_to_keep(static_cast<int32_t>(saved)));
+    (*forward)->saved(static_cast<int32_t>(saved), parts.saved.back());
+  }
   for (ir::Ref sized : node.sized) parts.sized.push_back(shadows_[sized].sizes().vec());
   nodes_.make(std::move(parts));
 }
