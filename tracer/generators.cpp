@@ -30,7 +30,7 @@ bool would_run_handlers(PyObject* object) {
 V Recorder::make_generator(V function, const std::vector<V>& args, PyObject* kwnames) {
   auto* f = reinterpret_cast<PyFunctionObject*>(concrete(function));
   auto* code = reinterpret_cast<PyCodeObject*>(f->func_code);
-  if ((code->co_flags & kGeneratorFlags) != CO_GENERATOR) return kNoValue;
+  if ((code->co_flags & kGeneratorFlags) != CO_GENERATOR || lessons_.opaque_consumers.count({code, 0}) != 0) return kNoValue;
   if (!know_function(function)) return kNoValue;
   std::vector<V> locals;
   if (!bind_arguments(function, args, kwnames, &locals) || done_) return kNoValue;

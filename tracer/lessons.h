@@ -45,7 +45,7 @@ struct Lessons {
   std::set<std::string> failing;                            // operations that have failed in a trace and not in the interpreter
   std::set<std::pair<PyCodeObject*, int>> size_calls;       // (code, unit) of a torch call: what its operations are given depends on sizes in a way that is not known
   bool residual_sizes = false;                              // operations whose data decides sizes stay calls: what follows from the sizes was not found
-  std::set<std::pair<PyCodeObject*, int>> opaque_consumers; // (code, unit): a generator that a builtin consumes there has effects
+  std::set<std::pair<PyCodeObject*, int>> opaque_consumers; // (code, unit): a generator that a builtin consumes there has effects; (its code, 0): next() cannot go on with it
   std::map<std::pair<PyCodeObject*, int>, bool> asked_generators;  // (code, unit): next() of a generator; false: each that was asked there had ended
   std::set<std::pair<PyCodeObject*, int>> opaque_calls;     // (code, unit): a function that is called there enters a mode of torch's that no trace supports
   std::map<std::pair<PyCodeObject*, int>, int> failed_callbacks;  // (code, unit) of a torch call: times that a function that it calls could not be followed

@@ -175,6 +175,13 @@ void Recorder::give_up(Abort reason, std::string detail) {
     if (abort_ != reason) detail_ = std::string(abort_name(abort_)) + (detail_.empty() ? "" : ": ") + detail_;
     abort_ = reason;
   }
+  const auto asked = std::find_if(frames_.rbegin(), frames_.rend(), [](const ShadowFrame& frame) { return frame.continuation == vm::Continuation::kAsked; });
+  const bool of_graph = abort_ == Abort::k_graph_escaped || abort_ == Abort::k_graph_from_outside;
+  if (asked != frames_.rend() && !of_graph && after_abort(abort_) != AfterAbort::again) {
+    lessons_.opaque_consumers.insert({asked->code, 0});
+    detail_ = std::string(abort_name(abort_)) + (detail_.empty() ? "" : ": ") + detail_;
+    abort_ = Abort::k_generator_asked;
+  }
   const std::string place = where();
   detail_ += (detail_.empty() || place.empty() ? "" : ", ") + place;
   if (!frames_.empty() && cut()) detail_ += "; the trace ends there";

@@ -491,7 +491,8 @@ void SessionImpl::make_node(const ir::GraphNode& node, const WrapPlan& plan, std
   }
   for (ir::Ref saved : node.saved) {
     parts.saved.push_back(value_to_keep(static_cast<int32_t>(saved)));
-    (*forward)->saved(static_cast<int32_t>(saved), parts.saved.back());
+    const auto storage = static_cast<size_t>(program_.tensors[saved].meta.storage);
+    if (!plan.writes_storage[storage]) (*forward)->saved(static_cast<int32_t>(saved), parts.saved.back());  // else it is what the last write has left
   }
   for (ir::Ref sized : node.sized) parts.sized.push_back(shadows_[sized].sizes().vec());
   nodes_.make(std::move(parts));

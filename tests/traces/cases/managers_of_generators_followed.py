@@ -89,7 +89,7 @@ for i in range(120):
         out = lin(z)
     assert not out.requires_grad and lin.weight.requires_grad
     if i % 50 == 49:
-        show("frozen", out.sum())
+        show("frozen", out.mean())
 
 # A manager that a variable holds into the next iteration.
 kept = None
