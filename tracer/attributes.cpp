@@ -711,6 +711,25 @@ bool Recorder::store_item(V object_value, PyObject* name, V value) {
   return ok;
 }
 
+HookResult Recorder::delete_attribute(vm::ThreadView& view, PyObject* name) {
+  static PyObject* const object_delattr = vm::own_attribute(&PyBaseObject_Type, "__delattr__");
+  const V v = peek(1);
+  // One that the trace has given an instance of its own, whose class has nothing to say to that.
+  const bool own = is_own(v) && fields_.count({v, name}) != 0 && _PyType_Lookup(Py_TYPE(concrete(v)), interned("__delattr__")) == object_delattr;
+  PyObject* dict = !own && vm::may_have_dict(concrete(v)) ? vm::instance_dict(concrete(v)) : nullptr;
+  if (dict != nullptr) dict_written(dict, Py_TYPE(concrete(v)));
+  fields_.erase({v, name});
+  if (!own || at(v).kind != Value::kInstance) return residual(view, own ? IrOp::k_set_attr_known : IrOp::k_set_attr, {v, constant(name), null_}, 0, 1, false);
+  if (PyObject_GenericSetAttr(concrete(v), name, nullptr) < 0) return raised(view);
+  Value& instance = at(v);
+  const auto place = std::find(instance.keys.begin(), instance.keys.end(), name) - instance.keys.begin();
+  instance.keys.erase(instance.keys.begin() + place);
+  instance.items.erase(instance.items.begin() + place);
+  changed(v);
+  pop(view, 1);
+  return next(view);
+}
+
 // setattr(object, name, value) where it does no more than that.
 bool Recorder::sets_item(const std::vector<V>& args) {
   if (args.size() != 3 || at(args[0]).kind == Value::kContext || !PyUnicode_CheckExact(concrete(args[1])) || !PyUnicode_CHECK_INTERNED(concrete(args[1]))) return false;
@@ -732,26 +751,7 @@ HookResult Recorder::record_attributes(vm::ThreadView& view, Op op, int arg) {
     case Op::kLoadAttr: return load_attribute(view, name, false);
     case Op::kLoadMethod: return load_attribute(view, name, true);
     case Op::kStoreAttr: return store_attribute(view, name);
-    case Op::kDeleteAttr: {
-      V v = peek(1);
-      if (at(v).kind == Value::kInstance && fields_.count({v, name}) != 0) {
-        if (PyObject_GenericSetAttr(concrete(v), name, nullptr) < 0) return raised(view);
-        const std::vector<PyObject*>& keys = at(v).keys;
-        const auto place = std::find(keys.begin(), keys.end(), name) - keys.begin();
-        at(v).keys.erase(at(v).keys.begin() + place);
-        at(v).items.erase(at(v).items.begin() + place);
-        fields_.erase({v, name});
-        changed(v);
-        pop(view, 1);
-        return next(view);
-      }
-      static PyObject* const object_delattr = vm::own_attribute(&PyBaseObject_Type, "__delattr__");
-      const bool own = is_own(v) && fields_.count({v, name}) != 0 && _PyType_Lookup(Py_TYPE(concrete(v)), interned("__delattr__")) == object_delattr;
-      PyObject* dict = !own && vm::may_have_dict(concrete(v)) ? vm::instance_dict(concrete(v)) : nullptr;
-      if (dict != nullptr) dict_written(dict, Py_TYPE(concrete(v)));
-      fields_.erase({v, name});
-      return residual(view, own ? IrOp::k_set_attr_known : IrOp::k_set_attr, {v, constant(name), null_}, 0, 1, false);
-    }
+    case Op::kDeleteAttr: return delete_attribute(view, name);
     default: break;
   }
   give_up(Abort::k_opcode, std::string(vm::op_name(op)));

@@ -91,6 +91,15 @@ V Recorder::virtual_tuple(std::vector<V> items) {
   return v;
 }
 
+// Of start, stop and step. kNoValue: an exception is set.
+V Recorder::virtual_slice(std::vector<V> ends) {
+  PyObject* slice = PySlice_New(concrete(ends[0]), concrete(ends[1]), concrete(ends[2]));
+  if (slice == nullptr) return kNoValue;
+  const V v = virtual_object(Value::kSlice, std::move(ends), slice);
+  Py_DECREF(slice);
+  return v;
+}
+
 // A tuple of these names that lives as long as the trace.
 PyObject* Recorder::names_tuple(const std::vector<PyObject*>& names) {
   PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(names.size()));
@@ -169,11 +178,8 @@ HookResult Recorder::record_containers(vm::ThreadView& view, Op op, int arg) {
     case Op::kBuildSlice: {
       std::vector<V> items = top_values(arg);
       if (arg == 2) items.push_back(constant(Py_None));
-      PyObject* made = PySlice_New(concrete(items[0]), concrete(items[1]), concrete(items[2]));
-      if (made == nullptr) return raised(view);
-      V v = virtual_object(Value::kSlice, std::move(items), made);
-      Py_DECREF(made);
-      return put(arg, v);
+      const V v = virtual_slice(std::move(items));
+      return v == kNoValue ? raised(view) : put(arg, v);
     }
     case Op::kBuildMap:
     case Op::kBuildConstKeyMap: {

@@ -5,6 +5,7 @@
 #include "tracer/object_parts.h"
 #include "tracer/recorder.h"
 #include "runtime/base/heuristics.h"
+#include "runtime/exec/execute.h"
 #include "vm/objects.h"
 
 namespace dynvm::tracer {
@@ -67,17 +68,17 @@ V Recorder::make_generator(V function, const std::vector<V>& args, PyObject* kwn
   return v;
 }
 
-// A class of contextlib's whose instances make `with` of a generator. They stay virtual, as nobody else has one, so that what is handed to the generator need not be made for them.
+// A class of contextlib's whose instances stand for a generator in a `with`. The trace keeps them virtual: what they hold of the generator and its arguments need not be made.
 bool is_generator_manager(PyTypeObject* type) {
-  static PyObject* const manager = parts::qualified("contextlib", "_GeneratorContextManager");
+  static PyObject* const manager = Py_XNewRef(parts::qualified("contextlib", "_GeneratorContextManager"));
   return manager != nullptr && PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(manager));
 }
 
-// Of a class that object.__new__ makes instances of.
+// Of a class that object.__new__ makes instances of. kNoValue: an exception is set.
 V Recorder::virtual_instance(PyTypeObject* type) {
-  static PyObject* const none = PyTuple_New(0);
-  PyObject* const made = PyBaseObject_Type.tp_new(type, none, nullptr);
-  if (made == nullptr) return kNoValue;
+  PyObject *const cls = reinterpret_cast<PyObject*>(type), *made = nullptr;
+  int truth = 0;
+  if (!runtime::execute(ir::Op::k_build_instance, 0, &cls, 1, nullptr, &made, &truth)) return kNoValue;
   const V instance = virtual_object(Value::kInstance, {}, made);
   note_mortal(made);
   Py_DECREF(made);

@@ -33,7 +33,8 @@ bool Recorder::changing_numbers(V v, bool whole) {
   return known && std::any_of(at(v).items.begin(), at(v).items.end(), [&](V item) { return is_sequence(concrete(item), whole) ? changing_numbers(item, whole) : !is_const(item); });
 }
 
-// What indexes the tensor, with tensors in the place of changing lists, and numbers in the place of tensors that are ends of slices. in_tuple: it is one index of several. A list of lists that stands alone is a tuple of indices to torch.
+// What indexes the tensor, with tensors in the place of changing lists, and numbers in the place of tensors that are ends of slices. in_tuple: it is one index of several.
+// A list of lists that stands alone is a tuple of indices to torch.
 V Recorder::with_index_tensors(V index, PyObject* tensor, bool in_tuple) {
   if (!in_tuple && at(index).kind == Value::kTuple && at(index).items_known) {
     std::vector<V> items = at(index).items;
@@ -41,14 +42,12 @@ V Recorder::with_index_tensors(V index, PyObject* tensor, bool in_tuple) {
     return items == at(index).items ? index : virtual_tuple(std::move(items));
   }
   if (at(index).kind == Value::kSlice) {
-    static PyObject* const as_index = parts::qualified("_operator", "index");
+    static PyObject* const as_index = Py_XNewRef(parts::qualified("_operator", "index"));
     std::vector<V> ends = at(index).items;
     if (std::none_of(ends.begin(), ends.end(), [this](V v) { return is_tensor(concrete(v)); }) || !read_numbers(as_index, &ends)) return index;
-    PyObject* const slice = PySlice_New(concrete(ends[0]), concrete(ends[1]), concrete(ends[2]));
-    if (slice == nullptr) return PyErr_Clear(), index;
-    const V read = virtual_object(Value::kSlice, std::move(ends), slice);
-    Py_DECREF(slice);
-    return read;
+    const V read = virtual_slice(std::move(ends));
+    if (read == kNoValue) PyErr_Clear();
+    return read == kNoValue ? index : read;
   }
   if (!changing_numbers(index, true) || !bridge_->describe(tensor).exact_type) return index;
   PyObject* const list = concrete(index);

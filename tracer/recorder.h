@@ -276,7 +276,7 @@ class Recorder {
   Handler record_names(vm::ThreadView& view, vm::Op op, int arg);         // names.cpp
   Handler record_operators(vm::ThreadView& view, vm::Op op, int arg);     // operators.cpp
   Handler record_containers(vm::ThreadView& view, vm::Op op, int arg);    // containers.cpp
-  V virtual_tuple(std::vector<V> items);
+  V virtual_tuple(std::vector<V> items), virtual_slice(std::vector<V> ends);
   PyObject* names_tuple(const std::vector<PyObject*>& names);
   V virtual_set(const std::vector<V>& items);
   bool add_to_set(V set, V item);
@@ -322,7 +322,7 @@ class Recorder {
   V instance_item(V object, PyObject* name, bool* hidden);
   Handler load_attribute(vm::ThreadView& view, PyObject* name, bool method);
   Handler load_super_attribute(vm::ThreadView& view, int arg);
-  Handler store_attribute(vm::ThreadView& view, PyObject* name);
+  Handler store_attribute(vm::ThreadView& view, PyObject* name), delete_attribute(vm::ThreadView& view, PyObject* name);
   bool store_item(V object_value, PyObject* name, V value);
   bool sets_item(const std::vector<V>& args);
 

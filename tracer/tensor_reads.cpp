@@ -132,7 +132,8 @@ bool Recorder::graph_keeps(ir::Ref tensor) {
 }
 
 // May `tensor.data = data` be part of the trace? The tensor, which was there before, has the memory of the other one then. As an operand of what autograd
-// records it would still be that leaf, whose newest data the graph's backward sees: an exit could not tell. So it is none from here on, or the trace ends (convert_record), and has been none of a graph that is alive.
+// records it would still be that leaf, whose newest data the graph's backward sees, which an exit could not tell: it has been none of a graph that is alive, and the trace ends where it would
+// become one (convert_record).
 bool Recorder::takes_data(V tensor, V data) {
   if (at(tensor).kind != Value::kObject && !is_const(tensor)) return false;
   if (!is_tensor(concrete(data)) || concrete(data) == concrete(tensor)) return false;

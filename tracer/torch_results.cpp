@@ -57,6 +57,7 @@ std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObj
   const bool gives_unwritten = name.substr(name.rfind('.') + 1).find("empty") != std::string_view::npos;
   std::set<int32_t> made, unwritten;
   const size_t first = numbers_read_first(records), first_write = first_write_to_given(records);
+  const bool gives_no_number = is_tensor(result) || result == Py_None;
   bool effect = effect_done_;
   for (size_t r = 0; r < records.size(); r++) {
     const OpRecord& record = records[r];
@@ -64,8 +65,8 @@ std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObj
     if (lessons_.failing.count(record.call.name) != 0) return record.call.name + ": it has failed in a trace, and not in the interpreter";
     if (record.call.defines_sizes && (effect || lessons_.residual_sizes)) return record.call.name + ": data-dependent shape";
     effect = effect || record.call.is_random || r >= first_write;
-    // It may decide what comes next, or be an argument of it.
-    if (record.number != OpRecord::kNoNumber && r >= first && r + 1 < records.size()) return "a number read in the middle of a call";
+    // It may decide what comes next, or be an argument of it; the last one has decided that nothing does, where it is not what the call gives.
+    if (record.number != OpRecord::kNoNumber && r >= first && (r + 1 < records.size() || gives_no_number)) return "a number read in the middle of a call";
     for (int32_t id : record.tensors) {
       if (id < 0 || made.count(id) != 0 || tensors_.count(id) != 0) continue;
       PyObject* constant = aten_->constant(id);
@@ -94,8 +95,6 @@ std::string Recorder::not_repeatable(const std::vector<OpRecord>& records, PyObj
     if (PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o)) return reads_number;
     return is_immutable(o) || reads_number;
   };
-  // The last one is what the call gives, or has decided that nothing comes next.
-  if (reads_number && records.size() > first && (is_tensor(result) || result == Py_None)) return "a number read at the end of a call";
   return explained(result) ? "" : "its result is not made by recorded operations";
 }
 

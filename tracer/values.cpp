@@ -220,6 +220,7 @@ void Recorder::for_each_part(V v, bool for_snapshot, const Each& each) {
       }
       break;
     default:
+      if (at(v).kind == Value::kInstance) each(const_ref(reinterpret_cast<PyObject*>(Py_TYPE(concrete(v)))));
       if (at(v).keys.empty()) return add_items(0);
       for (size_t i = 0, size = at(v).items.size(); i < size; i++) {
         each(const_ref(at(v).keys[i]));
@@ -242,8 +243,7 @@ bool Recorder::is_still(V v) {
   if (kind == Value::kTuple && !PyTuple_CheckExact(at(v).concrete)) return true;  // torch.Size
   Ref made = at(v).snap;
   if (kind == Value::kIterator && at(v).source == kNoValue) made = trace_.arg(made, 0);
-  const IrOp op = trace_.insts[made].op;
-  const uint32_t before = op == IrOp::k_tensor_instance ? 2 : op == IrOp::k_build_instance ? 1 : 0;  // operands that are no parts
+  const uint32_t before = trace_.insts[made].op == IrOp::k_tensor_instance ? 2 : 0;  // operands that are no parts
   const uint32_t end = trace_.insts[made].first + trace_.insts[made].count;
   uint32_t next = trace_.insts[made].first + before;
   bool same = true;
@@ -298,12 +298,7 @@ Ref Recorder::make(V v, bool for_snapshot) {
       return emit(IrOp::k_get_iter_known, Type::kObject, {rest}, 0, !for_snapshot);
     }
     case Value::kDict: return emit(IrOp::k_build_map, Type::kObject, parts_of(v, for_snapshot), 0, !for_snapshot);
-    case Value::kInstance: {
-      std::vector<Ref> parts{const_ref(reinterpret_cast<PyObject*>(Py_TYPE(value.concrete)))};
-      const std::vector<Ref> attributes = parts_of(v, for_snapshot);
-      parts.insert(parts.end(), attributes.begin(), attributes.end());
-      return emit(IrOp::k_build_instance, Type::kObject, parts, 0, !for_snapshot);
-    }
+    case Value::kInstance: return emit(IrOp::k_build_instance, Type::kObject, parts_of(v, for_snapshot), 0, !for_snapshot);
     case Value::kContext:
       if (auto node = nodes_.find(v); for_snapshot && node != nodes_.end() && at(node->second.output).ref == node->second.made)
         return emit(IrOp::k_get_attr_known, Type::kObject, {as_snapshot(node->second.output), const_ref(interned("grad_fn"))});

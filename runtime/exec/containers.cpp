@@ -28,19 +28,22 @@ PyObject* build_map(PyObject** pairs, int64_t count) {
   return dict;
 }
 
+// From name, value pairs. The instance, which is taken over, or null with an exception.
+static PyObject* with_attributes(PyObject* instance, PyObject* const* pairs, int64_t count) {
+  for (int64_t k = 0; instance != nullptr && k + 1 < count; k += 2)
+    if (PyObject_GenericSetAttr(instance, pairs[k], pairs[k + 1]) < 0) Py_CLEAR(instance);
+  return instance;
+}
+
 PyObject* tensor_instance(PyObject** parts, int64_t count) {
   static PyObject* const name = PyUnicode_InternFromString("__class__");
-  int failed = Py_TYPE(parts[0]) == reinterpret_cast<PyTypeObject*>(parts[1]) ? 0 : PyObject_GenericSetAttr(parts[0], name, parts[1]);
-  for (int64_t k = 2; failed == 0 && k + 1 < count; k += 2) failed = PyObject_GenericSetAttr(parts[0], parts[k], parts[k + 1]);
-  return failed == 0 ? Py_NewRef(parts[0]) : nullptr;
+  if (Py_TYPE(parts[0]) != reinterpret_cast<PyTypeObject*>(parts[1]) && PyObject_GenericSetAttr(parts[0], name, parts[1]) < 0) return nullptr;
+  return with_attributes(Py_NewRef(parts[0]), parts + 2, count - 2);
 }
 
 PyObject* build_instance(PyObject** parts, int64_t count) {
   static PyObject* const none = PyTuple_New(0);
-  PyObject* instance = PyBaseObject_Type.tp_new(reinterpret_cast<PyTypeObject*>(parts[0]), none, nullptr);
-  for (int64_t k = 1; instance != nullptr && k + 1 < count; k += 2)
-    if (PyObject_GenericSetAttr(instance, parts[k], parts[k + 1]) < 0) Py_CLEAR(instance);
-  return instance;
+  return with_attributes(PyBaseObject_Type.tp_new(reinterpret_cast<PyTypeObject*>(parts[0]), none, nullptr), parts + 1, count - 1);
 }
 
 PyObject* build_set(PyObject** items, int64_t count) {

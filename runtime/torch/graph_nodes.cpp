@@ -182,6 +182,9 @@ const at::Tensor& ForwardAgain::input(int32_t node, int32_t tensor) {
 }
 
 void ForwardAgain::run() {
+  values_.clear();
+  inputs_.clear();
+  detached_from_.clear();
   const c10::impl::ExcludeDispatchKeyGuard guard(c10::autocast_dispatch_keyset | c10::DispatchKeySet(kRecordKey));
   const c10::AutoGradMode with_graph(true);
   for (const auto& [tensor, leaf] : leaves_) {
@@ -225,6 +228,8 @@ void ForwardAgain::run() {
         take_saved(call.results[i], results[i]);
       }
   }
+  ran_ = true;
+  exposed_ = false;
 }
 
 std::vector<at::Tensor> ForwardAgain::differentiate(int32_t node, const std::vector<int32_t>& outputs, const std::vector<at::Tensor>& gradients, bool create_graph) {
@@ -232,14 +237,7 @@ std::vector<at::Tensor> ForwardAgain::differentiate(int32_t node, const std::vec
   {
     const std::lock_guard lock(mutex_);
     // What has been handed out by create_graph=True is the caller's: its backward() frees it, perhaps before this one comes to this node.
-    if (!ran_ || (exposed_ && !create_graph)) {
-      values_.clear();
-      inputs_.clear();
-      detached_from_.clear();
-      run();
-      exposed_ = false;
-    }
-    ran_ = true;
+    if (!ran_ || (exposed_ && !create_graph)) run();
     exposed_ |= create_graph;
     for (int32_t output : outputs) from.push_back(values_.at(output));
     const c10::AutoGradMode with_graph(true);

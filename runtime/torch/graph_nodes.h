@@ -70,7 +70,7 @@ class ForwardAgain {
   std::map<int32_t, at::Tensor> values_;
   std::map<std::pair<int32_t, int32_t>, at::Tensor> inputs_;  // by node and tensor: the tensor as that node's operations read it, another one, so that gradients by it are those of the node
   std::map<int32_t, int32_t> detached_from_;  // what detach() gives looks the same, and its uses are marked
-  bool ran_ = false, exposed_ = false;
+  bool ran_ = false, exposed_ = false;  // exposed_: a graph through these values has been handed out
   std::mutex mutex_;
 };
 
